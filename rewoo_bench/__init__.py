@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     __version__: str
 
     from rewoo_bench.api import bench, evaluate
-    from rewoo_bench.call_site import call_site as at_call_site
     from rewoo_bench.calls.call import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.results import Results
     from rewoo_bench.evaluation.tasks import Result
     from rewoo_bench.events import Event, emit, listening
+    from rewoo_bench.events import call_site as at_call_site
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
-    from rewoo_bench.models.settings import ModelSettings
-    from rewoo_bench.reading import (
+    from rewoo_bench.models.own import ModelSettings
+    from rewoo_bench.report.reading import (
         advise,
         assert_within_budget,
         check_claims,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
         route,
         summarise,
     )
-    from rewoo_bench.report.notebook import show
-    from rewoo_bench.repricing.render import reprice
+    from rewoo_bench.report.repricing import reprice
+    from rewoo_bench.report.terminal import show
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
-    from rewoo_bench.scoring import Score, score
     from rewoo_bench.testing.scripted_model import ScriptedModel
     from rewoo_bench.testing.server import ModelServer
+    from rewoo_bench.text.scoring import Score, score
     from rewoo_bench.types import (
         Completion,
         Document,
@@ -67,13 +67,13 @@ _MODULES = {
     "Message": "types",
     "Model": "types",
     "ModelServer": "testing.server",
-    "ModelSettings": "models.settings",
+    "ModelSettings": "models.own",
     "Request": "types",
     "Result": "evaluation.tasks",
     "Results": "evaluation.results",
     "RewooBenchError": "errors",
     "Runner": "types",
-    "Score": "scoring",
+    "Score": "text.scoring",
     "ScriptedModel": "testing.scripted_model",
     "Step": "types",
     "Tool": "types",
@@ -81,26 +81,26 @@ _MODULES = {
     "Trajectory": "types",
     "Usage": "types",
     "UsageError": "errors",
-    "advise": "reading",
-    "assert_within_budget": "reading",
-    "at_call_site": "call_site",
+    "advise": "report.reading",
+    "assert_within_budget": "report.reading",
+    "at_call_site": "events",
     "bench": "api",
-    "check_claims": "reading",
-    "check_gate": "reading",
-    "compare": "reading",
+    "check_claims": "report.reading",
+    "check_gate": "report.reading",
+    "compare": "report.reading",
     "emit": "events",
     "evaluate": "api",
     "listening": "events",
     "load": "runs.folder",
     "load_dataset": "loaders.load",
     "manifests": "runs.folder",
-    "plot": "reading",
+    "plot": "report.reading",
     "publish": "runs.publish",
-    "reprice": "repricing.render",
-    "route": "reading",
-    "score": "scoring",
-    "show": "report.notebook",
-    "summarise": "reading",
+    "reprice": "report.repricing",
+    "route": "report.reading",
+    "score": "text.scoring",
+    "show": "report.terminal",
+    "summarise": "report.reading",
 }
 _NAMES_THERE = {"at_call_site": "call_site", "load_dataset": "load_dataset_examples"}
 # No name may be that of a module of the package: importing the module would replace the function.

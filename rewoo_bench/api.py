@@ -22,26 +22,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rewoo_bench.argument_checks import as_path, check_callbacks, check_kind, shown
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import tasks_of
-from rewoo_bench.evaluation.given import EXAMPLES, GivenObjects, model_name
-from rewoo_bench.evaluation.inputs import OPTIONS_OF_MODEL
-from rewoo_bench.evaluation.outcome import Outcome
+from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, GivenObjects, model_name
+from rewoo_bench.evaluation.new_manifest import new_run_id
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
-from rewoo_bench.evaluation.results import Results
+from rewoo_bench.evaluation.results import Outcome, Results
 from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.journal.store import JOURNAL, open_journal
-from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
-from rewoo_bench.scoring import Scorer
+from rewoo_bench.text.argument_checks import as_path, check_callbacks, check_kind, shown
+from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
 if TYPE_CHECKING:

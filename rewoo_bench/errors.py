@@ -29,8 +29,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rewoo_bench.types import CallCost, StopReason
-    from rewoo_bench.wire_request import ErrorResponse
+    from rewoo_bench.types import CallCost, ErrorResponse, StopReason
 
 
 class RewooBenchError(Exception):

@@ -43,6 +43,6 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
 @pytest.fixture
 def assert_within_budget() -> Callable[..., None]:
     """`rewoo_bench.assert_within_budget`."""
-    from rewoo_bench.reading import assert_within_budget
+    from rewoo_bench.report.reading import assert_within_budget
 
     return assert_within_budget

@@ -28,9 +28,9 @@ from typing import Any
 import anyio
 
 import rewoo_bench
-from rewoo_bench.notation.schemas import inputs
+from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.testing import ScriptedModel
-from rewoo_bench.tools.mcp_servers import McpServers
+from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.types import Completion, Step, Tool, ToolCall
 
 ARCHITECTURES = ("rewoo", "rewoo-json", "react", "react-native")

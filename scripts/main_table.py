@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewoo_bench import compare, load
-from rewoo_bench.analysis.dollars import SHOWN, priced_rows
+from rewoo_bench.analysis.pairs import bounds
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
+from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import Estimate, summarise
-from rewoo_bench.analysis.verdict import bounds
-from rewoo_bench.runs.failed_rows import left_out
-from rewoo_bench.stats.paired import Interval, mean_of, ratio_of_means
+from rewoo_bench.runs.rows import left_out
 
 ROOT = Path(__file__).parents[1]
 RUN = "hotpotqa-qwen-1.5b-100"

@@ -33,9 +33,9 @@ from rewoo_bench.evaluation.cluster.link import Link
 from rewoo_bench.evaluation.cluster.messages import Message, Reply, WorkerSetup
 from rewoo_bench.evaluation.cluster.pool import PoolWorker
 from rewoo_bench.evaluation.cluster.start import ray_cluster
-from rewoo_bench.evaluation.run_folder import open_run
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions
 
 # The command, which writes down its process's CPU time.

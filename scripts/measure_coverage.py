@@ -28,22 +28,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench import advise
-from rewoo_bench.analysis.dollars import priced_rows
-from rewoo_bench.runs.folder import load
-from rewoo_bench.stats.bootstrap import log_ratio_bounds, resampled_means, student
-from rewoo_bench.stats.mean_bounds import FEW, makers_of
-from rewoo_bench.stats.paired import (
+from rewoo_bench.analysis.prices import priced_rows
+from rewoo_bench.analysis.stats.bootstrap import FEW, log_ratio_bounds, makers_of, resampled_means, student
+from rewoo_bench.analysis.stats.paired import (
     Interval,
     difference_of_proportions,
     mean_of,
     proportion,
+    quantile_interval,
     ratio_of_means,
 )
-from rewoo_bench.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
-from rewoo_bench.stats.power import minimum_detectable_difference
-from rewoo_bench.stats.quantiles import quantile_interval
-from rewoo_bench.stats.tests import mcnemar_exact
-from rewoo_bench.text.tables import markdown_table
+from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
+from rewoo_bench.analysis.stats.power import minimum_detectable_difference
+from rewoo_bench.analysis.stats.tests import mcnemar_exact
+from rewoo_bench.runs.folder import load
+from rewoo_bench.text.escaping import markdown_table
 
 Floats = NDArray[np.float64]
 RESULTS = Path(__file__).parents[1] / "results"

@@ -31,13 +31,13 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the netwo
 
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
-from rewoo_bench.evaluation.run_folder import open_run
-from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.runs.journal.records import TaskKey
 
 KEYS, EVENTS = 64, 32
 BODY = {"model": "test", "messages": [{"role": "user", "content": "word " * 400}], "max_tokens": 64}

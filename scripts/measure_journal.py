@@ -31,15 +31,14 @@ import pyarrow as pa
 
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.rows import trace
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run, trace
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.journal.records import TaskKey, as_bytes
-from rewoo_bench.journal.store import Journal
-from rewoo_bench.journal_tables import ParquetWriter
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
+from rewoo_bench.runs.journal.records import TaskKey, as_bytes
+from rewoo_bench.runs.journal.store import Journal
+from rewoo_bench.runs.journal.tables import ParquetWriter
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import CallCost, Completion, Document, Example, Request, Usage
 

@@ -29,15 +29,14 @@ import anyio
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or litellm asks the network for prices at its import
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.calls.retry import RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Example

@@ -20,23 +20,22 @@ import anyio
 import pandas as pd
 from pydantic import BaseModel
 
+from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.oracle.lookup_path import LookupPath
-from rewoo_bench.models.oracle.replies import ParsedPrompt, write_reply
-from rewoo_bench.notation.grammars import Form, Grammar
-from rewoo_bench.paths import cache_dir
+from rewoo_bench.models.oracle.gold_plan import LookupPath
+from rewoo_bench.models.oracle.model import ParsedPrompt, write_reply
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.stats.paired import ratio_of_means
+from rewoo_bench.runners.notation.grammars import Form, Grammar
+from rewoo_bench.system.files import cache_dir
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.tools import Corpus
-from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Example, Message, Request, Tool, Usage
+from rewoo_bench.types import Example, Message, Request, Tool, Usage, WrappedTool
 
 COLUMNS = [
     "dataset",

@@ -37,13 +37,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.stats.power import smallest_growth
 from rewoo_bench.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.verdict import FAILED, FALSE_ALARMS
-from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runs.folder import load
-from rewoo_bench.stats.power import smallest_growth
+from rewoo_bench.system.files import bundled_folder
 
 Totals = NDArray[np.float64]
 INCREASE = 1.10

@@ -16,19 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import load
-from rewoo_bench.analysis.call_prices import STAND_IN, cached_tokens, read_calls
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_data import System
-from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.dollars import SHOWN, priced_rows
-from rewoo_bench.analysis.pairs import PRICED, Pair
+from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, bounds
+from rewoo_bench.analysis.prices import SHOWN, STAND_IN, cached_tokens, priced_rows, read_calls
+from rewoo_bench.analysis.stats.paired import difference_of_proportions
+from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.analysis.summary import loops_text, valid_first_plans
-from rewoo_bench.analysis.verdict import Pricing, bounds
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import CALLS_FILE, manifests
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.stats.paired import difference_of_proportions
-from rewoo_bench.stats.tests import mcnemar_exact
 
 if TYPE_CHECKING:
     import pandas as pd

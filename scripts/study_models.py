@@ -15,22 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rewoo_bench import load
+from rewoo_bench.analysis.claims.check import Finding, check
+from rewoo_bench.analysis.claims.claim_file import read_claims
+from rewoo_bench.analysis.claims.render import render
+from rewoo_bench.analysis.claims.run_groups import RunGroup, gather
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_render import render as render_comparison
-from rewoo_bench.analysis.dollars import SHOWN, priced_rows
-from rewoo_bench.analysis.pairs import PRICED, Pair
+from rewoo_bench.analysis.comparison_tables import render as render_comparison
+from rewoo_bench.analysis.pairs import OUTCOME, PRICED, Pair, Pricing, bounds
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summarise, valid_first_plans
-from rewoo_bench.analysis.verdict import OUTCOME, Pricing, bounds
-from rewoo_bench.claims.check import Finding, check
-from rewoo_bench.claims.claim_file import read_claims
-from rewoo_bench.claims.render import render
-from rewoo_bench.claims.run_groups import RunGroup, gather
-from rewoo_bench.model_names import REPLAY, read_options
-from rewoo_bench.plots.draw import draw, read, save, write_captions
+from rewoo_bench.config.names import REPLAY, read_options
+from rewoo_bench.report.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runners.architecture import TOOLS
 from rewoo_bench.runs.folder import manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.stats.paired import Interval, ratio_of_means
 
 if TYPE_CHECKING:
     import pandas as pd

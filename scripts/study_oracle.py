@@ -23,17 +23,16 @@ import anyio
 import pandas as pd
 
 from rewoo_bench import load
-from rewoo_bench.analysis.cost_formulas import cost_law
-from rewoo_bench.analysis.dollars import SHOWN, priced_rows
-from rewoo_bench.analysis.scaling import predict
-from rewoo_bench.analysis.verdict import bounds
+from rewoo_bench.analysis.cost_laws import cost_law, predict
+from rewoo_bench.analysis.pairs import bounds
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
+from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
-from rewoo_bench.paths import bundled_names
-from rewoo_bench.plots.cache import EQUAL, map_table, title
-from rewoo_bench.plots.draw import PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.plots.cache import EQUAL, map_table, title
+from rewoo_bench.report.plots.draw import PlotOptions, draw, read, save, write_captions
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.stats.paired import ratio_of_means
+from rewoo_bench.system.files import bundled_names
 
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
 MAP_HEADS = {at: f"{at:,} to {at + 127:,}" for at in (0, 512, 1024, 2048, 3968)}

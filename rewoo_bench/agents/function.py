@@ -19,8 +19,8 @@ import anyio
 
 from rewoo_bench.agents.program import AgentFailed
 from rewoo_bench.agents.session import AgentSession, SessionClosed
-from rewoo_bench.crashes import text_of
 from rewoo_bench.errors import LimitReached
+from rewoo_bench.system.crashes import text_of
 
 _END_S = 5.0  # for an agent to end after its question was cancelled
 

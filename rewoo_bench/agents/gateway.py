@@ -26,7 +26,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.agents import gemini, ollama
+from rewoo_bench.agents import chat_forms as ollama
+from rewoo_bench.agents import gemini
 from rewoo_bench.agents.chat_forms import Form
 from rewoo_bench.agents.http import (
     AZURE,
@@ -34,28 +35,29 @@ from rewoo_bench.agents.http import (
     KEY_PREFIX,
     LARGEST_REQUEST,
     BadRequest,
+    Sender,
+    answer_mcp,
     dialect_of,
     error_response,
     is_retry,
     json_response,
     keys_in,
     model_object,
+    openapi,
     read_json,
+    unreadable,
 )
-from rewoo_bench.agents.kept_responses import UnknownResponse
-from rewoo_bench.agents.mcp_server import answer_mcp, unreadable
-from rewoo_bench.agents.sender import Sender
 from rewoo_bench.agents.session import AgentSession, SessionClosed
-from rewoo_bench.agents.tools_api import openapi
+from rewoo_bench.agents.wire_calls import UnknownResponse
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.http_session import server_log
 from rewoo_bench.models.hosted.dialects import EMBEDDINGS, INPUT_TOKENS, PATHS, RESPONSES, read_request
-from rewoo_bench.models.hosted.wire_headers import passed_on, passed_query
-from rewoo_bench.types import Model, Tool
-from rewoo_bench.wire_request import BAD_GATEWAY, ErrorResponse, WireRequest
+from rewoo_bench.models.hosted.wire import passed_on, passed_query
+from rewoo_bench.system.http_session import server_log
+from rewoo_bench.types import BAD_GATEWAY, ErrorResponse, Model, Tool, WireRequest
 
 if TYPE_CHECKING:
     from aiohttp import web
+
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
 _KEY = re.compile(rf"{KEY_PREFIX}[0-9a-f]{{32}}")

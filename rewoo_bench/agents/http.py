@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.agents import gemini, ollama
-from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, error_body
-from rewoo_bench.models.hosted.event_stream import load_json
-from rewoo_bench.wire_request import NO_FIELDS
+from rewoo_bench.agents import chat_forms as ollama
+from rewoo_bench.agents import gemini
+from rewoo_bench.agents.chat_forms import Form, Translated
+from rewoo_bench.agents.session import AgentCall, AgentSession
+from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, ends_stream, error_body
+from rewoo_bench.models.hosted.http_endpoint import load_json
+from rewoo_bench.types import NO_FIELDS, Tool
 
 if TYPE_CHECKING:
     from aiohttp import web
+
 
 LARGEST_REQUEST = 64 << 20  # bytes
 KEY_PREFIX = "q-"
@@ -99,3 +105,201 @@ def error_response(
         body = error_body(MESSAGES if of_messages else dialect, status, message, fields)
     text = json.dumps(body).encode()
     return web.Response(status=status, body=text, content_type="application/json", headers=headers)
+
+
+# The answer of a request of an external agent, sent to its client: as it arrives, or whole.
+
+
+class Sender:
+    """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
+
+    def __init__(self, request: web.Request, session: AgentSession, form: Form | None = None) -> None:
+        self._form = form
+        self._translated = None if form is None else Translated(form)
+        self._request = request
+        self._session = session
+        self._response: web.StreamResponse | None = None
+        self._headers: Mapping[str, str] = {}
+        self._is_gone = False
+        self._has_ended = False  # the last event was sent: a client may close its connection there
+
+    @property
+    def is_client_gone(self) -> bool:
+        """Whether the client has closed its connection without the whole answer."""
+        transport = self._request.transport
+        return not self._has_ended and (transport is None or transport.is_closing())
+
+    @property
+    def has_begun(self) -> bool:
+        return self._response is not None
+
+    def set_headers(self, headers: Mapping[str, str]) -> None:
+        """Sets the provider's headers, before a stream begins."""
+        self._headers = headers
+
+    def break_off(self) -> web.StreamResponse:
+        """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
+        assert self._response is not None
+        if self._request.transport is not None:
+            self._request.transport.close()
+        return self._response
+
+    async def resend(self, begun: str) -> None:
+        """Sends the recorded part of a stream that broke off, where it isn't sent already."""
+        if self._response is None:
+            await self.send(begun.encode())
+
+    async def send(self, piece: bytes) -> None:
+        """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
+        from aiohttp import web
+
+        kind = "text/event-stream"
+        if self._translated is not None:
+            kind, piece = self._translated.form.stream_type, self._translated.add(piece)
+        if self._is_gone or not piece:
+            return
+        try:
+            if self._response is None:
+                self._response = web.StreamResponse(headers={**self._headers, "Content-Type": kind})
+                await self._response.prepare(self._request)
+            is_last = self._translated is None and ends_stream(piece)
+            for _ in range(2 if is_last else 0):
+                await asyncio.sleep(0)  # a client that has hung up by now is seen before the event is written
+            await self._response.write(piece)
+            self._has_ended |= is_last
+        except (ConnectionError, RuntimeError):
+            self._note_hang_up()
+
+    async def finish(self, call: AgentCall) -> web.StreamResponse:
+        """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
+        from aiohttp import web
+
+        response = self._response
+        if response is None:
+            wire = call.answer.result().wire
+            assert wire is not None  # models without an endpoint are refused before the run
+            kind, text = wire.content_type, wire.body
+            if self._form is not None:
+                kind, text = Translated(self._form).whole(wire)
+            response = web.Response(text=text, headers={**wire.headers, "Content-Type": kind})
+        if self._is_gone:
+            return response
+        try:
+            await response.prepare(self._request)
+            if self._response is not None and self._translated is not None:
+                await response.write(self._translated.end())
+                self._has_ended = True
+            await response.write_eof()
+        except (ConnectionError, RuntimeError):
+            self._is_gone = not self._has_ended
+        transport = self._request.transport
+        if self._is_gone or self.is_client_gone:
+            self._note_hang_up()
+        elif transport is not None and not transport.is_closing():  # else its SDK may still ask for it once more
+            self._session.forget(call)
+        return response
+
+    def _note_hang_up(self) -> None:
+        self._is_gone = True
+        self._session.notes["clients_that_hung_up"] += 1
+
+
+# The question's tools as JSON over HTTP: their OpenAPI document.
+
+
+_RESULT = {
+    "type": "object",
+    "properties": {"result": {"type": "string"}, "failed": {"type": "boolean"}},
+    "required": ["result", "failed"],
+}
+
+
+def openapi(tools: Iterable[Tool], address: str) -> dict[str, Any]:
+    """An OpenAPI 3.1 document with a POST operation for each tool."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Tools of a question", "version": "1"},
+        "servers": [{"url": address}],
+        "paths": {f"/{tool.name}": {"post": _operation(tool)} for tool in tools},
+    }
+
+
+def _operation(tool: Tool) -> dict[str, Any]:
+    schema = tool.arguments.model_json_schema()
+    return {
+        "operationId": tool.name,
+        "description": tool.description,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": {
+            "200": {"description": "The tool's answer", "content": {"application/json": {"schema": _RESULT}}}
+        },
+    }
+
+
+# The question's tools over MCP: JSON-RPC 2.0 in HTTP requests ("streamable HTTP", answers as JSON, no session).
+#
+# Source: modelcontextprotocol.io, specification of 2025-06-18.
+
+
+VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
+_NO_JSON, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
+
+
+async def answer_mcp(message: Any, session: AgentSession) -> dict[str, Any] | list[dict[str, Any]] | None:
+    """The answer to a message, or to each of a batch; None for notifications.
+
+    Raises `LimitReached` or `SessionClosed`.
+    """
+    if isinstance(message, list) and message:
+        answers = [await _answer(each, session) for each in message]
+        return [answer for answer in answers if answer is not None] or None
+    return await _answer(message, session)
+
+
+async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return _error(None, _INVALID_REQUEST, "expected a JSON-RPC request")
+    if "id" not in message:
+        return None
+    number, method = message["id"], message["method"]
+    params: dict[str, Any] = message["params"] if isinstance(message.get("params"), dict) else {}
+    if method == "initialize":
+        return _result(number, _initialized(params))
+    if method == "ping":
+        return _result(number, {})
+    if method == "tools/list":
+        return _result(number, {"tools": [_description(tool) for tool in session.tools.values()]})
+    if method != "tools/call":
+        return _error(number, _NO_METHOD, f"no method {method!r}")
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if not isinstance(name, str) or name not in session.tools or not isinstance(arguments, dict):
+        return _error(number, _INVALID_PARAMS, f"no tool {name!r}; available: {', '.join(session.tools)}")
+    observation = await session.call_tool(name, arguments)
+    content = [{"type": "text", "text": observation.text}]
+    return _result(number, {"content": content, "isError": observation.failed})
+
+
+def unreadable(message: str) -> dict[str, Any]:
+    """The answer to a request that is no JSON."""
+    return _error(None, _NO_JSON, message)
+
+
+def _initialized(params: dict[str, Any]) -> dict[str, Any]:
+    wanted = params.get("protocolVersion")
+    return {
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "rewoo_bench", "version": version("rewoo-bench")},
+    }
+
+
+def _description(tool: Any) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.arguments.model_json_schema()}
+
+
+def _result(number: Any, result: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def _error(number: Any, code: int, message: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}

@@ -6,30 +6,57 @@ evaluator -> AgentRunner -> process or function -> gateway -> meter -> provider
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from rewoo_bench.agents.environments import command_in_environment
 from rewoo_bench.agents.function import answer_with
-from rewoo_bench.agents.own_count import read_own_count
-from rewoo_bench.agents.program import AgentFailed, Program, check_program
+from rewoo_bench.agents.program import AgentFailed, Program, Worker, check_program
 from rewoo_bench.agents.session import AgentSession
-from rewoo_bench.agents.settings import AgentSettings
-from rewoo_bench.agents.worker import Worker
+from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.config.specs import import_object
-from rewoo_bench.errors import ModelError
-from rewoo_bench.processes import ProcessGroups
-from rewoo_bench.redaction import redact
+from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.models.open import OpenModel
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.system.processes import ProcessGroups
+from rewoo_bench.text.redaction import redact
 from rewoo_bench.types import Model, StopReason, Tool, Trajectory
 
 if TYPE_CHECKING:
     from rewoo_bench.agents.gateway import Gateway
+
+
+# The tokens that an agent counts itself, to lay beside the meter's: a line of JSON on its standard error.
+#
+# {"own_count": {"input": 812, "output": 40, "calls": 3}}
+# {"id": "q-…", "own_count": …}       of a worker, whose standard error is that of several questions
+
+
+_NAME = "own_count"
+
+
+def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:
+    """The last count in a log; where it names a question, of the question with this key."""
+    for line in reversed(log.splitlines()):
+        if _NAME not in line:
+            continue
+        try:
+            document = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(document, dict) or document.get("id", key) != key:
+            continue
+        count = document.get(_NAME)
+        if isinstance(count, dict):
+            return count
+    return None
+
 
 _OWN_FAULTS = frozenset({400, 404, 405, 413, 415, 422})  # of a request that the agent wrote
 _AFTER_LIMIT_S = 5.0  # for an agent to end by itself after a limit of its question
@@ -177,3 +204,34 @@ class _Attempt:
             refused = f"; the provider's answer to its request: {session.failure}" if session.failure else ""
             return redact(f"{self._error}{refused}", self._secrets)
         return f"no answer within {self._timeout_s:g} s" if reason == "time_limit" else "the agent gave no answer"
+
+
+# Make the external agents of a run ready: the gateway, their processes, their environments.
+
+
+async def connect_agents(
+    architectures: Sequence[Architecture], opened: OpenModel, embeddings: OpenModel | None, stack: AsyncExitStack
+) -> Gateway | None:
+    """The gateway, where one of the architectures is an external agent; all ends with `stack`. Raises `UsageError`.
+
+    `embeddings` is the model of `--embedding-model`.
+    """
+    agents = [architecture for architecture in architectures if isinstance(architecture.runner, AgentRunner)]
+    if not agents:
+        if embeddings is not None:
+            raise UsageError("--embedding-model: no architecture of this run is an external agent; leave it out")
+        return None
+    if opened.wire_name is None:
+        raise UsageError(
+            f"{agents[0].name!r} is an external agent and needs a model over HTTP; {opened.name!r} has no endpoint: "
+            "name a provider's model, or local/NAME"
+        )
+    from rewoo_bench.agents.gateway import Gateway  # its dialects take 15 ms, and few runs have an agent
+
+    embedding_name = opened.embedding_name if embeddings is None else embeddings.wire_name
+    gateway = await stack.enter_async_context(Gateway(opened.wire_name, embedding_name))
+    groups = await stack.enter_async_context(ProcessGroups())
+    for agent in agents:
+        assert isinstance(agent.runner, AgentRunner)
+        await agent.runner.connect(gateway, groups, stack)
+    return gateway

@@ -19,22 +19,26 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.agents.kept_responses import KeptResponses
-from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
-from rewoo_bench.call_site import AGENT, call_site
+from rewoo_bench.agents.wire_calls import (
+    KeptResponses,
+    ToolUse,
+    by_ids_of_replies,
+    is_same_call,
+    read_reply,
+    read_results,
+)
 from rewoo_bench.calls.call import Call, content_of
 from rewoo_bench.calls.live import UNAUTHORISED
-from rewoo_bench.calls.recorded_model import RecordedFailure
+from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
+from rewoo_bench.events import AGENT, RowNotes, call_site, current_notes, flag
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
-from rewoo_bench.models.hosted.event_stream import load_json
-from rewoo_bench.notation.arguments import show_call
-from rewoo_bench.processes import Tail
-from rewoo_bench.row_notes import RowNotes, current_notes, flag
-from rewoo_bench.runners.tool_calls import Observation, call_tool
+from rewoo_bench.models.hosted.http_endpoint import load_json
+from rewoo_bench.runners.notation.arguments import show_call
+from rewoo_bench.runners.notation.tools import Observation, call_tool
+from rewoo_bench.system.processes import Tail
 from rewoo_bench.text.model_output import check_text
-from rewoo_bench.types import Completion, Model, Request, Step, Tool
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.types import Completion, Model, Request, Step, Tool, WireRequest
 
 _Job = Callable[[], Coroutine[Any, Any, None]]
 

@@ -16,24 +16,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rewoo_bench.analysis.align import aligned
-from rewoo_bench.analysis.comparison_data import System
-from rewoo_bench.analysis.comparison_pairs import Key, chosen, labels, run_names
-from rewoo_bench.analysis.comparison_render import Comparison
-from rewoo_bench.analysis.pairs import PRICED, Pair, adjusted, measured, paired
+from rewoo_bench.analysis.align import Key, aligned, chosen, labels, run_names
+from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, measured, own_prices, paired
 from rewoo_bench.analysis.summary import LOOPS, summarise
-from rewoo_bench.analysis.verdict import Pricing, own_prices
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import differences, unlike, waits
-from rewoo_bench.runs.failed_rows import left_out
-from rewoo_bench.runs.flags import flagged
-from rewoo_bench.runs.inferred_loops import INFERRED
+from rewoo_bench.runs.folder import INFERRED
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.subsets import subsets
+from rewoo_bench.runs.rows import flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 SYSTEM_KEYS = Key._fields
 ROW_KEYS = ("example_id", "trial")

@@ -6,25 +6,167 @@ for table in tables(comparison):
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from rewoo_bench.analysis.comparison_data import ComparisonData, System
-from rewoo_bench.analysis.pairs import PER_SOLVED, PRICED, RARE, Effect, Pair
-from rewoo_bench.analysis.summary import (
-    LOOPS,
-    Estimate,
-    Summary,
-    has_loops,
-    loops_text,
-    per_solved_text,
-    reasons,
+from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
+from rewoo_bench.analysis.stats.bootstrap import FEW
+from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
+from rewoo_bench.analysis.summary import LOOPS, Estimate, Summary, has_loops, loops_text, per_solved_text, reasons
+from rewoo_bench.text.escaping import csv_cell, latex, markdown, markdown_table, one_line, text_table
+from rewoo_bench.text.words import brackets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# A comparison as data: one table with one row per estimate, or nested and JSON-ready.
+#
+# dataset   system  against  measure       kind   estimate  low   high  n   p      p_holm  …
+# hotpotqa  rewoo            total_tokens  mean   1431.9                50
+# hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.21  4.39  50  0.000  0.000   …
+
+
+FRAME_COLUMNS = (
+    *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
+    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
 )
-from rewoo_bench.stats.paired import Interval
-from rewoo_bench.stats.per_solved import LEAST_SOLVED
-from rewoo_bench.text.counts import brackets
+_SCORES = ("exact_match", "f1", "judged_correct")
+_PER_SOLVED = ("tokens_per_solved", "usd_per_solved")
+_COUNTS = ("total", "answered", "failed")
+_MEANS = (
+    *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
+    *("loop_share", "loop_token_share", "cost_usd", "latency_p50_s", "latency_p95_s"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """An architecture with a model, in a run, on a data set; `label` names what differs from the others."""
+
+    label: str
+    run_id: str
+    questions: int
+    """Failed ones included."""
+    summary: Summary
+    means: Mapping[str, float | None]
+
+    @property
+    def oracle(self) -> bool:
+        """Whether its accuracy means nothing, and it has no latency."""
+        return self.summary.oracle
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonData:
+    """The systems, and pairs of them. `warnings` apply to every estimate."""
+
+    systems: tuple[System, ...]
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    pricing: Pricing | None = None
+    """The prices of the dollars in `verdicts`; None for the run's own, unnamed."""
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What each pair comes to, in a sentence."""
+        return verdicts(self.pairs, self.pricing)
+
+    @property
+    def tests(self) -> int:
+        """Number of p values that Holm's adjustment is for: those of exact match, total tokens and cost."""
+        return sum(not pair.is_exploratory(effect) for pair in self.pairs for effect in pair.figures)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per estimate: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
+
+        `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
+        outside the family that Holm's adjustment is for.
+        """
+        import pandas as pd
+
+        rows = [row for system in self.systems for row in _of_system(system)]
+        rows += [row for pair in self.pairs for effect in pair.figures for row in _of_effect(pair, effect)]
+        rows += [row for pair in self.pairs for row in _where_answered(pair)]
+        made = pd.DataFrame([_known(row) for row in rows], columns=list(FRAME_COLUMNS))
+        return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Systems, pairs, warnings and notes, JSON-ready; what isn't known, or is without bound, is None."""
+        nested: dict[str, Any] = _known(
+            {
+                "systems": [_system(system) for system in self.systems],
+                "pairs": [asdict(pair) for pair in self.pairs],
+                "verdicts": self.verdicts,
+                "tests": self.tests,
+                "warnings": list(self.warnings),
+                "notes": list(self.notes),
+            }
+        )
+        return nested
+
+
+def _system(system: System) -> dict[str, Any]:
+    named = {"label": system.label, "run_id": system.run_id, "questions": system.questions, "oracle": system.oracle}
+    return {**named, **system.summary.as_dict(), **system.means}
+
+
+def _of_system(system: System) -> Iterator[dict[str, Any]]:
+    summary = system.summary
+    key = {"dataset": summary.dataset, "system": system.label}
+    for measure in _SCORES:
+        value = getattr(summary, measure)
+        if value.n:
+            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, "kind": "mean", **bounds, "meaningless": system.oracle}
+    for measure in _PER_SOLVED:
+        value = getattr(summary, measure)
+        if value.n and not system.oracle:
+            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, "kind": "per solved", **bounds}
+    for measure in _COUNTS:
+        yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
+    means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}
+    for measure, value in means.items():
+        kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
+        yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
+
+
+def _where_answered(pair: Pair) -> Iterator[dict[str, Any]]:
+    if pair.both_answered is not None:
+        key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
+        yield {**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)}
+
+
+def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:
+    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": effect.measure}
+    tested = {"p": effect.p, "p_holm": effect.p_holm, "detectable": effect.detectable}
+    if effect.discordant:
+        tested |= {"only_system": effect.discordant.only_b, "only_against": effect.discordant.only_a}
+    meaningless = pair.oracle and effect.kind == "difference"
+    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(effect)}
+    yield {**key, "kind": effect.kind, **_bounds(effect.interval), **tested, **marks}
+    if effect.geometric:
+        yield {**key, "kind": "geometric mean ratio", **_bounds(effect.geometric)}
+
+
+def _bounds(interval: Any) -> dict[str, Any]:
+    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high, "n": interval.n}
+
+
+def _known(value: Any) -> Any:
+    """The same with None for every number that isn't finite."""
+    if isinstance(value, dict):
+        return {key: _known(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 T = TypeVar("T")
 Column = tuple[str, Callable[[T], str]]
@@ -61,7 +203,9 @@ def tables(comparison: ComparisonData) -> Iterator[Table]:
         yield Table(f"{about}: how the questions ended", _rows(_endings(systems), systems))
         yield Table(f"{about}: tokens per question", _rows(_tokens(systems), systems))
         if solvers := [system for system in systems if not system.oracle]:
-            yield Table(f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED_COLUMNS, solvers))
+            yield Table(
+                f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED_COLUMNS, solvers)
+            )
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
         yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
@@ -271,3 +415,106 @@ _SOLVED: tuple[Column[tuple[Pair, Effect]], ...] = (
     *_AMOUNT[:3],
     ("ratio [95%]", lambda each: _solved(each[1].interval)),
 )
+
+
+# A comparison as text: for a terminal, as Markdown, as LaTeX, as CSV (one row per estimate) and as JSON.
+#
+# print(render(comparison, "markdown"))
+
+
+Format = Literal["terminal", "markdown", "csv", "latex", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+ORACLE = "accuracy is that of an oracle and means nothing"
+_RIGHT_ALONE = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
+
+
+class Comparison(ComparisonData):
+    """Systems and pairs; printed, it is tables."""
+
+    def __str__(self) -> str:
+        return render(self, "terminal")
+
+
+def render(comparison: ComparisonData, form: Format) -> str:
+    """The whole comparison in one of `FORMATS`, without a newline at its end."""
+    if form == "json":
+        return json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    if form == "csv":
+        cells = comparison.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        text: str = cells.to_csv(index=False, lineterminator="\n")
+        return text.removesuffix("\n")
+    write, line = _WRITERS[form]
+    parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
+    parts += [write(table) for table in tables(comparison)]
+    for lines in (notes(comparison), comparison.verdicts):
+        parts.append("\n".join(map(line, lines)).removesuffix("\n>"))
+    return "\n\n".join(part for part in parts if part)
+
+
+def notes(comparison: ComparisonData) -> list[str]:
+    """What has to be known to read the tables."""
+    lines = list(comparison.notes)
+    if any(system.oracle for system in comparison.systems):
+        lines.insert(0, f"{MARK} {ORACLE}")
+    if comparison.pricing and comparison.pricing.cost_usd is not None:
+        lines.append(f"price sheet: {comparison.pricing.under}")
+    if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
+        lines.append("tokens are estimated, in part or all, where the provider gave no usage")
+    ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
+    if ratios:
+        n = min(ratio.n for ratio in ratios)
+        lines.append(
+            f"an event that fewer than 3 in {n:,} questions have may be missing here, and no interval of a ratio "
+            "allows for it (results/coverage.md)"
+            if n > FEW
+            else f"n = {n:,}: too few questions for an interval to say much"
+        )
+    if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
+        lines.append(OF_RARE)
+    if any(pair.rows > pair.questions for pair in comparison.pairs):
+        lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
+    if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):
+        lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
+    if comparison.pairs:
+        sizes = sorted({max(pair.tests, 1) for pair in comparison.pairs})
+        size = " or ".join(map(str, sizes))
+        each = " of each data set" if comparison.tests > sizes[-1] else ""
+        lines.append(
+            "p: exact McNemar for EM; for the others the test of the estimate before it, below 0.05 where its interval "
+            f"leaves out no effect. Holm: adjusted for the {size} test{'s' * (size != '1')} of EM, total tokens and "
+            f"cost{each}; the others are exploratory. "
+            "Detectable: the smallest EM difference that exact McNemar at Holm's first step "
+            f"({ALPHA:g} / {size}) shows 4 times in 5, if as many questions differ as here."
+        )
+    return lines
+
+
+def _plain(table: Table) -> str:
+    return "\n".join([one_line(table.title), "", *text_table(table.cells)])
+
+
+def _markdown(table: Table) -> str:
+    return "\n".join([f"**{markdown(table.title)}**", "", *markdown_table(table.cells)])
+
+
+def _latex(table: Table) -> str:
+    header, *rows = [" & ".join(map(latex, row)) + r" \\" for row in table.cells]
+    body = [r"\toprule", header, r"\midrule", *rows, r"\bottomrule"]
+    columns = f"l{'r' * (len(table.cells[0]) - 1)}"
+    return "\n".join([f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
+
+
+def _quoted(text: str) -> str:
+    return f"> {markdown(text)}\n>"
+
+
+def _paragraph(text: str) -> str:
+    return rf"\noindent {latex(text)}\par"
+
+
+# Writes a table, and a line of text between tables.
+_WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
+    "terminal": (_plain, one_line),
+    "markdown": (_markdown, _quoted),
+    "latex": (_latex, _paragraph),
+}

@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.runs.flags import UNMETERED, flagged
-from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.text.counts import brackets
-from rewoo_bench.text.tables import text_table
+from rewoo_bench.runs.rows import UNMETERED, flagged, oracle_rows
+from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from rewoo_bench.analysis.stats.paired import Interval
     from rewoo_bench.runs.table_columns import Column
-    from rewoo_bench.stats.paired import Interval
+
 
 CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
@@ -216,7 +216,7 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
 
 def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
-    from rewoo_bench.stats.paired import mean_of, proportion
+    from rewoo_bench.analysis.stats.paired import mean_of, proportion
 
     known, questions = _known(rows, column)
     if not len(known):
@@ -229,11 +229,11 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
 
 
 def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
-    """The sum of a column over the number of exact matches, with its 95% interval (stats/per_solved.py).
+    """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/per_solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """
-    from rewoo_bench.stats.per_solved import LEAST_SOLVED, per_solved
+    from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
 
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
     if not len(amounts):
@@ -253,7 +253,7 @@ def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArr
 
 
 def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval | None:
-    from rewoo_bench.stats.quantiles import quantile_interval
+    from rewoo_bench.analysis.stats.paired import quantile_interval
 
     known, questions = _known(rows, column)
     interval = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
@@ -274,7 +274,7 @@ def _interval(value: Estimate) -> str:
 
 def per_solved_text(value: Estimate, form: str) -> str:
     """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
-    from rewoo_bench.stats.per_solved import LEAST_SOLVED
+    from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 
     if not value.n:
         return "unknown"

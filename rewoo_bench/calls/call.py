@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 
-from rewoo_bench.call_site import CallSite
-from rewoo_bench.row_notes import Interval, union_s
+from rewoo_bench.events import CallSite, Interval, union_s
 from rewoo_bench.text.prompt_parts import PromptParts
-from rewoo_bench.types import CallCost, Usage
+from rewoo_bench.types import CallCost, Example, Message, Usage
 
 _NO_PARTS = PromptParts()
 
@@ -65,3 +66,71 @@ class Call:
     def waiting_s(self) -> float:
         """Seconds spent queueing and backing off."""
         return sum(end - start for start, end in self.call_cost.waiting)
+
+
+# Prompts that hold another question of the run: an agent that remembers what it was asked before.
+#
+#     questions = RunQuestions(example.question for example in examples)
+#     watch = PromptWatch(questions, example)
+#     watch.has_other(messages)       # True where a prompt holds the text of another question
+#
+# A prompt is searched once, word by word, however many questions there are; a message that is sent again isn't
+# searched.
+
+
+SHORTEST = 30
+"""Characters of a question that is looked for: a shorter one may stand in a prompt by chance."""
+_FIRST_WORDS = 4
+_WORD = re.compile(r"\w+")
+_TOOL_RESULT = '"tool_result"'  # in a user's turn of Anthropic's messages
+
+
+class RunQuestions:
+    """The questions of a run, by their first words."""
+
+    def __init__(self, questions: Iterable[str]) -> None:
+        self._by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for words in {_words(question) for question in questions}:
+            if len(" ".join(words)) >= SHORTEST and len(words) >= _FIRST_WORDS:
+                self._by_start.setdefault(words[:_FIRST_WORDS], set()).add(words)
+
+    def found_in(self, text: str) -> set[tuple[str, ...]]:
+        """The questions whose words stand in a text, in their order and with nothing between them."""
+        words = _words(text)
+        starts = zip(*(words[offset:] for offset in range(_FIRST_WORDS)), strict=False)
+        return {
+            question
+            for position, start in enumerate(starts)
+            for question in self._by_start.get(start, ())
+            if words[position : position + len(question)] == question
+        }
+
+
+class PromptWatch:
+    """Looks for other questions in the prompts of one question, apart from what its documents and tools say."""
+
+    def __init__(self, questions: RunQuestions, example: Example) -> None:
+        self._questions = questions
+        self._own = [example.question, *(document.text for document in example.documents)]
+        self._seen: set[int] = set()
+
+    def add_result(self, text: str) -> None:
+        """Adds the result of a tool: what it says isn't the agent's memory."""
+        self._own.append(text)
+
+    def has_other(self, messages: Sequence[Message]) -> bool:
+        """Whether one of the messages that weren't sent before holds another question."""
+        found: set[tuple[str, ...]] = set()
+        for message in messages:
+            if hash(message.content) in self._seen:
+                continue
+            self._seen.add(hash(message.content))
+            if message.role == "tool" or _TOOL_RESULT in message.content:
+                self.add_result(message.content)
+            else:
+                found |= self._questions.found_in(message.content)
+        return bool(found) and bool(found - self._questions.found_in("\n".join(self._own)))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.casefold()))

@@ -19,19 +19,15 @@ from typing import Any, NamedTuple
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.call_site import current_call_site
-from rewoo_bench.calls.call import Call, Limits, content_of
-from rewoo_bench.calls.other_questions import PromptWatch
-from rewoo_bench.calls.recorded_model import RecordedModel
-from rewoo_bench.calls.recorded_tools import RecordedText
+from rewoo_bench.calls.call import Call, Limits, PromptWatch, content_of
+from rewoo_bench.calls.recorded import RecordedModel, RecordedText
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
-from rewoo_bench.journal.records import CallRecord
-from rewoo_bench.row_notes import Interval, RowNotes, noting
+from rewoo_bench.events import Interval, RowNotes, current_call_site, noting
+from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import count_messages
-from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage
+from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage, WrappedTool
 
 _NO_PARTS = PromptParts()
 ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/columns.py)

@@ -17,14 +17,14 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from rewoo_bench.call_site import current_call_site
+from rewoo_bench.calls.caps import GracefulShutdown
 from rewoo_bench.calls.live import LiveCalls
-from rewoo_bench.calls.shutdown import GracefulShutdown
-from rewoo_bench.crashes import is_recorded_harness_fault
 from rewoo_bench.errors import ModelError
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import cache_key
-from rewoo_bench.journal.store import Journal, JournalReader
+from rewoo_bench.events import current_call_site
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.runs.journal.response_cache import cache_key
+from rewoo_bench.runs.journal.store import Journal, JournalReader
+from rewoo_bench.system.crashes import is_recorded_harness_fault
 
 _SHORTEST_WAIT_S = 0.001  # a journal on the same machine takes microseconds
 

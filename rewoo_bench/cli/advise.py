@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import DONE, SETTINGS
+from rewoo_bench.cli.command import DONE, SETTINGS, run_folders
 from rewoo_bench.cli.flag_types import Number, share
-from rewoo_bench.escaping import terminal
+from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
@@ -30,7 +29,7 @@ def advise(runs: tuple[str, ...], max_cost: float | None, max_latency: float | N
     settings. An architecture is within a limit where its whole 95% interval is. Of those within, the most accurate one
     is recommended; where none is shown to be that, the cheapest one that is shown not to be worse by --margin.
     """
-    from rewoo_bench.reading import advise as advise_on
+    from rewoo_bench.report.reading import advise as advise_on
 
     advice = advise_on(*runs, max_cost=max_cost, max_latency=max_latency, margin=margin, intersect=intersect)
     click.echo(terminal(advice.as_json() if as_json else str(advice)))

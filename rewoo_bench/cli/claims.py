@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.escaping import terminal
+from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.claims.render import Format
+    from rewoo_bench.analysis.claims.render import Format
 
 
 # fmt: off
@@ -37,8 +36,8 @@ def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details:
     are counted under "also". For claims that none of the runs can test, --details prints the command of a run that can.
     The file of the claims has the rules of the verdicts; --format json has the figures of every run.
     """
-    from rewoo_bench.claims import check, gather, read_claims
-    from rewoo_bench.claims.render import render
+    from rewoo_bench.analysis.claims import check, gather, read_claims
+    from rewoo_bench.analysis.claims.render import render
 
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
     click.echo(terminal(render(findings, form, everything=everything, details=details or everything)))

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.escaping import terminal
-from rewoo_bench.runs.option_types import PRICE_FORMS
-from rewoo_bench.runs.subsets import COLUMNS
+from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
+from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.analysis.comparison_render import Format
+    from rewoo_bench.analysis.comparison_tables import Format
 
 
 # fmt: off
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions of a data set on their shared questions; the output says so. "
                    "Each data set is always a table of its own.")
-@click.option("--by", type=click.Choice(COLUMNS),
+@click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Compare the questions of each type, difficulty or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
               help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone has the price of "
@@ -42,8 +40,8 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     question; the trials of a question count as one observation. The last lines say what each pair comes to.
     """
     from rewoo_bench.analysis.compare import compare as compare_rows
-    from rewoo_bench.analysis.comparison_render import render
-    from rewoo_bench.analysis.dollars import pricing_of
+    from rewoo_bench.analysis.comparison_tables import render
+    from rewoo_bench.analysis.prices import pricing_of
     from rewoo_bench.runs.folder import load, manifests
 
     rows, read = load(*runs), manifests(*runs)

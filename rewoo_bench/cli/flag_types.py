@@ -12,6 +12,7 @@ from rewoo_bench.errors import unknown
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+
 NO_CAP = "none"
 
 # Fields of a request that a flag or the harness sets.

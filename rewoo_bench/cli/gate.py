@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, run_folders
 from rewoo_bench.cli.flag_types import Number, share, tool_names
-from rewoo_bench.escaping import terminal
+from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
     from rewoo_bench.gate.verdict import Verdict
+
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -68,8 +70,7 @@ def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_tim
     """
     # fmt: on
     from rewoo_bench.gate.check import ComparisonTerms, check_run
-    from rewoo_bench.gate.render import text
-    from rewoo_bench.gate.reports import tracked
+    from rewoo_bench.gate.render import text, tracked
     from rewoo_bench.runs.folder import load
 
     if mcp or tools:
@@ -93,11 +94,10 @@ def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budg
     """Counts tool schemas, prints them, and judges them where there is something to compare them with."""
     import anyio
 
-    from rewoo_bench.evaluation.tool_sizes import tool_sizes
-    from rewoo_bench.gate.budgets import read_tool_budgets
+    from rewoo_bench.evaluation.toolbox import tool_sizes
+    from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
     from rewoo_bench.gate.count_checks import EXACT_MARGIN
     from rewoo_bench.gate.render import text
-    from rewoo_bench.gate.tool_checks import check_tools, read_tool_points, tool_points, tool_table
 
     limits = read_tool_budgets(budgets) if budgets is not None else ()
     before = read_tool_points(baseline) if baseline is not None else None
@@ -111,7 +111,8 @@ def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budg
 def _write(verdict: Verdict, points: Callable[[], str], markdown: Path | None, junit_file: Path | None,
            json_file: Path | None) -> None:  # fmt: skip
     """Writes the requested reports, and on GitHub the job's summary."""
-    from rewoo_bench.gate import render, reports
+    from rewoo_bench.gate import render
+    from rewoo_bench.gate import render as reports
 
     shown = render.markdown(verdict)
     if markdown is not None:
@@ -122,3 +123,43 @@ def _write(verdict: Verdict, points: Callable[[], str], markdown: Path | None, j
         reports.write_report(junit_file, reports.junit(verdict), "--junit")
     if json_file is not None:
         reports.write_report(json_file, points(), "--json")
+
+
+# `rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`.
+
+
+@click.group(context_settings=SETTINGS)
+def baseline() -> None:
+    """Write a baseline for `gate`."""
+
+
+@baseline.command(context_settings=SETTINGS)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."
+)
+@click.option(
+    "--exact/--live",
+    "exact",
+    default=None,
+    help="Whether its counts are the same every time.  [default: exact for the oracle and replays]",
+)
+def update(run: Path, out: Path, exact: bool | None) -> int:
+    """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
+    from rewoo_bench.gate.check import open_baseline
+    from rewoo_bench.gate.render import write_report
+    from rewoo_bench.runs.manifest import MANIFEST, no_run
+    from rewoo_bench.system.files import is_stream
+
+    if not run.is_dir():
+        raise no_run(run, MANIFEST)
+    content = open_baseline(run, deterministic=exact)
+    text, before = content.text(), None
+    with suppress(OSError):  # an unreadable file can be replaced
+        before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
+    write_report(out, text, "--out")
+    changed = "unchanged" if before == text else "written" if before is None else "updated"
+    lines = counted(sum(map(len, content.questions.values())), "row")
+    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
+    click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
+    return 0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.conventions import DONE, SETTINGS
-from rewoo_bench.text.tables import terminal_width
+from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.text.escaping import terminal_width
 
 if TYPE_CHECKING:
-    from rewoo_bench.plugins import Kind
+    from rewoo_bench.config.plugins import Kind
 
 
 @click.command(name="list", context_settings=SETTINGS)
@@ -24,7 +24,7 @@ def list_names(agents: bool) -> int:
 def _list_agents() -> int:
     """The folders below architectures/agents. They aren't names: each installs a framework of its own."""
     from rewoo_bench.config.named import Named, read_architecture
-    from rewoo_bench.paths import agents_folder
+    from rewoo_bench.system.files import agents_folder
 
     click.echo("agents (--arch FOLDER)")
     for path in sorted(agents_folder().glob("*/architecture.toml")):
@@ -36,10 +36,9 @@ def _list_agents() -> int:
 
 def _list_all() -> int:
     from rewoo_bench.config.named import Named, read_architecture, read_dataset
-    from rewoo_bench.model_names import ORACLE
+    from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
     from rewoo_bench.models.local.catalogue import catalogue
-    from rewoo_bench.paths import bundled_folder, bundled_names
-    from rewoo_bench.short_names import SCORERS, TOOLS
+    from rewoo_bench.system.files import bundled_folder, bundled_names
 
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures", "architecture.toml"):
@@ -73,7 +72,7 @@ def _line(name: str, text: str) -> None:
 
 def _installed(kind: Kind) -> None:
     """The entry points of a kind, and which packages have the same name."""
-    from rewoo_bench.plugins import installed_plugins, packages_with
+    from rewoo_bench.config.plugins import installed_plugins, packages_with
 
     for plugin in installed_plugins(kind):
         packages = packages_with(kind, plugin.name)

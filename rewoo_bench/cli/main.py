@@ -16,35 +16,43 @@ from contextlib import contextmanager
 
 import click
 
-from rewoo_bench.cli.conventions import BROKEN, INCOMPLETE, INTERRUPTED, SETTINGS, WRONG
-from rewoo_bench.cli.lazy_group import CommandPlace, LazyGroup
-from rewoo_bench.cli.output import OutputFailed, guarded_output
+from rewoo_bench.cli.command import (
+    BROKEN,
+    INCOMPLETE,
+    INTERRUPTED,
+    SETTINGS,
+    WRONG,
+    CommandPlace,
+    LazyGroup,
+    OutputFailed,
+    guarded_output,
+)
 from rewoo_bench.errors import RewooBenchError, UsageError
-from rewoo_bench.escaping import terminal
+from rewoo_bench.text.escaping import terminal
 
 _INTERRUPTED = "interrupted before the first question, or after the last"
 
 
 _COMMANDS = {
-    "run": ("run", "Run the benchmark: ask architectures questions, record each call."),
-    "runs": ("runs", "List past runs, the newest first."),
-    "show": ("show", "Print one question with the steps of each architecture."),
-    "report": ("report", "Write runs as one HTML file."),
-    "view": ("view", "Show runs in the browser, also while they go on."),
-    "list": ("list_names", "List architectures, data sets, tools, scorers and models."),
-    "new": ("new", "Write an example: architecture, tool, data set, agent …"),
-    "gate": ("gate", "Fail where a run costs more than its budget or its baseline."),
-    "baseline": ("baseline", "Write a baseline for `gate`."),
-    "compare": ("compare", "Compare architectures: accuracy, tokens, cost and latency."),
-    "reprice": ("reprice", "What a run would have cost under other price sheets."),
-    "advise": ("advise", "Recommend an architecture, with what is uncertain."),
-    "route": ("route", "Estimate what choosing an architecture by question would buy."),
-    "claims": ("claims", "Test published claims against runs of your own."),
-    "plot": ("plot", "Draw runs: tokens, accuracy and latency."),
-    "rescore": ("rescore", "Score the predictions of a run again."),
-    "publish": ("publish", "Copy a run without the texts of its data set."),
+    "run": ("run:run", "Run the benchmark: ask architectures questions, record each call."),
+    "runs": ("runs:runs", "List past runs, the newest first."),
+    "show": ("show:show", "Print one question with the steps of each architecture."),
+    "report": ("report:report", "Write runs as one HTML file."),
+    "view": ("view:view", "Show runs in the browser, also while they go on."),
+    "list": ("list_names:list_names", "List architectures, data sets, tools, scorers and models."),
+    "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),
+    "gate": ("gate:gate", "Fail where a run costs more than its budget or its baseline."),
+    "baseline": ("gate:baseline", "Write a baseline for `gate`."),
+    "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
+    "reprice": ("reprice:reprice", "What a run would have cost under other price sheets."),
+    "advise": ("advise:advise", "Recommend an architecture, with what is uncertain."),
+    "route": ("route:route", "Estimate what choosing an architecture by question would buy."),
+    "claims": ("claims:claims", "Test published claims against runs of your own."),
+    "plot": ("plot:plot", "Draw runs: tokens, accuracy and latency."),
+    "rescore": ("publish:rescore", "Score the predictions of a run again."),
+    "publish": ("publish:publish", "Copy a run without the texts of its data set."),
 }
-_PLACES = {name: CommandPlace(f"rewoo_bench.cli.{module}", text) for name, (module, text) in _COMMANDS.items()}
+_PLACES = {name: CommandPlace(f"rewoo_bench.cli.{place}", text) for name, (place, text) in _COMMANDS.items()}
 
 
 @click.group(cls=LazyGroup, places=_PLACES, context_settings=SETTINGS)
@@ -125,6 +133,6 @@ def _fail(message: str, code: int) -> int:
 
 
 def _print_error(text: str) -> None:
-    from rewoo_bench.redaction import redact
+    from rewoo_bench.text.redaction import redact
 
     click.echo(terminal(redact(text)), err=True, nl=False)

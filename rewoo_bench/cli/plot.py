@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.escaping import one_line, terminal
-from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES
-from rewoo_bench.runs.subsets import COLUMNS
+from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
+from rewoo_bench.text.escaping import one_line, terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.plots.draw import PlotData
+    from rewoo_bench.report.plots.draw import PlotData
 
 
 BREAK_EVEN = "break-even"
@@ -39,7 +37,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "
                    "their formulas.")
-@click.option("--by", type=click.Choice(COLUMNS),
+@click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
 def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
@@ -49,7 +47,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
     needs; captions.md describes each figure.
     """
-    from rewoo_bench.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
+    from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
 
     kinds, wanted = _names(formats), _names(only or "")
     for kind in kinds:
@@ -87,7 +85,7 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
 
 def _break_even(runs: tuple[str, ...], prices: str, folder: Path, formats: list[str]) -> list[Path]:
     """The break-even maps of a run, whose prompts say what a cache would have held."""
-    from rewoo_bench.repricing import reprice
+    from rewoo_bench.report.repricing import reprice
 
     if len(runs) > 1:
         raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")

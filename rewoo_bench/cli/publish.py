@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.escaping import terminal
+from rewoo_bench.cli.command import DONE, FAILED, SETTINGS, run_folders
+from rewoo_bench.text.escaping import terminal
 
 
 @click.command(context_settings=SETTINGS)
@@ -28,3 +27,50 @@ def publish(run: Path, out: Path, report: bool, without: str) -> int:
         write_report([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0
+
+
+# `rewoo-bench rescore RUN`: the predictions of a finished run scored again.
+
+
+@click.command(context_settings=SETTINGS)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option(
+    "--dataset",
+    metavar="NAME|FILE",
+    help="The data set of the run, for its gold answers.  [default: the run's own; for a published run their hashes, "
+    "which give exact match alone]",
+)
+def rescore(run: Path, dataset: str | None) -> int:
+    """Score the predictions of a run again, and compare with the recorded exact match and F1.
+
+    Each row whose recorded score differs is printed. Exit code 1 where there is one, and where some rows have neither
+    answers nor hashes. Hashes come with the rows: only --dataset shows that they are those of the gold answers.
+    """
+    from rewoo_bench.loaders.load import load_questions_of
+    from rewoo_bench.runs.manifest import read_manifest
+    from rewoo_bench.runs.publish import rescore as rescore_run
+
+    if dataset is None:
+        found = rescore_run(run)
+    else:
+        data = load_questions_of(dataset, read_manifest(run).dataset)
+        found = rescore_run(run, {example.id: example.answers for example in data.examples}, data.scorer)
+    for line in found.different:
+        click.echo(terminal(f"different: {line}"))
+    what = "exact match and F1"
+    if not found.with_f1:
+        what = "exact match, by the hashes that came with the rows; --dataset checks these, too"
+    total = found.equal + len(found.different)
+    left_out = [
+        (found.unscored, "have no score and no prediction: they failed"),
+        (found.unknown, "have no answers and no hashes"),
+        (found.missing, "are missing: the run had them"),
+    ]
+    more = "".join(f"; {rows} rows {why}" for rows, why in left_out if rows)
+    click.echo(
+        terminal(
+            f"{run}: {total} rows scored again by {found.scorer!r} ({what}): "
+            f"{found.equal} equal, {len(found.different)} different{more}"
+        )
+    )
+    return FAILED if found.different or found.unknown else DONE

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
-from rewoo_bench.escaping import terminal
+from rewoo_bench.text.escaping import terminal
 
 
 @click.command(context_settings=SETTINGS)
@@ -22,10 +22,10 @@ from rewoo_bench.escaping import terminal
 @click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
 def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool) -> int:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
-    from rewoo_bench.analysis.dollars import pricing_of
-    from rewoo_bench.output_file import is_stream
+    from rewoo_bench.analysis.prices import pricing_of
+    from rewoo_bench.report.view.snapshot import journal_prompts
     from rewoo_bench.report.write import write_report
-    from rewoo_bench.view.prompts import journal_prompts
+    from rewoo_bench.system.files import is_stream
 
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")

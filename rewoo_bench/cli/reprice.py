@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.escaping import terminal
 from rewoo_bench.runs.option_types import PRICE_FORMS
+from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.repricing import Repriced
-    from rewoo_bench.repricing.render import Format
+    from rewoo_bench.report.repricing import Format, Repriced
 
 
 def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from rewoo_bench.repricing.render import sheet_list
+        from rewoo_bench.report.repricing import sheet_list
 
         click.echo(terminal(sheet_list()))
         context.exit()
@@ -56,8 +54,8 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
     Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
     calls.parquet says: published runs can be priced, too.
     """
-    from rewoo_bench.repricing import reprice as reprice_run
-    from rewoo_bench.repricing.render import render
+    from rewoo_bench.report.repricing import render
+    from rewoo_bench.report.repricing import reprice as reprice_run
 
     if figures is not None:
         raise UsageError(f"--figures is gone; draw a map with: rewoo-bench plot {quote(str(run))} --only break-even "
@@ -72,7 +70,7 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
 
 
 def _write_rows(repriced: Repriced, path: Path) -> None:
-    from rewoo_bench.output_file import replaced
+    from rewoo_bench.system.files import replaced
 
     try:
         with replaced(path) as file:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import SETTINGS
-from rewoo_bench.escaping import terminal
+from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rewoo_bench.routing.render import Format
+    from rewoo_bench.analysis.routing.report import Format
     from rewoo_bench.runs.manifest import Manifest
 
 
@@ -43,9 +42,9 @@ def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str 
     router out of fold, a model where the run has one), against always taking either, with bounds of the best choice.
     A learned router is used with --arch 'router?policy=learned&file=router.json'.
     """
+    from rewoo_bench.analysis.routing.report import render
     from rewoo_bench.errors import UsageError
-    from rewoo_bench.reading import route as route_runs
-    from rewoo_bench.routing.render import render
+    from rewoo_bench.report.reading import route as route_runs
     from rewoo_bench.runs.folder import manifests
 
     names = tuple(parents.split(",")) if parents else None

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.escaping import terminal
+from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rewoo_bench.analysis.summary import Summary
     from rewoo_bench.evaluation.dry_run import RunEstimate
-    from rewoo_bench.evaluation.outcome import Outcome
+    from rewoo_bench.evaluation.results import Outcome
+
 
 MOST_ROWS = 20_000  # of a run whose page is written at its end
 
@@ -40,7 +41,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
 def write_page(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
-    from rewoo_bench.analysis.dollars import pricing_of
+    from rewoo_bench.analysis.prices import pricing_of
     from rewoo_bench.report.write import write_report
 
     if len(outcome.keys) > MOST_ROWS:
@@ -65,9 +66,9 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
     """
     from rewoo_bench.analysis.summary import summarise, table
     from rewoo_bench.runs.comparability import wait
-    from rewoo_bench.runs.flags import flag_lines
     from rewoo_bench.runs.folder import load_table
     from rewoo_bench.runs.manifest import read_manifest
+    from rewoo_bench.runs.rows import flag_lines
 
     rows = load_table(outcome.folder)
     summaries = summarise(rows)
@@ -101,8 +102,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
 
 def _verdicts(folder: Path, rows: pa.Table, summaries: Sequence[Summary]) -> list[str]:
     """What each architecture comes to beside the first: tokens, dollars and accuracy; of one alone, its prices."""
-    from rewoo_bench.analysis.dollars import pricing_of
-    from rewoo_bench.analysis.verdict import dollars_at, verdicts_of_run
+    from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
+    from rewoo_bench.analysis.prices import pricing_of
     from rewoo_bench.runs.folder import manifests
 
     read = manifests(folder)
@@ -116,8 +117,8 @@ def show_failed_agents(outcome: Outcome) -> bool:
 
     Whether it printed one.
     """
-    from rewoo_bench.runs.flags import UNMETERED, flagged
     from rewoo_bench.runs.folder import load_table
+    from rewoo_bench.runs.rows import UNMETERED, flagged
 
     rows = load_table(outcome.folder)
     failed, unseen = _failed_agents(outcome.folder, rows), len(rows) > 0 and bool(flagged(rows, UNMETERED).all())

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.completion import run_folders
-from rewoo_bench.cli.conventions import DONE, SETTINGS
-from rewoo_bench.escaping import terminal
-from rewoo_bench.text.tables import text_table
+from rewoo_bench.cli.command import DONE, SETTINGS, run_folders
+from rewoo_bench.text.escaping import terminal, text_table
 
 if TYPE_CHECKING:
     from rewoo_bench.runs.past_runs import PastRun
+
 
 _MARK = "*"  # of an oracle's accuracy
 _HEAD = ["folder", "started", "status", "n", "model", "data set", "EM and tokens"]

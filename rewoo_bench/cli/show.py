@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.conventions import SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
 
 
@@ -21,7 +21,7 @@ def view(folder: Path, port: int, no_browser: bool) -> int:
 
     import anyio
 
-    from rewoo_bench.view.server import serving
+    from rewoo_bench.report.view.server import serving
 
     if not folder.is_dir():
         raise UsageError(f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local")

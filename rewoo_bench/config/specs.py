@@ -21,8 +21,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from rewoo_bench.config.names import import_path
 from rewoo_bench.errors import SpecError, unknown
-from rewoo_bench.short_names import import_path
 
 AGENT = "agent"
 """Short name of the runner of external agents."""

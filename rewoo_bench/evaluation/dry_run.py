@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.models.hosted.price_table import given_entry
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Exemplar, Prompts
-from rewoo_bench.scoring import Scorer
+from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.prompt_parts import count_prompt
-from rewoo_bench.text.tables import text_table
+from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
 

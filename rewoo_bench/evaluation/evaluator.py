@@ -9,40 +9,83 @@ The gold answers stay here: a runner gets the question's text, its tools get doc
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Protocol, get_args
 
 import anyio
 
-from rewoo_bench.calls.call import Limits
-from rewoo_bench.calls.caps import Caps, RunLimits, Totals
+from rewoo_bench.calls.call import Limits, PromptWatch, RunQuestions
+from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
 from rewoo_bench.calls.live import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.calls.meter import Meter, not_working
-from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
-from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
-from rewoo_bench.calls.shutdown import GracefulShutdown
-from rewoo_bench.config.scorers import find_scorer
-from rewoo_bench.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
+from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import LimitReached, ModelError, ProviderRefused, RunStopped
-from rewoo_bench.evaluation.gc_freeze import frozen_heap
 from rewoo_bench.evaluation.session import Engine, Session
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.evaluation.trajectories import agent_error, check_trajectory
-from rewoo_bench.events import Event, listening
-from rewoo_bench.journal.store import Journal
-from rewoo_bench.row_notes import current_notes, noting
+from rewoo_bench.events import Event, current_notes, listening, noting
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.scoring import Score, Scorer
+from rewoo_bench.runs.journal.store import Journal
+from rewoo_bench.system.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.text.model_output import noting_repairs
-from rewoo_bench.tools.mcp_servers import QuestionServers
-from rewoo_bench.types import Example, GoldAware, Model, Runner, StopReason, Tool, Trajectory
+from rewoo_bench.text.scoring import Score, Scorer
+from rewoo_bench.tools.mcp_server import QuestionServers
+from rewoo_bench.types import Example, GoldAware, Model, Runner, Step, StopReason, Tool, Trajectory
+
+# Excludes long-lived objects from garbage collection.
+
+
+@contextmanager
+def frozen_heap() -> Iterator[None]:
+    """Excludes the objects that exist now from garbage collections inside.
+
+    With a provider's library these are some 300,000 objects that stay. A full collection visits all of them, which
+    stops everything for 0.2 s, once in several hundred questions. A heap that is frozen already stays as it is.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+# Checks a runner's return value, since the tables have types.
+
+
+_STOP_REASONS = frozenset(get_args(StopReason))
+
+
+def check_trajectory(value: object) -> Trajectory:
+    """The trajectory. Raises `TypeError` or `ValueError` with the field that no table can hold."""
+    if not isinstance(value, Trajectory):
+        raise TypeError(f"answered with {type(value).__name__}, expected a Trajectory")
+    if not (value.answer is None or isinstance(value.answer, str)):
+        raise TypeError(f"answer is {type(value.answer).__name__}, expected text or None")
+    if value.stop_reason not in _STOP_REASONS:
+        raise ValueError(f"stop_reason is {value.stop_reason!r}, expected one of {', '.join(sorted(_STOP_REASONS))}")
+    if type(value.replans) is not int or not 0 <= value.replans < 2**31:
+        raise TypeError(f"replans is {value.replans!r}, expected a count")
+    if not all(isinstance(step, Step) for step in value.steps):
+        raise TypeError("steps has something that is no Step")
+    return value
+
+
+def agent_error(trajectory: Trajectory) -> str | None:
+    """The reason for which an external agent gave no answer: the row's `error`."""
+    error = trajectory.notes.get("error") if trajectory.answer is None else None
+    return error if isinstance(error, str) else None
+
 
 # Exceptions that end a question and not the process, those included that a user's runner raises to end itself.
 _RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)

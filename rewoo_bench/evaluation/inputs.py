@@ -6,30 +6,250 @@ Nothing here costs anything: no model is fetched or asked.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from hashlib import sha256
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.config.tools import NO_TOOLS, checked_tools
-from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.given import GivenObjects
-from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
+from rewoo_bench.config.named import NO_TOOLS, checked_tools, find_scorer
+from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
-from rewoo_bench.evaluation.step_limits import check_step_limits
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import for_oracle
 from rewoo_bench.loaders.load import Dataset
-from rewoo_bench.model_names import LOCAL, REPLAY, is_oracle
-from rewoo_bench.models.own import is_own_model
-from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.loaders.sampling import ids_hash
+from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel
+from rewoo_bench.models.own import ModelSettings, is_own_model
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
+from rewoo_bench.runners.llmcompiler import LLMCompiler
+from rewoo_bench.runners.plan_execute import PlanExecute
+from rewoo_bench.runners.react import FINISH, ReAct
+from rewoo_bench.runners.react_native import NativeReAct
+from rewoo_bench.runners.rewoo import ReWOO
+from rewoo_bench.runners.rewoo_react import ReWOOReAct
 from rewoo_bench.runs.options import OPTIONS, RunOptions
+from rewoo_bench.text.redaction import hide_credentials
+from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
-from rewoo_bench.tools.mcp_servers import McpServers
+from rewoo_bench.tools.mcp_server import McpServers
+from rewoo_bench.types import Example, GoldAware, Hop, Model, Runner
+
+# Python objects in the place of the names of a run: examples, architectures, a model.
+
+
+EXAMPLES = "examples"
+"""The data set's name in a run over examples."""
+
+PYTHON = "python"
+"""Key of the manifest's facts about an object, which no command can make again."""
+
+
+@dataclass(frozen=True)
+class GivenObjects:
+    """Objects that a run uses instead of the names in its options; None where the name counts."""
+
+    examples: Sequence[Example] | None = None
+    exemplars: str = "multihop"
+    """Style of the exemplars for `examples`."""
+    scoring: str | Scorer = "hotpotqa"
+    """Metric for `examples`."""
+    architectures: Sequence[str | Architecture] | None = None
+    model: Model | None = None
+    settings: ModelSettings | None = None
+    loaded: Dataset | None = None
+    """The data set, loaded and checked in another process."""
+
+    def open_model(self) -> OpenModel:
+        """The given model, as `open_model` gives one for a name."""
+        model = cast(Model, self.model)
+        name = model_name(model)
+        facts = getattr(model, "manifest", None) or {"name": name, PYTHON: _import_path(model)}
+        return OpenModel(model, name, REPLAY_CONCURRENCY, facts, wire_name=getattr(model, "wire_name", None))
+
+    def dataset(self, limit: int | None, seed: int) -> Dataset:
+        """The first `limit` of the examples. Raises `UsageError` for two of the same id."""
+        every = tuple(self.examples or ())
+        counts = Counter(example.id for example in every)
+        if repeated := next((name for name, count in counts.items() if count > 1), None):
+            raise UsageError(f"dataset: {counts[repeated]} examples have the id {repeated!r}")
+        chosen = every[:limit]
+        digest = ids_hash(example.id for example in chosen)
+        facts = {
+            "name": EXAMPLES,
+            "source": {PYTHON: EXAMPLES, "sha256": sha256(repr(every).encode()).hexdigest()},
+            "seed": seed,
+            "limit": limit,
+            "rows": len(every),
+            "examples": len(chosen),
+            "ids_hash": digest,
+        }
+        return Dataset(EXAMPLES, self.exemplars, find_scorer(self.scoring), "", chosen, digest, None, facts)
+
+
+def model_name(model: Model) -> str:
+    """The name that a model object has in a run; a name that means another kind of model gives way to its class's."""
+    name = str(getattr(model, "name", "") or type(model).__name__)
+    is_taken = name.startswith((LOCAL, REPLAY)) or (is_oracle(name) and not isinstance(model, GoldAware))
+    return type(model).__name__ if is_taken else name
+
+
+def _import_path(value: Any) -> str:
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+# Tools of MCP servers in the architectures of a run: those of `--mcp`, and of `[tools.X] mcp = …`.
+
+
+async def with_mcp_tools(
+    architectures: Sequence[Architecture], addresses: Sequence[str], servers: McpServers
+) -> list[Architecture]:
+    """The architectures with these tools, their servers connected. One without tools stays as it is.
+
+    Raises `UsageError` for a server that can't be used, and for two tools of one name.
+    """
+    added = [(address, *names) for address in addresses for names in (await servers.connect(address)).names.items()]
+    return [await _with_tools(each, added, servers) if each.spec.tools else each for each in architectures]
+
+
+async def _with_tools(
+    architecture: Architecture, added: Sequence[tuple[str, str, str]], servers: McpServers
+) -> Architecture:
+    tools = {
+        name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
+        for name, settings in architecture.spec.tools.items()
+    }
+    for address, name, remote in added:
+        if name in tools or name.lower() == FINISH.lower():
+            taken = "has a tool" if name in tools else "has an action"
+            shown = hide_credentials(address)
+            raise UsageError(
+                f"--mcp: {architecture.name!r} {taken} {name!r} already; give this server's tools a prefix: "
+                f"--mcp '[prefix=other] {shown}', or choose some of them: [only=NAME,NAME]"
+            )
+        settings = ToolSettings(mcp=address, mcp_tool=remote)
+        tools[name] = await _checked(name, settings, servers, architecture.name)
+    return replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
+
+
+async def _checked(name: str, settings: ToolSettings, servers: McpServers, architecture: str) -> ToolSettings:
+    """The settings with the hash of the server's description. Raises `UsageError` for a tool that it doesn't have."""
+    assert settings.mcp is not None
+    server = await servers.connect(settings.mcp)
+    remote = settings.mcp_tool or name
+    if remote not in server.schemas:
+        raise UsageError(
+            f"architecture {architecture!r}: [tools.{name}]: {unknown('MCP tool', remote, server.schemas)}"
+        )
+    return settings.model_copy(update={"schema_sha256": server.schemas[remote].sha256})
+
+
+# Whether an architecture may take enough steps for the questions of a generated data set.
+#
+#     check_step_limits(dataset, architectures)
+#
+# Questions of a data set such as chain need a given number of look-ups. An architecture with a lower step limit would
+# end without an answer, after hardly any tool calls: a cost that says nothing about the architecture. So such a run is
+# refused before the first question. With other data sets the step limit is a part of the measurement, and a note says
+# which architectures it keeps from an answer, whatever the model.
+
+
+def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -> None:
+    """Raises `UsageError` where a question of a generated set needs more steps than an architecture may take."""
+    if "generator" not in (dataset.manifest.get("source") or {}):
+        return
+    runners = [(architecture.name, runner) for architecture in architectures for runner in _runners(architecture)]
+    short = [(needed, allowed, name) for name, runner in runners
+             if (allowed := steps_allowed(runner)) is not None
+             and (needed := most_steps(runner, dataset)) > allowed]  # fmt: skip
+    if short:
+        needed, allowed, name = max(short)
+        raise UsageError(
+            f"{dataset.name} has questions that need {needed} steps of {name!r}, which takes at most {allowed}: "
+            f"give --max-steps {needed}"
+        )
+
+
+def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
+    """A note for each step limit that keeps even a perfect model from answering some of the questions."""
+    counted: dict[tuple[int, int, int], list[str]] = {}
+    for architecture in architectures:
+        runners = [(runner, steps_allowed(runner)) for runner in _runners(architecture)]  # one of them is enough
+        needs = [
+            [(steps_needed(runner, each.chain), allowed) for runner, allowed in runners]
+            for each in dataset.examples
+            if each.chain
+        ]
+        beyond = [
+            min((needed, allowed) for needed, allowed in need if allowed is not None)
+            for need in needs
+            if need and all(allowed is not None and needed > allowed for needed, allowed in need)
+        ]
+        if beyond:
+            counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
+    return [
+        f"{dataset.name}: {count} of {len(dataset.examples)} questions need{'s' if count == 1 else ''} more steps than "
+        f"{', '.join(names)} may take ({allowed}), so no model can answer {'it' if count == 1 else 'them'} "
+        f"within that limit; --max-steps {needed} is enough"
+        for (count, needed, allowed), names in counted.items()
+    ]
+
+
+def _runners(architecture: Architecture) -> list[Runner]:
+    """The loop of an architecture; of one that chooses from others, theirs."""
+    return [parent.runner for parent in architecture.parents] or [architecture.runner]
+
+
+def most_steps(runner: Runner, dataset: Dataset) -> int:
+    """The most steps that any question of the data set needs; 0 where no gold chain is known."""
+    return max((steps_needed(runner, example.chain) for example in dataset.examples if example.chain), default=0)
+
+
+def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
+    """Steps of a plan, or turns, in which a bundled runner answers without a mistake; 0 for any other runner."""
+    if isinstance(runner, ReWOO | ReWOOReAct | LLMCompiler):
+        return _planned(chain)
+    if isinstance(runner, ReAct | PlanExecute):
+        return len(chain) + 1  # one hop a turn, and one for the answer
+    if isinstance(runner, NativeReAct):
+        return _depth(chain) + 1  # independent hops share a turn
+    return 0
+
+
+def steps_allowed(runner: Runner) -> int | None:
+    """The step limit of a bundled runner; None without one."""
+    if isinstance(runner, ReWOOReAct):
+        return runner.rewoo.settings.max_steps
+    if isinstance(runner, ReWOO | LLMCompiler | ReAct | NativeReAct | PlanExecute):
+        return runner.settings.max_steps
+    return None
+
+
+def _planned(chain: Sequence[Hop]) -> int:
+    """One step for each foreseeable hop, and one model step for each look-up that another hop needs."""
+    foreseen = [hop for hop in chain if hop.foreseen]
+    needed = {need for hop in foreseen for need in _read_for(hop, chain)}
+    return len(foreseen) + sum(chain[need].tool == "Search" for need in needed)
+
+
+def _read_for(hop: Hop, chain: Sequence[Hop]) -> Iterable[int]:
+    """The hops whose value is read for a hop: where several give the same page's title, the first of them."""
+    return {chain[need].value: need for need in reversed(hop.needs)}.values() if hop.tool == "Search" else hop.needs
+
+
+def _depth(chain: Sequence[Hop]) -> int:
+    """Number of hops on the longest path through the chain; hops need only earlier hops."""
+    depths: list[int] = []
+    for hop in chain:
+        depths.append(1 + max((depths[need] for need in hop.needs), default=0))
+    return max(depths, default=0)
+
 
 NOTHING_GIVEN = GivenObjects()
 # The others of one name differ: the seed is asked for apart, and a run has prices and fields as texts.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
-from rewoo_bench.escaping import terminal
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.text.counts import counted
+from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.redaction import redact
+from rewoo_bench.text.words import counted
 
 _SECONDS_A_LINE = 10.0
 
@@ -122,3 +125,34 @@ def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
+# Warnings during a run: log records of the package, shown with the progress.
+#
+# with notices_to(progress.say):
+#     ...     # logging.getLogger("rewoo_bench.models.hosted.client").warning("…") is one line on standard error
+
+
+class _Handler(logging.Handler):
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(redact(record.getMessage()))
+
+
+@contextmanager
+def notices_to(say: Callable[[str], None]) -> Iterator[None]:
+    """Passes warnings of the package's loggers to `say`, a line each."""
+    logger, handler = logging.getLogger("rewoo_bench"), _Handler(say)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def say(notice: str) -> None:
+    """Prints a line on standard error, before there is a progress bar."""
+    print(terminal(f"rewoo-bench: {notice}"), file=sys.stderr)

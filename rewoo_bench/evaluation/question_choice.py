@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
-from rewoo_bench.model_names import REPLAY
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example

@@ -13,53 +13,66 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.calls.shutdown import shutdown_on_signal
-from rewoo_bench.concurrency import background_task
-from rewoo_bench.errors import (
-    HarnessFault,
-    JournalError,
-    ModelGone,
-    ProviderRefused,
-    RunStopped,
-    UsageError,
-)
+from rewoo_bench.config.names import REPLAY
+from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate
-from rewoo_bench.evaluation.environment import new_run_id
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.folder_lock import begin, taken
-from rewoo_bench.evaluation.given import GivenObjects
-from rewoo_bench.evaluation.inputs import input_notes, read_inputs
-from rewoo_bench.evaluation.new_manifest import begin_manifest, now, refused_requests, sent_differences
-from rewoo_bench.evaluation.notices import notices_to, say
-from rewoo_bench.evaluation.open_files import allow_open_files
-from rewoo_bench.evaluation.outcome import Outcome, SessionEnd
+from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
+from rewoo_bench.evaluation.inputs import GivenObjects, input_notes, read_inputs, step_limit_notes
+from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
     connections,
+    given_prices,
     make_evaluator,
     prepared,
     questions_at_once,
     run_columns,
 )
-from rewoo_bench.evaluation.price_check import given_prices
-from rewoo_bench.evaluation.progress import Progress
+from rewoo_bench.evaluation.progress import Progress, notices_to, say
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
+from rewoo_bench.evaluation.results import Outcome, SessionEnd
 from rewoo_bench.evaluation.resume import resume_command
-from rewoo_bench.evaluation.run_folder import RunFolder, open_run, remove_run
-from rewoo_bench.evaluation.step_limits import step_limit_notes
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
-from rewoo_bench.journal.common_prefixes import common_prefixes
-from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.journal.store import JournalReader
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
-from rewoo_bench.model_names import REPLAY
+from rewoo_bench.runs.journal.prefixes import common_prefixes
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import Manifest, PrefixFacts, write_manifest
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.tools.mcp_servers import McpServers
+from rewoo_bench.system.concurrency import background_task
+from rewoo_bench.tools.mcp_server import McpServers
+
+# The limit of open files: each connection takes one, and without one left a run fails in strange places.
+
+
+_OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connections of tools
+
+
+def allow_open_files(connections: int) -> None:
+    """Raises this process's limit of open files for that number of connections, or raises `UsageError`."""
+    try:
+        import resource
+    except ImportError:  # Windows, where there is no such limit
+        return
+    needed = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if allowed == needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        return
+    raise UsageError(
+        f"--max-connections: {connections} connections need {needed} open files, and this process may have "
+        f"{hard}; raise that with `ulimit -n {needed}`, or lower --max-connections (and --concurrency)"
+    )
+
 
 RESULTS = Path("results/local")
 
@@ -142,7 +155,7 @@ async def _on_cluster(
     stack: AsyncExitStack,
 ) -> Evaluator:
     """The evaluator, whose questions the workers of a cluster ask until `stack` ends."""
-    from rewoo_bench.evaluation.cluster.driver import ray_engine
+    from rewoo_bench.evaluation.cluster.engine import ray_engine
 
     if options.progress:
         say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")

@@ -12,13 +12,12 @@ from typing import Any, Protocol
 
 import anyio
 
-from rewoo_bench.call_site import in_architecture
 from rewoo_bench.calls.caps import RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls
-from rewoo_bench.crashes import RUN_STOPPING, CrashCounter
 from rewoo_bench.errors import JournalError, ProviderRefused, RepeatedCrash, RewooBenchError, RunStopped
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.events import Event
+from rewoo_bench.events import Event, in_architecture
+from rewoo_bench.system.crashes import RUN_STOPPING, CrashCounter
 
 _FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended

@@ -8,10 +8,10 @@ from datetime import datetime
 
 from rewoo_bench.calls.call import Call
 from rewoo_bench.calls.live import RequestRefused
-from rewoo_bench.crashes import Crash
-from rewoo_bench.journal.records import TaskKey
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.scoring import Score
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.system.crashes import Crash
+from rewoo_bench.text.scoring import Score
 from rewoo_bench.types import Example, Trajectory
 
 
@@ -56,4 +56,4 @@ class Result:
     flags: tuple[str, ...] = ()
     """What to doubt about the row (runs/columns.py)."""
     answers_sha256: Sequence[str] | None = None
-    """Hashes of the gold answers, where the scorer's exact match is an equality (scoring/base.py)."""
+    """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring/base.py)."""

@@ -22,13 +22,14 @@ from urllib.parse import urlsplit
 from rewoo_bench.calls.call import Call
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.redaction import hide_credentials
 from rewoo_bench.runs.columns import trace_id_of
+from rewoo_bench.text.redaction import hide_credentials
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.trace import SpanContext, Tracer
+
 
 _QUEUE = 1 << 16  # spans that wait for an endpoint
 _OPERATIONS = {"embedding": "embeddings"}

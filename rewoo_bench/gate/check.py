@@ -17,22 +17,21 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.call_prices import UNPRICED_ROLES
+from rewoo_bench.analysis.prices import UNPRICED_ROLES
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.baseline import Baseline, read_baseline
+from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
 from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
-from rewoo_bench.gate.baseline_of_run import baseline_of
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Group, Verdict, too_many_failed
 from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED
-from rewoo_bench.runs.failed_rows import failed
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
-from rewoo_bench.runs.oracle_rows import oracle_rows
-from rewoo_bench.text.counts import counted
+from rewoo_bench.runs.rows import failed, oracle_rows
+from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
 _MOST_DENSER = 2.0  # tokens of a character, of a prompt and the one before it; 1.04 times in the published runs

@@ -13,16 +13,20 @@ from typing import NoReturn
 
 from rewoo_bench.config.specs import Style
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders.gsm8k import gsm8k_example, is_gsm8k
-from rewoo_bench.loaders.hotpotqa import hotpotqa_example
-from rewoo_bench.loaders.musique import musique_example
-from rewoo_bench.loaders.parallelqa import parallelqa_example
-from rewoo_bench.loaders.rewoo_files import physics_example, sports_example, strategyqa_file_example
+from rewoo_bench.loaders.multihop import hotpotqa_example, musique_example, wikimultihop_example
 from rewoo_bench.loaders.row_fields import Row, RowError, encodable
-from rewoo_bench.loaders.sample import sample_example
-from rewoo_bench.loaders.strategyqa import strategyqa_example
-from rewoo_bench.loaders.triviaqa import official_triviaqa_example, triviaqa_example
-from rewoo_bench.loaders.wikimultihop import wikimultihop_example
+from rewoo_bench.loaders.short_answers import (
+    gsm8k_example,
+    is_gsm8k,
+    official_triviaqa_example,
+    parallelqa_example,
+    physics_example,
+    sample_example,
+    sports_example,
+    strategyqa_example,
+    strategyqa_file_example,
+    triviaqa_example,
+)
 from rewoo_bench.types import Example
 
 

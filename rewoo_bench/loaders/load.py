@@ -19,21 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.argument_checks import check_kind
-from rewoo_bench.config.named import DESCRIPTIONS, Named, read_dataset
-from rewoo_bench.config.scorers import find_scorer
+from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_scorer, read_dataset
 from rewoo_bench.config.specs import DatasetSpec
-from rewoo_bench.config.tools import checked_tools
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.dataset_names import find_dataset
-from rewoo_bench.loaders.files import file_sha256, plain_name, read_rows
+from rewoo_bench.loaders.files import file_sha256, find_dataset, plain_name, read_rows
 from rewoo_bench.loaders.formats import Format, format_named, read_examples
-from rewoo_bench.loaders.generators import generated
 from rewoo_bench.loaders.row_fields import Row
-from rewoo_bench.loaders.sampling import Selection, ids_hash, select
+from rewoo_bench.loaders.sampling import Selection, generated, ids_hash, select
 from rewoo_bench.runs.manifest import DatasetFacts
-from rewoo_bench.scoring import Scorer
+from rewoo_bench.text.argument_checks import check_kind
+from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example
 
 __all__ = ["Dataset", "load_dataset_examples"]

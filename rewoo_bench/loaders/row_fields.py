@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import Document, Example
 
 Row = Mapping[str, Any]

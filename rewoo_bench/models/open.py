@@ -24,20 +24,23 @@ from typing import Any, Literal
 
 from anyio import CancelScope, to_thread
 
+from rewoo_bench.config.names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.model_names import LOCAL, REPLAY, WIRE_NAME, is_oracle
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, Style
 from rewoo_bench.models.hosted.providers import Route, find_route, price_list, route_to_ours, with_prices
-from rewoo_bench.models.hosted.request import Style
 from rewoo_bench.models.local.catalogue import fetch, find_entry, stamped_sha256
-from rewoo_bench.models.local.gguf import read_header
-from rewoo_bench.models.local.per_architecture import PerArchitectureModel
-from rewoo_bench.models.local.server import LocalServer, ServerSettings, serve, server_version
+from rewoo_bench.models.local.server import (
+    LocalServer,
+    PerArchitectureModel,
+    ServerSettings,
+    read_header,
+    serve,
+    server_version,
+)
 from rewoo_bench.models.oracle.model import open_oracle
-from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
-from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.paths import cache_dir
+from rewoo_bench.models.own import ModelSettings, is_own_model, open_own_model, own_manifest
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.system.files import cache_dir
 from rewoo_bench.types import Completion, Model, Request
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]

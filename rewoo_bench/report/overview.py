@@ -9,22 +9,20 @@ from pathlib import Path
 from statistics import median as _median
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.analysis.claims import check, gather, read_claims
+from rewoo_bench.analysis.claims.render import also, ours, run_of, sources
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_data import System
-from rewoo_bench.analysis.comparison_render import Comparison
+from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, verdict
 from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
-from rewoo_bench.analysis.verdict import OUTCOME, SAVING, Pricing, dollars_at, verdict
-from rewoo_bench.claims import check, gather, read_claims
-from rewoo_bench.claims.render import also, ours, run_of, sources
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.failed_rows import left_out
-from rewoo_bench.runs.flags import FLAGS, flag_lines
 from rewoo_bench.runs.manifest import Manifest, Manifests
-from rewoo_bench.runs.oracle_rows import oracle_rows
+from rewoo_bench.runs.rows import FLAGS, flag_lines, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns, there
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 FEW_QUESTIONS = 100
 _LONGEST = 300  # characters of an error

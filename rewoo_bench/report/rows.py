@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rewoo_bench.analysis.comparison_pairs import Key, labels, run_names
-from rewoo_bench.runs.failed_rows import failed
-from rewoo_bench.runs.flags import UNMETERED, flagged
+from rewoo_bench.analysis.align import Key, labels, run_names
+from rewoo_bench.runs.rows import UNMETERED, failed, flagged
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 RIGHT, WRONG, FAILED, NOT_ASKED = "r", "w", "f", "-"
 LINE = ["dataset", "example_id", "trial"]

@@ -5,23 +5,341 @@ Of each question, only the places of its traces and calls are in memory: 24 byte
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
+import pyarrow as pa
+from pydantic_core import from_json
 
-from rewoo_bench.report.alignment import align_steps
-from rewoo_bench.report.call_rows import CallRows, RowKey
 from rewoo_bench.report.rows import Line, QuestionTable
-from rewoo_bench.report.trace_lines import places, trace_at
-from rewoo_bench.report.trace_values import trajectory_of, without_texts
-from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE
+from rewoo_bench.runs.columns import CALLS
+from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+
+# Steps of several trajectories on the same question, aligned by what they looked up.
+#
+#     align_steps([rewoo_steps, react_steps])  ->  [[0, 1, 2], [0, 2, 3]]     # a row for every step
+#
+# Two steps are in one row where they call the same tool with the same normalised argument, or where the same tool
+# showed them the same first paragraph ("Volga" and "Volga River" lead to one page). So a page that ReWOO looks up
+# first and ReAct third is in one row of the table, and what only one of them did has a row of its own.
+
+
+_NO_WORDS = re.compile(r"[\W_]+")
+_LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
+
+_SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
+
+StepKey = tuple[Hashable, ...]
+
+
+def step_key(step: Mapping[str, Any]) -> StepKey | None:
+    """What two steps have in common to be in one row; None for a turn without a tool, which is in no other's row."""
+    if not step.get("tool"):
+        return None
+    argument = str(step.get("argument", ""))[:_LONGEST]
+    return (step["tool"], _NO_WORDS.sub(" ", argument.casefold()).strip())
+
+
+def _evidence_key(step: Mapping[str, Any]) -> StepKey | None:
+    """The tool, and the first paragraph that it showed; None where there is none."""
+    paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
+    if not step.get("tool") or step.get("failed") or len(paragraph) < _SHORTEST_EVIDENCE:
+        return None
+    return (step["tool"], "showed", paragraph)
+
+
+class _Keys:
+    """Gives steps that belong in one row the same key."""
+
+    def __init__(self) -> None:
+        self._first: dict[StepKey, StepKey] = {}
+
+    def of(self, step: Mapping[str, Any]) -> StepKey | None:
+        """The key of the first step with this argument or this evidence."""
+        if (key := step_key(step)) is None:
+            return None
+        evidence = _evidence_key(step)
+        first = self._first.get(key) or (evidence and self._first.get(evidence)) or key
+        self._first.setdefault(key, first)
+        if evidence:
+            self._first.setdefault(evidence, first)
+        return first
+
+
+def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
+    """The row of every step, from 0. Rows are in the order of the first trajectory; the others' steps follow
+    the step that they come after. A trajectory has at most one step in a row."""
+    order: list[StepKey] = []
+    placed: list[list[StepKey]] = []
+    same = _Keys()
+    for number, steps in enumerate(trajectories):
+        keys = _numbered(steps, number, same)
+        after = -1
+        for key in keys:
+            if key in order:
+                after = order.index(key)
+            else:
+                after += 1
+                order.insert(after, key)
+        placed.append(keys)
+    rows = {key: row for row, key in enumerate(order)}
+    return [[rows[key] for key in keys] for keys in placed]
+
+
+def _numbered(steps: Sequence[Mapping[str, Any]], trajectory: int, same: _Keys) -> list[StepKey]:
+    """Keys that are unique within a trajectory: the second same call is another row."""
+    seen: Counter[StepKey] = Counter()
+    keys: list[StepKey] = []
+    for position, step in enumerate(steps):
+        key = same.of(step) or ("", trajectory, position)
+        keys.append((*key, seen[key]))
+        seen[key] += 1
+    return keys
+
+
+# The rows of calls.parquet, read in pieces: the last few stay in memory.
+#
+# The calls of a question are next to each other, and a report takes the questions in about the order in which they were
+# written. So a piece is read once, as a rule, and memory doesn't grow with the number of questions.
+
+
+CALL = (
+    *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
+    *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
+    *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
+    *("latency_s", "waiting_s", "replayed", "started_at"),
+)
+RowKey = tuple[str, str, int]  # architecture, example, trial
+_KEY = ["architecture", "example_id", "trial"]
+_PIECE = 512  # rows
+_PIECES = 64  # kept as Python's values
+_GROUPS = 16  # row groups of the file, kept as Arrow's; a run writes one for every 1,000 rows of questions.parquet
+_BATCH = 10_000  # keys
+
+
+class CallRows:
+    """A calls.parquet. A context manager: the file stays open in it. Raises `DataError` for a damaged one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = open_table(path, CALLS)
+        there = set(self._file.schema_arrow.names)
+        self._names = [name for name in CALL if name in there]
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+        self._starts = list(accumulate(sizes, initial=0))
+        self._piece = lru_cache(_PIECES)(self._read_piece)
+        self._group = lru_cache(_GROUPS)(self._read_group)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def places(self) -> Iterator[tuple[RowKey, range]]:
+        """The rows of each question."""
+        last, start, row = None, 0, 0
+        with damage_of(self._path):
+            for batch in self._file.iter_batches(_BATCH, columns=_KEY):
+                for key in zip(*(batch[name].to_pylist() for name in _KEY), strict=True):
+                    if key != last:
+                        if last is not None:
+                            yield last, range(start, row)
+                        last, start = key, row
+                    row += 1
+        if last is not None:
+            yield last, range(start, row)
+
+    def at(self, rows: range) -> list[dict[str, Any]]:
+        """The calls in these rows."""
+        calls: list[dict[str, Any]] = []
+        while len(calls) < len(rows):
+            number, place = divmod(rows[len(calls)], _PIECE)
+            calls += self._piece(number)[place : place + len(rows) - len(calls)]
+        return calls
+
+    def _read_piece(self, number: int) -> list[dict[str, Any]]:
+        first, end = number * _PIECE, (number + 1) * _PIECE
+        parts = [
+            self._group(group).slice(max(0, first - start), end - max(first, start))
+            for group, start in enumerate(self._starts[:-1])
+            if start < end and self._starts[group + 1] > first
+        ]
+        with damage_of(self._path):
+            calls: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist()
+        return calls
+
+    def _read_group(self, number: int) -> pa.Table:
+        with damage_of(self._path):
+            return self._file.read_row_group(number, columns=self._names)
+
+
+# The lines of traces.jsonl, read one at a time from where they begin.
+
+
+_PREFIX = 4096  # bytes of a trace in which its keys are
+
+
+def places(file: IO[bytes]) -> Iterator[tuple[RowKey, int]]:
+    """Where each trace begins; one whose keys can't be read is left out."""
+    start = 0
+    for line in file:
+        if (key := _key(line)) is not None:
+            yield key, start
+        start += len(line)
+
+
+def trace_at(file: IO[bytes], place: int) -> dict[str, Any]:
+    """The trace that begins there; empty where it is damaged."""
+    file.seek(place)
+    return _parsed(file.readline())
+
+
+def _key(line: bytes) -> RowKey | None:
+    """Architecture, example and trial of a trace, as a rule from its first bytes; None where it can't be read."""
+    for part in (line[:_PREFIX], line):
+        trace = _parsed(part, partial=True)
+        try:
+            return str(trace["architecture"]), str(trace["example_id"]), int(trace["trial"])
+        except (KeyError, TypeError, ValueError):
+            continue
+    return None
+
+
+def _parsed(line: bytes, *, partial: bool = False) -> dict[str, Any]:
+    """A line of traces.jsonl; empty where it is damaged. Half of a surrogate pair, which pydantic refuses, is read."""
+    try:
+        trace = from_json(line, allow_partial=partial)
+    except ValueError:
+        try:
+            trace = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+    return trace if isinstance(trace, dict) else {}
+
+
+# A line of traces.jsonl in the form that the page and the terminal show.
+#
+# Steps, plans and notes come from people's own runners, which may write other values into them: a text where a list
+# is expected, or a number where a text is. What can be shown is shown as text, and the rest is left out.
+
+
+UNKNOWN_TOOL = "unknown tool"
+_FINISH = "Finish"  # an action of every ReAct, which no manifest lists
+
+
+def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Steps, plan, answer and notes of a trace, each in one form."""
+    notes = _object(trace.get("notes"))
+    drafts = [_draft(each) for each in _listed(notes.get("drafts"))]
+    return {
+        "steps": [_step(each, number) for number, each in enumerate(_listed(trace.get("steps")), start=1)],
+        "plan": [_planned(each, number) for number, each in enumerate(_listed(trace.get("plan")), start=1)] or None,
+        "answer": _text_or_none(trace.get("answer")),
+        "error": _text_or_none(trace.get("error")),
+        "replans": max(0, len(drafts) - 1),
+        "drafts": drafts,
+        "notes": {name: value for name, value in _notes(notes).items() if value},
+    }
+
+
+def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any]:
+    """A trajectory without texts of a data set, a tool or a model: tools, outcomes and counts stay.
+
+    A tool that isn't one of `tools` is a text of the model, which made up its name.
+    """
+
+    def shown(tool: str | None) -> str | None:
+        return tool if tool is None or tool == _FINISH or tool in tools else UNKNOWN_TOOL
+
+    kept = {name: trajectory[name] for name in ("rows", "replans", "calls")}
+    steps = [{"id": step["id"], "tool": shown(step["tool"]), "failed": step["failed"]} for step in trajectory["steps"]]
+    plan = [
+        {"id": step["id"], "tool": shown(step["tool"]), "depends_on": step["depends_on"]}
+        for step in trajectory["plan"] or ()
+    ]
+    return {**kept, "steps": steps, "plan": plan or None, "answer": None, "error": None, "drafts": [], "notes": {}}
+
+
+def _step(value: Any, number: int) -> dict[str, Any]:
+    """A step; one that isn't an object is its observation."""
+    step = value if isinstance(value, dict) else {"observation": value}
+    return {
+        "id": _text(step.get("id", number)),
+        "thought": _text(step.get("thought")),
+        "tool": _text_or_none(step.get("tool")),
+        "argument": _text(step.get("argument")),
+        "observation": _text(step.get("observation")),
+        "failed": bool(step.get("failed")),
+    }
+
+
+def _planned(value: Any, number: int) -> dict[str, Any]:
+    """A step of a plan; one that isn't an object is shown in the place of the tool's name."""
+    step = value if isinstance(value, dict) else {"tool": value}
+    return {
+        "id": _text(step.get("id", number)),
+        "tool": _text(step.get("tool")),
+        "args": _text(step.get("args")),
+        "depends_on": _texts(step.get("depends_on")),
+    }
+
+
+def _draft(value: Any) -> dict[str, Any]:
+    draft = value if isinstance(value, dict) else {"text": value}
+    return {"text": _text(draft.get("text")), "faults": _texts(draft.get("faults"))}
+
+
+def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+    citations = {name: _texts(_object(notes.get("citations")).get(name)) for name in ("cited", "unknown")}
+    dropped = notes.get("dropped_steps")
+    return {
+        "citations": citations if any(citations.values()) else None,
+        "partial_answer": bool(notes.get("partial_answer")),
+        "fallback": _text(notes.get("fallback") or None),
+        "dropped_steps": dropped if isinstance(dropped, int) else None,
+        "repaired": _texts(notes.get("repaired")),
+        "gateway": [f"{name}: {count}" for name, count in _object(notes.get("gateway")).items()],
+        "stderr": _text(notes.get("stderr")),
+    }
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list as it is; nothing is an empty one, and any other value is alone in it."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _texts(value: Any) -> list[str]:
+    return [_text(each) for each in _listed(value)]
+
+
+def _text(value: Any) -> str:
+    return _text_or_none(value) or ""
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
 
 TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
 Prompts = Callable[[TraceKey], list[dict[str, Any]]]

@@ -26,19 +26,20 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from rewoo_bench.analysis.verdict import Pricing
+from rewoo_bench.analysis.pairs import Pricing
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.escaping import one_line
-from rewoo_bench.output_file import replaced
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import Prompts, Trajectories
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, Manifests
 from rewoo_bench.runs.past_runs import current_status
+from rewoo_bench.system.files import replaced
+from rewoo_bench.text.escaping import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 Dollars = Callable[[Sequence[Path], "pd.DataFrame", Manifests], Pricing]
 """The prices of some runs, given their rows and manifests."""
@@ -194,8 +195,8 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
     Its ink is light where the page is dark.
     """
-    from rewoo_bench.plots.draw import draw, read
-    from rewoo_bench.plots.style import styled
+    from rewoo_bench.report.plots.draw import draw, read
+    from rewoo_bench.report.plots.style import styled
 
     try:
         pictures = list(draw(read(list(runs))))
@@ -214,7 +215,7 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
 
 def _in_both_schemes(svg: bytes) -> bytes:
     """A picture whose ink, greys and ground are those of the scheme that it is shown in."""
-    from rewoo_bench.plots.style import GREY, INK, PALE
+    from rewoo_bench.report.plots.style import GREY, INK, PALE
 
     dark = {INK: "#e6e9ee", "#000000": "#e6e9ee", GREY: "#9aa4b0", PALE: "#4a535e", "#e6e6e6": "#353c45"}
     names = {colour: f"--c{number}" for number, colour in enumerate((*dark, "#ffffff"))}

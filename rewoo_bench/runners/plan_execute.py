@@ -13,15 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ActionError
-from rewoo_bench.loops import AT_LIMIT
-from rewoo_bench.notation.grammars import action_grammar, answer_grammar, words_grammar
-from rewoo_bench.notation.replies import Action, answered, names_answer, parse_action, read_answer
-from rewoo_bench.notation.tool_forms import describe_tools
-from rewoo_bench.runners.evidence_budget import check_shorten
-from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
+from rewoo_bench.events import call_site
+from rewoo_bench.runners.notation.grammars import action_grammar, answer_grammar, words_grammar
+from rewoo_bench.runners.notation.replies import Action, answered, names_answer, parse_action, read_answer
+from rewoo_bench.runners.notation.tools import describe_tools
+from rewoo_bench.runners.prompts import Prompts, check_shorten
+from rewoo_bench.runners.react import ReActSettings, ReActTurns
+from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
 
 _ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)

@@ -18,13 +18,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.concurrency import in_order
-from rewoo_bench.loops import AT_LIMIT
-from rewoo_bench.notation.replies import answered, names_answer, read_answer
-from rewoo_bench.runners.evidence_budget import check_shorten
-from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react_turns import ReActSettings, ReActTurns
+from rewoo_bench.events import call_site
+from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
+from rewoo_bench.runners.prompts import Prompts, check_shorten
+from rewoo_bench.runners.react import ReActSettings, ReActTurns
+from rewoo_bench.system.concurrency import in_order
+from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.text.model_output import check_fields, decode
 from rewoo_bench.types import Message, Model, Request, Step, Tool, ToolCall, Trajectory
 

@@ -17,14 +17,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.events import emit
-from rewoo_bench.notation.replies import gives_up
+from rewoo_bench.config.names import TOOLS
+from rewoo_bench.events import call_site, emit
+from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.react import ReAct
-from rewoo_bench.runners.react_turns import ReActSettings, RepeatGuard
+from rewoo_bench.runners.react import ReAct, ReActSettings, RepeatGuard
 from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
-from rewoo_bench.short_names import TOOLS
 from rewoo_bench.types import Model, Tool, Trajectory
 
 Gap = Literal["invalid_plan", "empty_slot", "unknown"]

@@ -18,13 +18,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.config.router_file import RouterFile, read_router
-from rewoo_bench.config.router_settings import RouterSettings, Rule, rule_for
+from rewoo_bench.config.router import RouterFile, RouterSettings, Rule, read_router, rule_for
 from rewoo_bench.errors import SpecError
-from rewoo_bench.events import emit
-from rewoo_bench.notation.grammars import choice_grammar
-from rewoo_bench.runners.parents import Parent
+from rewoo_bench.events import call_site, emit
+from rewoo_bench.runners.architecture import Parent
+from rewoo_bench.runners.notation.grammars import choice_grammar
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 

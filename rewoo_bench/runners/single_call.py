@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.notation.grammars import answer_grammar
-from rewoo_bench.notation.replies import answered, names_answer, read_answer
+from rewoo_bench.events import call_site
+from rewoo_bench.runners.notation.grammars import answer_grammar
+from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 

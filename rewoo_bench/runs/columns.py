@@ -14,20 +14,43 @@ attempts). A judge's calls are in calls.parquet only, under the role `judge`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from rewoo_bench.loops import AT_LIMIT, loop_start
-from rewoo_bench.runs.retrieval import gold_pages_found
+from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import Usage
+from rewoo_bench.text.words import clean_title, fold
+from rewoo_bench.types import Hop, Step, Usage
 
 if TYPE_CHECKING:
     from rewoo_bench.runs.options import RunOptions
+
+
+# Which of a question's gold pages an agent saw: retrieval, separated from reasoning.
+#
+#     gold_pages_found(example.chain, trajectory.steps)    # 0.5: one of two gold pages was shown
+#
+# A page counts as seen where a line of an observation begins with its title and a colon, the form of the search tools
+# (tools/search.py). Pages of a tool with another form don't count.
+
+
+def gold_pages_found(chain: Sequence[Hop], steps: Iterable[Step]) -> float | None:
+    """The share of the gold pages (0 to 1) that some observation showed; None where no gold page is known."""
+    starts = {f"{fold(clean_title(hop.title))}:" for hop in chain if hop.tool == "Search"}
+    if not starts:
+        return None
+    shown = {start for step in steps for start in _shown(starts, step.observation)}
+    return len(shown) / len(starts)
+
+
+def _shown(starts: Iterable[str], observation: str) -> Iterable[str]:
+    lines = [fold(line) for line in observation.splitlines()]
+    return (start for start in starts if any(line.startswith(start) for line in lines))
+
 
 NO_LLM_ROLES = frozenset({"judge", "embedding", "count", "abandoned"})
 """Roles of model calls that aren't counted in `llm_calls`: they generate nothing, or not for the answer."""
@@ -171,7 +194,7 @@ def _of_model(value: Callable[[Any], Any]) -> Callable[[CallRecord], Any]:
 
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
-_LOOP = "[the definition](../rewoo_bench/loops.py)"
+_LOOP = "[the definition](../rewoo_bench/text/loops.py)"
 
 QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column(
@@ -337,7 +360,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
         "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the run is older "
         "than the next two columns, and `load` found a loop by "
-        "[the sizes of its calls](../rewoo_bench/runs/inferred_loops.py)",
+        "[the sizes of its calls](../rewoo_bench/runs/folder.py)",
         lambda q: list(q.result.flags), is_later=True,
     ),
     Column(
@@ -435,7 +458,7 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
         "plan and evidence)",
         _of_model(lambda call: call.prompt_parts.found), null=_PROMPT, is_later=True,
     ),
-    # Known when the run ends (journal/shared_prefixes.py); in a replay those of the recorded run.
+    # Known when the run ends (runs/journal/prefixes.py); in a replay those of the recorded run.
     Column(
         "shared_question_tokens", LONG,
         "longest prefix of the prompt that an earlier call of the same question had, in the tokens of `input_tokens`; "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any
 
-from rewoo_bench.model_names import LOCAL
+from rewoo_bench.config.names import LOCAL
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.options import options_that
 

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rewoo_bench.config.names import short_name
 from rewoo_bench.errors import DataError
-from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.output_file import replaced
-from rewoo_bench.redaction import redact_settings, sent_in
 from rewoo_bench.runs.options import with_new_names
-from rewoo_bench.short_names import short_name
+from rewoo_bench.system.files import replaced
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.redaction import redact_settings, sent_in
 
 MANIFEST = "run.json"
 FORMAT_VERSION = 2  # 1 had import paths of bundled runners and generators where 2 has their short names
@@ -133,7 +134,7 @@ class Manifest(_Facts):
     sent: dict[str, Any] = {}
     """By role: differences of the requests from the options, after the endpoint refused them."""
     seal: str | None = None
-    """Shows that the user began the run on this machine (evaluation/trust.py)."""
+    """Shows that the user began the run on this machine (evaluation/resume.py)."""
     options_sha256: str | None = None
     """Of `options`, as they were written."""
     published: dict[str, Any] | None = None
@@ -252,3 +253,50 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 Manifests = Mapping[str, Manifest]
 """By run id."""
+
+
+# Differences between two parts of manifests, in words.
+#
+# >>> list(differences({"seed": 0, "style": "chat"}, {"seed": 1, "style": "chat"}, "model"))
+# ['model.seed was 0 and is 1 now']
+
+
+# Facts that change no answer, or repeat another fact.
+LOOSE = frozenset(
+    {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
+    | {"api_base", "path", "texts_sha256"}
+    | {"with_chain", "without_chain", "without_pages"}
+)
+
+_MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference
+
+
+def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
+    """A line for each changed value, without the keys in `without` at any depth."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in {**before, **now}:
+            if key not in without:
+                yield from differences(before.get(key), now.get(key), f"{where}.{key}", without)
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for i, (a, b) in enumerate(zip(before, now, strict=True)):
+            yield from differences(a, b, f"{where}.{_name(b, i)}", without)
+    elif before != now:
+        old, new = _shown(before, now)
+        yield f"{where} was {old} and is {new} now"
+
+
+def _name(value: Any, position: int) -> str:
+    return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
+
+
+def _shown(before: Any, now: Any) -> tuple[str, str]:
+    """Both values in up to 60 characters, which hold the first difference."""
+    old, new = repr(before), repr(now)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    start = alike - _BEFORE if alike > _MOST - _BEFORE else 0
+    return _cut(old, start), _cut(new, start)
+
+
+def _cut(text: str, start: int) -> str:
+    text = f"…{text[start:]}" if start else text
+    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}…"

@@ -18,6 +18,7 @@ from rewoo_bench.errors import UsageError
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+
 MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
 SHORT_NAMES = "none, openai, anthropic-5m, anthropic-1h, gemini, deepseek, vllm, llama.cpp"
 """Those of `price_sheets.RULES`, which takes longer to import than a help text may take."""
@@ -26,6 +27,8 @@ PRICE_FORMS = (
     "file of your own (sheet.toml[:MODEL])"
 )
 """What every `--prices` takes."""
+SUBSET_COLUMNS = ("question_type", "difficulty", "hops")
+"""What every `--by` takes: columns of the question, so that every system has the same questions in each part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ class Option:
     """Flags with another name than the option's."""
     metavar: str | None = None
     completion: str = ""
-    """A function of `cli/completion.py`."""
+    """A function of `cli/command.py`."""
     reader: str = ""
     """A type or callback of `cli/flag_types.py`, for a flag whose text is more than one value of the option's type."""
     name: str = ""

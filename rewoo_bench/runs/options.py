@@ -8,7 +8,7 @@ comparisons, baselines and claims do with it are made from that. A dataclass and
     OPTIONS["trials"].flag, OPTIONS["trials"].role.claims       # "--trials", True
 """
 
-# Without `from __future__ import annotations`: 60 types as texts would be compiled for each `run --help`.
+from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
@@ -34,6 +34,9 @@ from rewoo_bench.runs.option_types import (
     option,
     options_of,
 )
+
+# Without `from __future__ import annotations`: 60 types as texts would be compiled for each `run --help`.
+
 
 DEFAULT_MODEL = "local/smollm2-135m"
 CONDITION = OptionRole(compare="note", baseline=True)  # of the tools; claims separate runs by it

@@ -12,6 +12,7 @@ from rewoo_bench.errors import DataError, UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 DEFAULT = Path("results/local")
 _FILES = ("run.json", "questions.parquet", "journal.sqlite")  # one of them makes a folder a run's
 _UNFINISHED = ("running", "killed", "unfinished")  # statuses of runs that have no tables yet
@@ -86,8 +87,8 @@ def past_run(folder: Path) -> PastRun:
 
 def current_status(folder: Path, status: str) -> str:
     """The manifest's status; `killed` for a run that is no longer running."""
-    from rewoo_bench.file_lock import is_locked
     from rewoo_bench.runs.folder import LOCK
+    from rewoo_bench.system.files import is_locked
 
     if status != "running":
         return status
@@ -100,7 +101,7 @@ def current_status(folder: Path, status: str) -> str:
 def _with_figures(run: PastRun) -> PastRun:
     """The run with the figures of its questions.parquet. Raises `DataError`."""
     from rewoo_bench.runs.folder import load_table
-    from rewoo_bench.runs.oracle_rows import oracle_rows
+    from rewoo_bench.runs.rows import oracle_rows
 
     table = load_table(run.folder)
     means = list(_means(table))

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.config.names import model_label
 from rewoo_bench.errors import DataError
-from rewoo_bench.model_names import model_label
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
 
 _A_SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rewoo_bench.testing.scripted_model import ScriptedModel
     from rewoo_bench.testing.server import ModelServer
 
+
 _MODULES = {"ModelServer": "server", "ScriptedModel": "scripted_model"}
 __all__ = ["ModelServer", "ScriptedModel"]
 

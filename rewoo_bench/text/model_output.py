@@ -23,8 +23,8 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from rewoo_bench.call_site import current_call_site
-from rewoo_bench.escaping import replace_surrogates
+from rewoo_bench.events import current_call_site
+from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import Completion, ToolCall
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call

@@ -28,6 +28,7 @@ from rewoo_bench.types import Message
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
+
 TOKENIZER = "cl100k_base"
 
 # The name under which tiktoken looks for the vocabulary in a cache folder, and where litellm has it.

@@ -8,8 +8,11 @@ sentences("He met J. K. Rowling. Then he left.")  ->  two sentences
 from __future__ import annotations
 
 import html
+import math
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
@@ -111,3 +114,54 @@ def _ends_sentence(text: str, start: int, boundary: re.Match[str]) -> bool:
         return False
     initial = len(word) == 1 and word.isalpha()
     return not (initial or _DOTTED.fullmatch(word) or word.lower() in _ABBREVIATIONS)
+
+
+# Numbers with their nouns, and bounds of intervals.
+#
+# >>> counted(1, "question"), counted(1200, "question")
+# ('1 question', '1,200 questions')
+# >>> round_up(1231)
+# 1300
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, which takes an s unless the number is 1."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def round_up(number: float) -> int:
+    """Rounded up to two digits."""
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
+    return math.ceil(number / unit) * unit
+
+
+def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
+    """`[1.95, 3.35]`; words where there is no upper bound, or where every value is possible, as of one question."""
+    if math.isfinite(low) and math.isfinite(high):
+        return f"[{show(low)}, {show(high)}]"
+    return f"[{show(low)}, no bound]" if low > 0 else "[no interval]"
+
+
+# BM25 as in Lucene, for a handful of texts: ten paragraphs, the sentences of one page.
+#
+# bm25(["tower", "height"], [Counter({"tower": 2}), Counter({"river": 1})])   ->  [0.95, 0.0]
+#
+# In plain Python, since for so few texts an index of bm25s takes several times as long.
+
+
+K1, B = 1.5, 0.75  # BM25's saturation and length normalisation, the same as the corpus's index
+
+
+def bm25(query: Sequence[str], texts: Sequence[Counter[str]]) -> list[float]:
+    """The score of every text: the sum over terms of idf * tf / (tf + k1 * (1 - b + b * length / mean))."""
+    lengths = [counts.total() for counts in texts]
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    scores = [0.0] * len(lengths)
+    for term in query:
+        frequency = sum(term in counts for counts in texts)
+        if frequency:
+            idf = math.log(1 + (len(lengths) - frequency + 0.5) / (frequency + 0.5))
+            for page, counts in enumerate(texts):
+                if tf := counts[term]:
+                    scores[page] += idf * tf / (tf + K1 * (1 - B + B * lengths[page] / mean))
+    return scores

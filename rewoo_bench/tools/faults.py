@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import ToolError
-from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import FaultMode, Tool
+from rewoo_bench.events import current_call_site
+from rewoo_bench.types import FaultMode, Tool, WrappedTool
 
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
 

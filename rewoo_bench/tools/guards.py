@@ -8,15 +8,14 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.concurrency import take
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.errors import RewooBenchError, ToolError
-from rewoo_bench.redaction import redact
+from rewoo_bench.system.concurrency import take
+from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
+from rewoo_bench.text.redaction import redact
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT
-from rewoo_bench.tools.wrapper import WrappedTool
-from rewoo_bench.types import Tool
+from rewoo_bench.types import Tool, WrappedTool
 
 _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from urllib.parse import urlsplit
 
-from rewoo_bench.argument_checks import take_values
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.redaction import HIDDEN, hide_credentials, sent_in
+from rewoo_bench.text.argument_checks import take_values
+from rewoo_bench.text.redaction import HIDDEN, hide_credentials, sent_in
 
 TMP = "{tmp}"
 LONGEST_NAME = 64

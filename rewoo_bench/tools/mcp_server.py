@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -19,16 +19,16 @@ import anyio
 from pydantic import ValidationError
 
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
-from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.processes import ProcessGroups, Tail
-from rewoo_bench.redaction import plain_environment, redact, without, without_in
-from rewoo_bench.row_notes import starting
-from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpTool, ToolSchema
+from rewoo_bench.events import starting
+from rewoo_bench.system.processes import ProcessGroups, Tail
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
+from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpTool, ToolSchema, streams_of, text_of
 from rewoo_bench.tools.mcp_address import McpAddress
-from rewoo_bench.tools.mcp_messages import streams_of, text_of
 
 if TYPE_CHECKING:
     from mcp import Client
+
 
 TIMEOUT_S = 60.0  # a server may have to be downloaded first
 _LONGEST_RESULT = 1_000_000  # characters
@@ -272,3 +272,86 @@ class McpServer:
 def _first_of(error: ValidationError) -> str:
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+# The MCP servers of a run, and those of a question.
+#
+#     async with McpServers() as servers:
+#         await servers.connect("uvx mcp-server-time")      # reads its tools
+#         async with servers.of_question() as question:
+#             await question.server("uvx mcp-server-time").tool("get_current_time")(…)
+#
+# Each question of each architecture gets a server of its own, so that none reads what another wrote; servers whose
+# tools change nothing, and those that the user calls `shared`, are asked by all.
+
+
+class McpServers:
+    """The servers of a run, by their addresses. A context manager, which ends them.
+
+    `timeout_s` is that of a start, and of a call.
+    """
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._groups = ProcessGroups()
+        self._servers: dict[str, McpServer] = {}
+
+    async def __aenter__(self) -> McpServers:
+        await self._groups.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await _end_all(list(self._servers.values()))
+        await self._groups.__aexit__()
+
+    async def connect(self, address: str) -> McpServer:
+        """The server, whose tools have been read. Raises `UsageError` where it can't be started or reached."""
+        if address not in self._servers:
+            server = McpServer(McpAddress.read(address), self._groups, self._timeout_s)
+            self._servers[address] = server
+            await server.start()
+            offered = [server.schemas[remote] for remote in server.names.values()]
+            server.is_shared = server.address.shared or all(schema.is_read_only for schema in offered)
+            if not server.is_shared:
+                await server.aclose()
+        return self._servers[address]
+
+    @asynccontextmanager
+    async def of_question(self, addresses: Sequence[str] = ()) -> AsyncIterator[QuestionServers]:
+        """The servers of one question. Those at `addresses` are begun at once, the others by their first call."""
+        question = QuestionServers(self._servers)
+        for address in addresses:
+            question.server(address).begin()
+        try:
+            yield question
+        finally:
+            await _end_all(question.fresh)
+
+
+class QuestionServers:
+    """The servers of one question: shared ones, and fresh ones."""
+
+    def __init__(self, described: dict[str, McpServer]) -> None:
+        self._described = described
+        self._fresh: dict[str, McpServer] = {}
+
+    def server(self, address: str) -> McpServer:
+        """A server that `McpServers.connect` knows."""
+        described = self._described[address]
+        if described.is_shared:
+            return described
+        if address not in self._fresh:
+            self._fresh[address] = described.fresh()
+        return self._fresh[address]
+
+    @property
+    def fresh(self) -> list[McpServer]:
+        return list(self._fresh.values())
+
+
+async def _end_all(servers: Sequence[McpServer]) -> None:
+    if servers:
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as group:
+                for server in servers:
+                    group.start_soon(server.aclose)

@@ -23,7 +23,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.http_session import open_session
+from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools.search import (
     SIMILAR,
@@ -39,6 +39,7 @@ from rewoo_bench.types import Document, Tool
 
 if TYPE_CHECKING:
     import aiohttp
+
 
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 LONGEST_TITLE = 255  # bytes, MediaWiki's limit

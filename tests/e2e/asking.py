@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 from answering import KEY
 from parts import Billing, billed
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.calls.retry import RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.runners.architecture import Architecture, load_architecture

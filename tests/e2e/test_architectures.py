@@ -15,8 +15,8 @@ from rewoo_bench import evaluate
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.paths import bundled_folder, bundled_names
 from rewoo_bench.runners.architecture import DESCRIPTION
+from rewoo_bench.system.files import bundled_folder, bundled_names
 
 pytestmark = pytest.mark.model
 

@@ -14,8 +14,7 @@ from answering import KEY, Script
 from asking import ASK, client
 from pydantic import BaseModel
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
-from rewoo_bench.calls.retry import RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.text.model_output import RAW_ARGUMENTS

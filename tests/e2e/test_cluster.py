@@ -20,10 +20,10 @@ import pytest
 from answering import KEY, answer
 from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
 
+from rewoo_bench.report.view.snapshot import take_snapshot
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.view.snapshot import take_snapshot
 
 __all__ = ["questions"]  # a fixture
 

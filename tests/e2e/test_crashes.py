@@ -17,8 +17,8 @@ from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Message, Model, Request, Tool, Trajectory

@@ -15,11 +15,11 @@ from parts import architecture
 import rewoo_bench
 from rewoo_bench.errors import ProviderRefused, SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.row_notes import flag, starting
+from rewoo_bench.events import flag, starting
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus

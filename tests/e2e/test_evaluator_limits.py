@@ -10,7 +10,7 @@ from asking import read, run
 
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.caps import RunLimits
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import ProviderRefused, RunStopped
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.tools import Corpus

@@ -14,7 +14,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.escaping import csv_cell, latex, markdown, one_line, terminal
+from rewoo_bench.text.escaping import csv_cell, latex, markdown, one_line, terminal
 
 NASTY = (
     "x\n\\input{/etc/passwd}",

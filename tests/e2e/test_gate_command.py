@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.paths import bundled_folder
+from rewoo_bench.system.files import bundled_folder
 
 pytest_plugins = ["pytester"]
 

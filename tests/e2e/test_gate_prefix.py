@@ -16,7 +16,7 @@ from command_runs import quiet
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import text
 from rewoo_bench.gate.verdict import Verdict
-from rewoo_bench.paths import bundled_folder
+from rewoo_bench.system.files import bundled_folder
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

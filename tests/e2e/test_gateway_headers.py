@@ -12,7 +12,7 @@ from aiohttp import web
 from open_questions import open_question
 from web_server import serving_app
 
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.types import WireRequest
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 ASK: Any = [{"role": "user", "content": "Which river?"}]

@@ -22,7 +22,7 @@ from rewoo_bench.evaluation.inputs import model_settings, read_inputs
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.server import LocalServer, ServerSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.settings import ModelSettings
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Message, Request

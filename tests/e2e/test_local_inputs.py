@@ -11,12 +11,12 @@ from parts import Told, toolbox
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.settings import ModelSettings
-from rewoo_bench.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
-from rewoo_bench.notation.plan_checks import read_checked
-from rewoo_bench.notation.plan_formats import Notation
-from rewoo_bench.notation.replies import parse_action
-from rewoo_bench.notation.tool_forms import describe_tools
+from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.runners.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
+from rewoo_bench.runners.notation.plan_checks import read_checked
+from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.replies import parse_action
+from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.types import Message, Model, Request, Tool
 

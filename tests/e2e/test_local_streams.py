@@ -12,8 +12,8 @@ from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.server import ServerSettings, serve
-from rewoo_bench.notation.grammars import numbered_grammar
-from rewoo_bench.notation.numbered import complete_steps, read_numbered
+from rewoo_bench.runners.notation.grammars import numbered_grammar
+from rewoo_bench.runners.notation.plan_formats import complete_steps, read_numbered
 from rewoo_bench.types import Message, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(600)]

@@ -24,14 +24,13 @@ from rewoo_bench import ScriptedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.mcp_tools import with_mcp_tools
-from rewoo_bench.evaluation.run_folder import open_run
+from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.evaluation.inputs import with_mcp_tools
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import ModelServer
-from rewoo_bench.tools.mcp_server import McpServer
-from rewoo_bench.tools.mcp_servers import McpServers
+from rewoo_bench.tools.mcp_server import McpServer, McpServers
 from rewoo_bench.types import Example, Request
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")

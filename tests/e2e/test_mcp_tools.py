@@ -19,8 +19,7 @@ import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
 from rewoo_bench.tools.guards import ResultLimit
-from rewoo_bench.tools.mcp_server import McpServer
-from rewoo_bench.tools.mcp_servers import McpServers
+from rewoo_bench.tools.mcp_server import McpServer, McpServers
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio

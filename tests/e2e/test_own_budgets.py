@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rewoo_bench
 from rewoo_bench.api import bench
-from rewoo_bench.paths import bundled_names
+from rewoo_bench.system.files import bundled_names
 
 BUDGETS = Path(__file__).parents[1] / "golden" / "budgets"
 

@@ -11,7 +11,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.file_lock import locked
+from rewoo_bench.system.files import locked
 from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")

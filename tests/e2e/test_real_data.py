@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.scoring import NORMALIZE, score
+from rewoo_bench.text.scoring import NORMALIZE, score
 
 DATA = os.environ.get("REWOO_BENCH_DATA", "")
 pytestmark = pytest.mark.skipif(not DATA, reason="REWOO_BENCH_DATA names no folder of real rows")

@@ -15,7 +15,7 @@ import pytest
 
 from rewoo_bench import evaluate
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.scoring import score
+from rewoo_bench.text.scoring import score
 from rewoo_bench.text.words import fold
 
 DATA = os.environ.get("REWOO_BENCH_DATA", "")

@@ -14,15 +14,14 @@ import pytest
 from answering import Trouble, answer, asked_about, examples
 from asking import architectures, read, run
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.calls.retry import RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.judge import ModelJudge
+from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.journal.store import open_journal
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory

@@ -10,7 +10,7 @@ from routing_runs import where_text_decides
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.config.router_file import read_router
+from rewoo_bench.config.router import read_router
 from rewoo_bench.runs.folder import load
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]

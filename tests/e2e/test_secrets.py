@@ -17,8 +17,8 @@ from answering import KEY
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.redaction import redact, sent_in, without
 from rewoo_bench.runs.folder import load
+from rewoo_bench.text.redaction import redact, sent_in, without
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

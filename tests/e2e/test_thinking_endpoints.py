@@ -12,7 +12,7 @@ from asking import ASK, client, run
 from endpoints import ARCHITECTURES, THINKING, THOUGHT, Strict, Thinker, plain
 
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.judge import ModelJudge
+from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Example, Request, Usage
 

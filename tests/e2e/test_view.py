@@ -23,8 +23,8 @@ import pytest
 from answering import KEY
 from command_runs import start
 
+from rewoo_bench.report.view.server import hosts_of
 from rewoo_bench.testing.server import ModelServer
-from rewoo_bench.view.server import hosts_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
 ROWS_S = 2.0  # within which new rows have to be there

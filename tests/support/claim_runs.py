@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from comparison_rows import system
 
-from rewoo_bench.claims import Finding, check, gather, read_claims
-from rewoo_bench.claims.data_sets import BY_FORMAT
-from rewoo_bench.claims.render import Format, render
+from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
+from rewoo_bench.analysis.claims.render import Format, render
+from rewoo_bench.analysis.claims.run_groups import BY_FORMAT
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
 

@@ -13,11 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rewoo_bench.claims import Claim
-from rewoo_bench.claims.averages import Average, AverageSaving
-from rewoo_bench.claims.derived_columns import SCORES
-from rewoo_bench.claims.measures import Change, Curvature, Difference, Mean, Measure, MoreTools, RatioTrend, Saving
-from rewoo_bench.claims.run_groups import ArchitectureRows, RunGroup
+from rewoo_bench.analysis.claims import Claim
+from rewoo_bench.analysis.claims.claim_file import Average, AverageSaving
+from rewoo_bench.analysis.claims.measures import (
+    Change,
+    Curvature,
+    Difference,
+    Mean,
+    Measure,
+    MoreTools,
+    RatioTrend,
+    Saving,
+)
+from rewoo_bench.analysis.claims.run_groups import SCORES, ArchitectureRows, RunGroup
 
 Floats = NDArray[np.float64]
 DISCORDANT = 0.25

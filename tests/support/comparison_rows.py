@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_render import Comparison, Format, render
+from rewoo_bench.analysis.comparison_tables import Comparison, Format, render
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.manifest import Manifest, manifest_of, write_manifest
 

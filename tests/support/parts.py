@@ -10,15 +10,15 @@ from typing import Any
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.call_site import CallSite
 from rewoo_bench.calls.call import Call
 from rewoo_bench.config.specs import ArchitectureSpec
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.notation.plan import Plan, PlanStep
+from rewoo_bench.events import CallSite
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.scoring import Score
+from rewoo_bench.text.scoring import Score
 from rewoo_bench.types import Bill, CallCost, Completion, Example, Message, Model, Request, Tool, Trajectory, Usage
 
 MOMENT = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)

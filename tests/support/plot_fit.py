@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from plot_runs import write_questions
 
-from rewoo_bench.plots.draw import Picture, draw, read
+from rewoo_bench.report.plots.draw import Picture, draw, read
 
 _SLACK = 1.5  # pixels
 

@@ -18,10 +18,10 @@ from typing import Any, Literal, NamedTuple
 import anyio
 from gate_runs import row, write_run
 
-from rewoo_bench.journal.database import connect_to_read
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, as_bytes
-from rewoo_bench.journal.store import JournalReader, open_journal
-from rewoo_bench.journal_tables import export
+from rewoo_bench.runs.journal.database import connect_to_read
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes
+from rewoo_bench.runs.journal.store import JournalReader, open_journal
+from rewoo_bench.runs.journal.tables import export
 
 BEGUN = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 SHEET = """title = "A sheet of a test"

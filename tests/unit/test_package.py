@@ -35,13 +35,13 @@ def test_no_public_name_is_that_of_a_module() -> None:
     assert modules & set(rewoo_bench.__all__) == set()
 
 
-@pytest.mark.parametrize("first", ["import rewoo_bench.call_site", "rewoo_bench.at_call_site"])
+@pytest.mark.parametrize("first", ["import rewoo_bench.events", "rewoo_bench.at_call_site"])
 def test_a_call_site_is_reached_in_either_order(first: str) -> None:
     code = f"""
 import rewoo_bench
 {first}
 with rewoo_bench.at_call_site("E1"):
-    from rewoo_bench.call_site import call_site, current_call_site
+    from rewoo_bench.events import call_site, current_call_site
     with call_site("summary"):
         assert current_call_site().name == "E1/summary"
 """
@@ -54,7 +54,7 @@ import sys
 import rewoo_bench
 from rewoo_bench import assert_within_budget, check_claims, check_gate, compare, load, manifests, plot, publish
 from rewoo_bench import summarise
-import rewoo_bench.claims, rewoo_bench.gate, rewoo_bench.plots, rewoo_bench.runs.publish
+import rewoo_bench.analysis.claims, rewoo_bench.gate, rewoo_bench.report.plots, rewoo_bench.runs.publish
 run, out = sys.argv[1:]
 rows = load(run)
 compare(rows, manifests=manifests(run))
@@ -73,7 +73,7 @@ def test_reading_a_run_imports_nothing_that_runs_one(tmp_path: Path) -> None:
     command = [sys.executable, "-c", READ, str(run), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     imported = {name.split(".")[1] for name in done.stdout.split()}
-    assert {"runs", "analysis", "plots", "claims", "gate"} <= imported
+    assert {"runs", "analysis", "report", "gate"} <= imported
     assert imported & set(RUNNING) == set()
 
 

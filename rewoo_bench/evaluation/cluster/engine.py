@@ -7,9 +7,10 @@ but for the calls in flight. A question with which three workers died is a faile
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -18,22 +19,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import anyio
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
-from rewoo_bench.concurrency import background_task
+from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import RunStopped, UsageError
-from rewoo_bench.evaluation.cluster.dispatcher import Dispatcher
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, WorkerSetup
-from rewoo_bench.evaluation.cluster.pool import Asked, Pool, PoolWorker
-from rewoo_bench.evaluation.cluster.start import one_line, start_worker
+from rewoo_bench.evaluation.cluster.pool import Asked, Dispatcher, Pool, PoolWorker
+from rewoo_bench.evaluation.cluster.start import check_nodes, one_line, ray_cluster, start_worker, worker_setup
+from rewoo_bench.evaluation.prepare import PreparedRun, connections
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.journal.records import CallRecord, TaskKey
-from rewoo_bench.output_file import replaced
+from rewoo_bench.runs.folder import ENGINE_FILE
+from rewoo_bench.runs.journal.records import CallRecord, TaskKey
+from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.system.concurrency import background_task
+from rewoo_bench.system.files import replaced
 from rewoo_bench.types import Trajectory
 
 MOST_DEATHS = 3
@@ -224,3 +227,49 @@ def _killed_its_workers(task: Task, meter: Meter) -> Result:
         cost_usd=meter.cost_usd,
         is_retryable=True,
     )
+
+
+# The engine of a run with `--engine ray`, from the connection with the cluster to its end.
+
+
+@asynccontextmanager
+async def ray_engine(
+    options: RunOptions,
+    run: PreparedRun,
+    recorder: Recorder,
+    *,
+    sent: Mapping[str, Any],
+    folder: Path,
+    wants_events: bool,
+    say: Callable[[str], None],
+) -> AsyncIterator[RayEngine]:
+    """Workers on a cluster, for as long as the context lasts. Raises `UsageError`."""
+    if run.is_model_given:
+        raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
+    if recorder.replay is not None:
+        raise UsageError("--engine ray: a replay makes no calls; leave it out")
+    resources = json.loads(options.worker_resources) if options.worker_resources else {}
+    with ray_cluster(options.ray_address):
+        await check_nodes(resources)
+        workers = options.workers or 1
+        facts = {
+            "sent": sent,
+            "wants_events": wants_events,
+            "has_cache": recorder.cache is not None,
+            "has_answers": recorder.journal.has_answers(),
+        }
+        setup = await worker_setup(options, run, workers, facts)
+        limiters = {name: AdaptiveLimiter(most) for name, most in connections_of_all(options, run).items()}
+        engine = RayEngine(setup, recorder, workers, resources, say, folder / ENGINE_FILE, limiters)
+        async with background_task(engine.serve):
+            try:
+                yield engine
+            finally:
+                with CancelScope(shield=True):
+                    await engine.end()
+
+
+def connections_of_all(options: RunOptions, run: PreparedRun) -> dict[str, int]:
+    """Maximum number of simultaneous calls to each model: `--max-connections`, or what a worker takes for each."""
+    workers = 1 if options.max_connections else options.workers or 1
+    return {name: workers * places for name, places in connections(options, run).items()}

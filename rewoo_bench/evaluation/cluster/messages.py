@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
+
+from anyio import to_thread
 
 from rewoo_bench import errors
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.journal.records import CallRecord
+from rewoo_bench.loaders.files import file_sha256
 from rewoo_bench.loaders.load import Dataset
+from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.system.files import cache_dir, removed_unless_written
 from rewoo_bench.types import Example
 
 
@@ -105,3 +110,33 @@ class Reply:
     number: int
     value: Any = None
     error: tuple[str, str] | None = None
+
+
+# The passages of a run on each node: the driver's file where the node sees it, else one copy in the node's cache.
+
+
+def shipped(path: Path) -> ShippedCorpus:
+    """The file in Ray's object store, which brings it to a node once."""
+    import ray
+
+    return ShippedCorpus(path, file_sha256(path), [ray.put(path.read_bytes())])
+
+
+async def local_corpus(corpus: ShippedCorpus) -> Path:
+    """The passages as a file of this node."""
+    if corpus.path.is_file() and await to_thread.run_sync(file_sha256, corpus.path) == corpus.sha256:
+        return corpus.path
+    copy = cache_dir() / "corpora" / corpus.sha256[:16] / corpus.path.name
+    if not copy.exists():
+        (content,) = corpus.content
+        await to_thread.run_sync(_write, copy, await content)
+    return copy
+
+
+def _write(copy: Path, content: bytes) -> None:
+    """Two workers of a node may both write: each replaces the whole file by the same bytes."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=copy.parent, delete=False) as part, removed_unless_written(Path(part.name)):
+        part.write(content)
+        part.close()
+        Path(part.name).replace(copy)

@@ -20,14 +20,14 @@ from anyio import to_thread
 
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.cluster import probe
-from rewoo_bench.evaluation.cluster.corpora import shipped
-from rewoo_bench.evaluation.cluster.messages import WorkerSetup
+from rewoo_bench.evaluation.cluster.messages import WorkerSetup, shipped
 from rewoo_bench.evaluation.cluster.pool import PoolWorker
-from rewoo_bench.redaction import provider_environment, redact
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.text.redaction import provider_environment, redact
 
 if TYPE_CHECKING:
     from rewoo_bench.evaluation.prepare import PreparedRun
+
 
 _OPEN_CALLS = 10_000  # of an actor at the same time
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here

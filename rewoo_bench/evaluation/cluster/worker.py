@@ -18,24 +18,21 @@ from typing import Any
 
 from anyio import from_thread
 
-from rewoo_bench.call_site import in_architecture
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
-from rewoo_bench.crashes import crash_of
 from rewoo_bench.errors import RewooBenchError, UsageError
-from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
-from rewoo_bench.evaluation.cluster.corpora import local_corpus
-from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal
-from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup
+from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal, RemoteLimiter
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup, local_corpus
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.given import GivenObjects
+from rewoo_bench.evaluation.inputs import GivenObjects
 from rewoo_bench.evaluation.new_manifest import sent_differences
-from rewoo_bench.evaluation.notices import notices_to
 from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared
+from rewoo_bench.evaluation.progress import notices_to
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.events import Event
-from rewoo_bench.journal.records import CallRecord, TaskKey
+from rewoo_bench.events import Event, in_architecture
+from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.system.crashes import crash_of
 from rewoo_bench.types import Trajectory
 
 _log = logging.getLogger(__name__)

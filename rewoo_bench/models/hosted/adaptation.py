@@ -13,8 +13,10 @@ No model's name is known here: what an endpoint accepts is learnt from its own e
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 ChangeKind = Literal[
@@ -196,3 +198,239 @@ def _plain_text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return str(content or "")
+
+
+# Find in an endpoint's error which part of a request it refuses, so that the request can be sent without it.
+#
+#     find_change(400, '{"error": {"message": "Unsupported parameter: \'stop\' …", "param": "stop"}}', body)
+#     # RequestChange("drop", "stop")
+#
+# It reads OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
+# sentences with which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter refuse a parameter. A
+# parameter counts as refused only if the request has it and the same sentence says that it isn't supported: a value
+# out of range, a prompt that is too long or a filtered prompt is an error of the request itself.
+
+
+_STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
+_LONGEST = 8_000  # characters of an error that are read
+_NEVER = frozenset({"model", "messages", "prompt", "input"})
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
+
+_NO = re.compile(
+    r"unsupported|not (?:\w+ ){0,2}(?:support|permit|allow|accept|recogni[sz]|implement|enabl|availabl|a valid)"
+    r"|(?:n't|n’t|cannot|can not) (?:be )?(?:support|set|use|specif|accept|allow|combine)"
+    r"|cannot both be|unrecogni[sz]ed|(?:unknown|unexpected) (?:\w+ )?(?:param|arg|field|name|key|propert|role)"
+    r"|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated|unavailable"
+    r"|no longer|only the default|may only be|no endpoints found that support|requires? --\w|invalid (?:role|param)"
+    r"|must be verified to stream"  # OpenAI's organisations, for some models
+    r"|unable to use|is only supported (?:with|in|for|by)|enabled only for|only \S+ is allowed",
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
+# Parts of the request in an error: long quotations, and pydantic's `input`.
+_QUOTED = re.compile(
+    r"""(?<!\w)(['"`])(?:(?!\1).){40,}?\1(?!\w)|(?<=input['"]:)\s?(['"]).*?\2|(?<=input_value=)(['"]).*?\3""", re.DOTALL
+)
+_LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
+# Other names of parameters in sentences.
+_ALIASES = {
+    "tools": r"tools?|tool[ _](?:use|calls?|calling|choice)|function[ _]call(?:s|ing)?|functions",
+    "response_format": r"response[_ ]format|json[_ ]schema|structured outputs?|json mode|guided[_ ]\w+",
+    "stop": r"stop|stop[_ ]sequences?",
+    "reasoning_effort": r"reasoning[_. ]effort|thinking",
+    "grammar": r"grammars?",
+    "json_schema": r"json[_ ]schema",
+    "max_tokens": r"max_tokens",
+    "stream": r"stream(?:ing)?|stream_options(?:\.\w+)*",
+    "cache_control": r"cache_control(?:\.\w+)*|prompt caching",
+}
+_SYSTEM = re.compile(
+    r"system (?:role|message|prompt|instruction)s?|developer (?:role|message|instruction)s?"
+    r"|role:?\W{0,4}(?:system|developer)|\W(?:system|developer)\W{1,3}(?:role|with this model)|unexpected role",
+    re.IGNORECASE,
+)
+_NO_PARTS = re.compile(
+    r"content\b.{0,80}(?:expected a string|valid string|must be a string|got an array|not a list)", re.I | re.S
+)
+_ALTERNATE = re.compile(
+    r"roles? must alternate|alternate between|(?:con|suc)\w+ive (?:user|assistant|messages)", re.IGNORECASE
+)
+_THOUGHTS_WANTED = re.compile(
+    r"reasoning_content\W.{0,80}(?:must be passed|missing|required)|missing .{0,20}reasoning_content", re.I
+)
+_NOT_COMPLETIONS = re.compile(r"chat model|chat/completions|completions api", re.IGNORECASE)
+
+_LIMITS = (
+    re.compile(
+        r"(?:at most|less than or equal to|up to|maximum (?:of|allowed is|value is)|<=|\d >) \W{0,2}(\d{1,9})", re.I
+    ),
+    re.compile(r"maximum \D{0,60}?(\d{1,9})", re.IGNORECASE),
+)
+_TOO_LARGE = re.compile(
+    r"too (?:large|high|big)|at most|less than or equal|maximum|exceed|\d > \d|above", re.IGNORECASE
+)
+_CONTEXT = re.compile(r"maximum context length (?:is|of) (\d{1,9})", re.IGNORECASE)
+_PROMPT_SIZE = re.compile(
+    r"(\d{1,9}) (?:in the messages|input tokens|in your prompt|tokens from the input)", re.IGNORECASE
+)
+_LEAST_OUTPUT = 16
+
+
+def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The change of the request `body` that an error's `text` asks for; None where no change helps."""
+    if status not in _STATUSES:
+        return None
+    text = text[:_LONGEST]
+    error = _error_object(text)
+    message = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
+    parameter = _parameter(error)
+    if _FILTERED.search(f"{message} {_code(error)}") and _dropping(parameter, body) is None:
+        return None
+    if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
+        return RequestChange("chat")
+    if status == 500:  # a chat template that raises
+        return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
+    return (
+        _limit_change(message, body)
+        or _mark_change(message, body)
+        or _turn_change(message, parameter, body)
+        or _named_change(parameter, message, body)
+        or _located_change(text, message, body)
+        or _sentence_change(message, body)
+    )
+
+
+def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """A smaller output limit, where the one that was sent is too large."""
+    sent = next((body[name] for name in _OUTPUT_LIMITS if isinstance(body.get(name), int)), None)
+    if sent is None:
+        return None
+    if (context := _CONTEXT.search(message)) and (prompt := _PROMPT_SIZE.search(message)):
+        left = int(context[1]) - int(prompt[1])
+        return RequestChange("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
+    if not any(name in message for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
+        return None
+    if not _TOO_LARGE.search(message):
+        return None
+    limits = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
+    smaller = [limit for limit in limits if _LEAST_OUTPUT <= limit < sent]
+    return RequestChange("limit", "model", max(smaller)) if smaller else None
+
+
+def _mark_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """Plain contents where lists of parts, which cache marks need, aren't accepted."""
+    marked = any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ())
+    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(message) else None
+
+
+def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """Another form of the turns: other roles, another order, or other contents."""
+    messages = body.get("messages") or ()
+    roles = {turn["role"] for turn in messages}
+    if _THOUGHTS_WANTED.search(message) and "assistant" in roles:
+        return RequestChange("thoughts")
+    if _ALTERNATE.search(message):
+        merged = all(a["role"] != b["role"] for a, b in pairwise(messages))
+        if not merged:
+            return RequestChange("merge_turns")
+        return RequestChange("fold_system") if roles & {"system", "developer"} else None
+    about_roles = parameter.startswith("messages") and "role" in parameter
+    if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(message))):
+        return None
+    if "system" in roles:
+        openai = about_roles or "developer" in message.casefold().replace("developer instruction", "")
+        return RequestChange("developer") if openai else RequestChange("fold_system")
+    return RequestChange("fold_system") if "developer" in roles else None
+
+
+def _named_change(parameter: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter that the error object names as not supported."""
+    if not parameter or not _NO.search(message):
+        return None
+    head = _WORD.match(parameter)
+    return _dropping(head[0], body) if head else None
+
+
+def _located_change(text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter in pydantic's `loc`."""
+    if not _NO.search(message):
+        return None
+    plain = text.replace('\\"', '"')
+    for match in _LOC.finditer(plain):
+        for name in _WORD.findall(match[1]):
+            if name == "cache_control" or (name != "body" and name in body):
+                return _dropping(name, body)
+            if name == "messages":
+                break
+    return None
+
+
+def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter that a sentence refuses; one in quotes before any other."""
+    for sentence in _SENTENCE.split(message):
+        if not _NO.search(sentence):
+            continue
+        named = [(name, match) for name in _candidates(body) if (match := _mention(name, sentence))]
+        quoted = [pair for pair in named if sentence[pair[1].start() - 1 : pair[1].start()] in ("'", '"', "`")]
+        if named:
+            name, _ = min(quoted or named, key=lambda pair: pair[1].start())
+            return _dropping(name, body)
+    return None
+
+
+def _mention(name: str, sentence: str) -> re.Match[str] | None:
+    alias = _ALIASES.get(name, re.escape(name))
+    return re.search(rf"(?<![\w-])(?:{alias})(?![\w-])", sentence, re.IGNORECASE)
+
+
+def _candidates(body: Mapping[str, Any]) -> list[str]:
+    marked = ["cache_control"] if "cache_control" in json.dumps(body.get("messages", ""), default=str) else []
+    return [*(name for name in body if name not in _NEVER), *marked]
+
+
+def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The change for a refused parameter, by its name in the request."""
+    name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
+    name = "stream" if name == "stream_options" else name  # without its usage, a stream's cost would be an estimate
+    if name in _NEVER or (name not in body and name != "cache_control"):
+        return None
+    return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)
+
+
+def _code(error: Any) -> str:
+    """The `code` of an error object."""
+    inner = error.get("error", error) if isinstance(error, Mapping) else None
+    return str(inner.get("code")) if isinstance(inner, Mapping) else ""
+
+
+def _parameter(error: Any) -> str:
+    """The `param` of an error object."""
+    inner = error.get("error", error) if isinstance(error, Mapping) else None
+    parameter = inner.get("param") if isinstance(inner, Mapping) else None
+    return parameter if isinstance(parameter, str) else ""
+
+
+def _error_object(text: str) -> Any:
+    """The JSON document in an error's text, which may have words around it; None where there is none."""
+    for start in (0, text.find("{")):
+        try:
+            return json.loads(text[start:]) if start >= 0 else None
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _texts(document: Any, depth: int = 0) -> Iterator[str]:
+    """The texts of an error object, without those that repeat the request."""
+    if isinstance(document, str):
+        inner = _error_object(document) if document.lstrip().startswith("{") and depth < 4 else None
+        yield from _texts(inner, depth + 1) if inner is not None else (document,)
+    elif isinstance(document, Mapping) and depth < 8:
+        for key, value in document.items():
+            if key not in ("input", "ctx", "url", "request_id", "loc"):
+                yield from _texts(value, depth + 1)
+    elif isinstance(document, list) and depth < 8:
+        for value in document:
+            yield from _texts(value, depth + 1)

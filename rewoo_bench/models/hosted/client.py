@@ -16,17 +16,15 @@ does, and records it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 
-from rewoo_bench.crashes import harness_fault
 from rewoo_bench.models.hosted import provider_errors, providers
-from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
-from rewoo_bench.models.hosted.answer_redaction import without_credentials
+from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
 from rewoo_bench.models.hosted.completions import (
     CompletionResult,
     broken_off,
@@ -34,17 +32,98 @@ from rewoo_bench.models.hosted.completions import (
     read_answer,
     unreadable,
 )
-from rewoo_bench.models.hosted.refusals import find_change
-from rewoo_bench.models.hosted.reply_stream import ReplyStream
-from rewoo_bench.models.hosted.request import Constrain, RequestSettings, Style, to_body
+from rewoo_bench.models.hosted.providers import Route
 from rewoo_bench.models.hosted.responses import visible_so_far
-from rewoo_bench.models.hosted.transport import Transport
+from rewoo_bench.models.hosted.transport import ReplyStream, Transport
 from rewoo_bench.models.hosted.wire import WireClient
-from rewoo_bench.redaction import of_environment, sent_in, without
-from rewoo_bench.types import Completion, Request
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.system.crashes import harness_fault
+from rewoo_bench.text import openai_format
+from rewoo_bench.text.redaction import of_environment, sent_in, without, without_in
+from rewoo_bench.types import Completion, Request, WireRequest
 
-__all__ = ["HostedModel", "Style"]
+# The body of a request in the OpenAI form.
+#
+# request = Request([Message("user", "2 + 2?")], role="solver", stop=("\n",), max_tokens=512)
+# to_body(request, RequestSettings(temperature=0.0), route, "chat")
+# # {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\n"], "messages": […]}
+
+
+Style = Literal["chat", "completion"]
+Constrain = Literal["grammar", "schema", "none"]
+_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """Settings of all requests to a model; None is not sent."""
+
+    temperature: float | None = 0.0
+    seed: int | None = None
+    reasoning_effort: str | None = None
+    constrain: Constrain = "schema"
+    prompt_cache: bool = False
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    thoughts: bool = False
+    """Whether reasoning is sent back with its tool calls."""
+
+
+def to_body(request: Request, settings: RequestSettings, route: Route, style: Style) -> dict[str, Any]:
+    """The request, in a chat's or a completion's form."""
+    body: dict[str, Any] = {
+        "model": route.bare,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+        "max_tokens": request.max_tokens,
+        "stop": list(request.stop) or None,
+        "reasoning_effort": settings.reasoning_effort,
+        **_constraint(request, settings.constrain, route, style),
+        "tools": openai_format.to_functions(request.tools) or None,
+        **(_STREAM if request.on_text is not None and not request.tools else {}),  # tool calls are read whole
+        **settings.extra_body,
+    }
+    body = {name: value for name, value in body.items() if value is not None}
+    if style == "completion":
+        return {**body, "prompt": openai_format.to_transcript(request.messages)}
+    messages = openai_format.to_chat(request.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
+    return {**body, "messages": messages}
+
+
+def _constraint(request: Request, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
+    """The constraint on decoding; a grammar before a schema, since servers accept only one."""
+    by_grammar = constrain == "grammar"
+    if request.grammar is not None and by_grammar:
+        return {"grammar": request.grammar}
+    if request.schema is not None and by_grammar and style == "completion":
+        return {"json_schema": dict(request.schema)}  # llama.cpp's own field: this endpoint has no response_format
+    if request.schema is not None and constrain != "none" and (route.takes_schema or by_grammar):
+        return {"response_format": openai_format.to_response_format(request.schema)}
+    return {}
+
+
+# A provider's answer without the credentials of its request, which a server may repeat.
+
+
+def without_credentials(completion: Completion, secrets: Collection[str]) -> Completion:
+    """The completion without them.
+
+    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
+    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
+    """
+    calls = tuple(
+        replace(
+            call,
+            id=without(call.id, secrets),
+            name=without(call.name, secrets),
+            arguments=without_in(call.arguments, secrets),
+            echo=without_in(call.echo, secrets),
+        )
+        for call in completion.tool_calls
+    )
+    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
+    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
+        return completion
+    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
+
 
 TRUNCATED = "reasoning_truncated"
 STREAM_OPTIONS = "stream_options"

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rewoo_bench.models.hosted import openai_format, providers
+from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
-from rewoo_bench.models.hosted.reply_stream import ReplyStream
-from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response
-from rewoo_bench.models.hosted.transport import Answer
-from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
+from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response, read_usage, salvage_usage
+from rewoo_bench.models.hosted.transport import Answer, ReplyStream
+from rewoo_bench.text import openai_format
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, Request, Usage
 

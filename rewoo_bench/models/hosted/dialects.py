@@ -14,11 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.models.hosted.event_stream import documents_of, is_done
-from rewoo_bench.models.hosted.usage import read_usage
-from rewoo_bench.types import Message, Usage
-from rewoo_bench.wire_request import NO_FIELDS, WireRequest
+from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
+from rewoo_bench.models.hosted.responses import read_usage
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"

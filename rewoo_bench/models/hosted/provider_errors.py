@@ -19,7 +19,7 @@ from typing import Any
 
 from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Redirected, Unreachable
-from rewoo_bench.redaction import redact
+from rewoo_bench.text.redaction import redact
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})

@@ -27,12 +27,12 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
+from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.errors import MissingKey, ModelNotFound
-from rewoo_bench.http_session import proxies
-from rewoo_bench.model_names import LOCAL, ORACLE, REPLAY
+from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
 from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry, given_entry
-from rewoo_bench.row_notes import starting
+from rewoo_bench.system.http_session import proxies
 from rewoo_bench.types import Usage
 
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.

@@ -13,10 +13,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from rewoo_bench.escaping import replace_surrogates
-from rewoo_bench.models.hosted.reasoning import split
+from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import (
     RAW_ARGUMENTS,
     check_argument,
@@ -27,7 +27,143 @@ from rewoo_bench.text.model_output import (
     noting_repairs,
     shown,
 )
-from rewoo_bench.types import ToolCall
+from rewoo_bench.types import ToolCall, Usage
+
+# Separate a model's reasoning from its visible text, in every form that models write.
+#
+#     split("<think>It is in France.</think>Answer: Paris")
+#     # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
+#
+# Some servers send the reasoning in a field of its own (responses.py reads it). Others leave it in the text:
+# between tags, before a closing tag alone (if the prompt's template has opened it), after an opening tag that
+# is never closed (the reply was cut), or in the channels of the Harmony format
+# (https://cookbook.openai.com/articles/openai-harmony). Reasoning must never be read as an answer, an
+# action or a plan.
+
+
+# Opening and closing marks, by the models that write them.
+_MARKS = (
+    ("<think>", "</think>"),  # DeepSeek R1, Qwen, and most others
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),  # Gemini behind some gateways
+    ("<thoughts>", "</thoughts>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reflection>", "</reflection>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),  # Magistral
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("◁think▷", "◁/think▷"),  # Kimi
+    ("<|channel>thought", "<channel|>"),  # Gemma
+    ("<antThinking>", "</antThinking>"),
+    ("<scratchpad>", "</scratchpad>"),
+)
+_CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
+_OPENINGS = frozenset(_CLOSING)
+_ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
+
+_SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
+_ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
+_HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
+_FINAL = "final"
+# Harmony without its special tokens, which some servers drop.
+_BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
+_BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReply:
+    """The parts of a reply. `unclosed`: it ends inside a thought. `late_close`: it began inside one.
+
+    `calls` holds (tool, arguments as text) of Harmony's tool calls.
+    """
+
+    text: str
+    thoughts: str = ""
+    unclosed: bool = False
+    late_close: bool = False
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+def split(text: str, *, cut: bool = False) -> SplitReply:
+    """The visible text and the reasoning of a reply. Takes time linear in its length.
+
+    `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
+    closed is plain text.
+    """
+    if not _SIGN.search(text):
+        return SplitReply(text)
+    if _HARMONY.search(text):
+        return _split_harmony(text)
+    if match := _BARE_HARMONY.match(text):
+        return SplitReply(text[match.end() :].strip(), match[1].strip())
+    if _BARE_CUT.match(text):
+        return SplitReply("", text.strip().removeprefix("analysis"), unclosed=True)
+    if _ANY_MARK.search(text):
+        return _split_tags(text, cut)
+    return SplitReply(text)
+
+
+def _split_tags(text: str, cut: bool) -> SplitReply:
+    """A closing mark without an opening one closes a thought that began before the text."""
+    visible: list[str] = []
+    thoughts: list[str] = []
+    position, visible_from, opened, closing, late_close = 0, 0, 0, "", False
+    for match in _ANY_MARK.finditer(text):
+        mark = match[0].casefold()
+        if closing and mark != closing:
+            continue  # another mark inside a thought
+        piece = text[position : match.start()]
+        if closing:
+            thoughts.append(piece)
+            closing = ""
+        elif mark in _OPENINGS:
+            visible.append(piece)
+            closing, opened, visible_from = _CLOSING[mark], match.start(), position
+        else:
+            thoughts += [*visible, piece]
+            visible, late_close = [], True
+        position = match.end()
+    if closing and not cut and text[:opened].rpartition("\n")[2].strip(" \t*>") and _joined(visible):
+        visible[-1], closing = text[visible_from:], ""
+    else:
+        (thoughts if closing else visible).append(text[position:])
+    return SplitReply(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
+
+
+def _joined(pieces: list[str]) -> str:
+    return "\n".join(piece.strip() for piece in pieces if piece.strip())
+
+
+def _split_harmony(text: str) -> SplitReply:
+    """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
+    visible: list[str] = []
+    thoughts: list[str] = []
+    calls: list[tuple[str, str]] = []
+    marks = list(_HARMONY.finditer(text))
+    before = text[: marks[0].start()].strip()
+    if before and not before.startswith("assistant"):
+        thoughts.append(before)  # the rest of a message that began in the prompt
+    header, in_message, closed = "", False, True
+    for mark, following in pairwise([*marks, None]):
+        assert mark is not None
+        piece = text[mark.end() : following.start() if following else len(text)]
+        if mark[1] in ("channel", "start", "constrain"):
+            header = f"{header} {piece}" if mark[1] != "start" else piece
+        elif mark[1] == "message":
+            in_message = True
+            recipient = re.search(r"to=(?:functions\.)?([\w.-]+)", header)
+            closed = following is not None and following[1] in ("end", "return", "call", "start")
+            if recipient:
+                calls.append((recipient[1], piece.strip()))
+            else:
+                (visible if _FINAL in header.split() else thoughts).append(piece)
+        else:
+            header = ""
+    if not in_message:  # cut in the middle of a header
+        return SplitReply("", _joined([*thoughts, text[marks[-1].end() :]]), unclosed=True)
+    return SplitReply(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))
+
 
 _LONGEST_NAME = 200
 
@@ -194,3 +330,118 @@ def _arguments(given: Any) -> dict[str, Any]:
 
 def _raw(given: Any) -> dict[str, Any]:
     return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else shown(given))}
+
+
+# Read a provider's token counts, in each form in which providers send them.
+#
+#     read_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
+#                 "completion_tokens_details": {"reasoning_tokens": 20}})
+#     # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): here the completion doesn't include the reasoning
+#
+# An impossible count (negative, absurdly large, not a number) makes the whole usage invalid: `None`, and the
+# caller counts with its own tokenizer.
+
+
+# No call has more tokens: a thousand times the longest context of 2026.
+MOST_TOKENS = 10**9
+
+_MOST_UNLISTED = 10**6  # tokens of a total that are neither input nor output: a model's thoughts
+
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+_REASONING = ("reasoning_tokens",)
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
+# Tokens read from a cache, by the names of OpenAI, DeepSeek, Moonshot and Anthropic.
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
+_CACHE_FIELDS = frozenset({*_INPUT_DETAILS, *_CACHED, *_CACHE_WRITE})
+_THOUGHT_FIELDS = frozenset({*_OUTPUT_DETAILS, *_REASONING})
+
+
+class _Absurd(Exception):
+    """A count that no call can have."""
+
+
+def read_usage(usage: Any) -> Usage | None:
+    """The counts of a usage object; zeros for missing counts, None where a count is impossible.
+
+    Reasoning that the completion doesn't include (xAI; Gemini's total_tokens) is added to the output.
+    Cached input that the input doesn't include (Anthropic's own form) is added to the input.
+    """
+    if usage is None:
+        return Usage()
+    if not isinstance(usage, dict):
+        return None
+    try:
+        return _read_usage(usage)
+    except _Absurd:
+        return None
+
+
+def salvage_usage(text: str) -> Usage | None:
+    """The usage in a response that isn't valid JSON, such as one that was cut; None where there is none."""
+    start = text.rfind('"usage"')
+    brace = text.find("{", start)
+    if start < 0 or brace < 0:
+        return None
+    try:
+        counts, _ = json.JSONDecoder().raw_decode(text, brace)
+    except (ValueError, RecursionError):
+        return None
+    usage = read_usage(counts)
+    return usage if usage != Usage() else None
+
+
+def _read_usage(usage: Mapping[str, Any]) -> Usage:
+    input_tokens = _first(usage, _INPUT)
+    output_tokens = _first(usage, _OUTPUT)
+    cached = cache_write = reasoning = 0
+    if not _CACHE_FIELDS.isdisjoint(usage):
+        cached = _anywhere(usage, _INPUT_DETAILS, _CACHED)
+        cache_write = _anywhere(usage, _INPUT_DETAILS, _CACHE_WRITE)
+    if not _THOUGHT_FIELDS.isdisjoint(usage):
+        reasoning = _anywhere(usage, _OUTPUT_DETAILS, _REASONING)
+    if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
+        input_tokens += cached + cache_write  # Anthropic's own form
+    total = _count(usage.get("total_tokens"))
+    unlisted = total - input_tokens - output_tokens
+    if unlisted > _MOST_UNLISTED:
+        raise _Absurd
+    if unlisted > 0 and input_tokens and _OUTPUT[0] in usage:  # the total is what is paid
+        reasoning = reasoning or unlisted
+        output_tokens += unlisted
+    elif reasoning > output_tokens:
+        output_tokens += reasoning
+    if cached > input_tokens or cache_write > input_tokens:
+        raise _Absurd
+    return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)
+
+
+def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[str, ...]) -> int:
+    """A count in the details or outside them; the first that isn't zero."""
+    for detail in details:
+        part = usage.get(detail)
+        if isinstance(part, dict) and (count := _first(part, names)):
+            return count
+    return _first(usage, names)
+
+
+def _first(counts: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    for name in names:
+        if name in counts and (value := counts[name]) is not None:
+            return _count(value)
+    return 0
+
+
+def _count(value: Any) -> int:
+    """A whole number of tokens. Raises `_Absurd`."""
+    if type(value) is int and 0 <= value <= MOST_TOKENS:
+        return value
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        raise _Absurd
+    if value != int(value):
+        raise _Absurd
+    return int(value)

@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rewoo_bench.escaping import replace_surrogates
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.dialects import (
     CHAT,
@@ -26,8 +25,8 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     AnswerFacts,
 )
-from rewoo_bench.models.hosted.event_stream import EventStream, documents_of
-from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer, EventStream, HTTPFailure, documents_of
+from rewoo_bench.text.escaping import replace_surrogates
 
 FIELDS: Mapping[str, frozenset[str]] = {
     path: frozenset(fields.split())

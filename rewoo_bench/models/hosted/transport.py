@@ -9,13 +9,108 @@ await transport.aclose()
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rewoo_bench.models.hosted import providers
-from rewoo_bench.models.hosted.http_endpoint import Endpoint
-from rewoo_bench.models.hosted.reply_stream import ReplyStream
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documents_of, is_done
+from rewoo_bench.models.hosted.responses import read_content, read_thoughts
+
+# A streamed answer: its text as it arrives, and in the end the document that an answer without a stream would be.
+#
+#     stream = ReplyStream(print)
+#     stream.add(b'data: {"choices": [{"delta": {"content": "Par"}}]}\n\n')         # prints Par
+#     stream.add(b'data: {"choices": [{"delta": {"content": "is"}, "finish_reason": "stop"}]}\n\n')
+#     stream.document()   # {"choices": [{"message": {"content": "Paris", …}, "finish_reason": "stop"}]}
+#
+# Chats and completions of the OpenAI API. Tool calls aren't streamed: a request with tools is answered whole.
+
+
+_LONGEST_SHOWN = 100_000  # characters; each piece shows the whole text again, so the time would grow with the square
+
+
+class ReplyStream:
+    """What has arrived of one answer. `show` gets its text so far, thoughts between marks included."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._size = 0
+        self._is_chat = True
+        self._has_choices = False
+        self._counts: dict[str, Any] = {}
+        self._finish_reason: str | None = None
+        self._is_done = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+    @property
+    def written(self) -> str:
+        """Everything that the model wrote: thoughts and text."""
+        return "\n".join(filter(None, ["".join(self._thoughts), self.text]))
+
+    @property
+    def counts(self) -> Mapping[str, Any] | None:
+        """The usage object, if one has arrived: the last one, since providers count cumulatively."""
+        return self._counts or None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of an answer, or its usage, has arrived."""
+        return bool(self._texts or self._thoughts or self._counts)
+
+    def add(self, event: bytes) -> None:
+        """Adds one server-sent event. Raises `BadAnswer` for an error, or one in another form."""
+        self._is_done |= is_done(event)
+        for document in documents_of(event):
+            self.add_document(document)
+
+    def add_document(self, document: Mapping[str, Any]) -> None:
+        """Adds the document of one event. Raises `BadAnswer`."""
+        if error := document.get("error"):
+            message = error.get("message") if isinstance(error, Mapping) else error
+            raise BadAnswer(f"an error in the middle of a stream: {message}")
+        if isinstance(usage := document.get("usage"), Mapping):
+            self._counts |= {name: count for name, count in usage.items() if count is not None}
+        try:
+            before = len(self._texts)
+            for choice in document.get("choices") or ():
+                self._add_choice(choice)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise BadAnswer("an event that doesn't match the OpenAI schema") from None
+        if len(self._texts) > before and self._size <= _LONGEST_SHOWN:
+            self._show(self.text)
+
+    def document(self) -> dict[str, Any]:
+        """The whole answer. Raises `BadAnswer` where the stream broke off."""
+        if not (self._finish_reason or self._is_done):
+            raise BadAnswer("a stream that ended in the middle")
+        fields = {"reasoning_content": "".join(self._thoughts) or None}
+        choice: dict[str, Any] = {"index": 0, "finish_reason": self._finish_reason}
+        if self._is_chat:
+            choice["message"] = {"role": "assistant", "content": self.text, **fields}
+        else:
+            choice |= {"text": self.text, **fields}
+        return {"choices": [choice] if self._has_choices else [], "usage": self.counts}
+
+    def _add_choice(self, choice: Mapping[str, Any]) -> None:
+        if choice.get("index"):
+            return  # not the first of several
+        self._has_choices = True
+        self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        delta = choice.get("delta")
+        self._is_chat = delta is not None
+        fields: Mapping[str, Any] = choice if delta is None else delta
+        text, aside = read_content(fields.get("text") if delta is None else fields.get("content"))
+        self._thoughts += [thought for thought in (*dict.fromkeys(read_thoughts(fields)), aside) if thought]
+        if text:
+            self._texts.append(text)
+            self._size += len(text)
+
 
 # Arguments of litellm; everything else is passed on to the provider unchanged.
 _ARGUMENTS = frozenset(

@@ -14,17 +14,21 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
-from rewoo_bench.crashes import harness_fault
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers, translation
+from rewoo_bench.models.hosted.completions import cost_of
 from rewoo_bench.models.hosted.dialects import (
+    COUNTING,
+    EMBEDDINGS,
     MESSAGES,
     OF_ANTHROPIC,
     RESPONSES,
@@ -33,23 +37,142 @@ from rewoo_bench.models.hosted.dialects import (
     is_usage_only,
     with_usage,
 )
-from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done, load_json
 from rewoo_bench.models.hosted.http_endpoint import (
     HEADERS_OF_USER,
     LONGEST_BODY,
     BadAnswer,
     Endpoint,
+    EventStream,
     HTTPFailure,
+    documents_of,
+    is_done,
+    load_json,
     read_body,
 )
-from rewoo_bench.models.hosted.wire_cost import completion_of, least_cost, salvaged_cost
-from rewoo_bench.models.hosted.wire_headers import passed_back
-from rewoo_bench.redaction import ends_within, of_environment, redact, sent_in, without
-from rewoo_bench.types import Bill, CallCost, Completion, Request, WireResponse
-from rewoo_bench.wire_request import BAD_GATEWAY, NO_FIELDS, ErrorResponse, WireRequest
+from rewoo_bench.models.hosted.providers import Route
+from rewoo_bench.models.hosted.responses import salvage_usage
+from rewoo_bench.models.hosted.transport import Answer
+from rewoo_bench.system.crashes import harness_fault
+from rewoo_bench.text.redaction import ends_within, is_credential_name, of_environment, redact, sent_in, without
+from rewoo_bench.text.tokens import count_messages, count_tokens
+from rewoo_bench.types import (
+    BAD_GATEWAY,
+    NO_FIELDS,
+    OF_THE_ACCOUNT,
+    Bill,
+    CallCost,
+    Completion,
+    ErrorResponse,
+    Message,
+    Request,
+    Usage,
+    WireRequest,
+    WireResponse,
+)
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+# The tokens and the cost of an external agent's call, from what the provider has sent of its answer.
+
+
+def completion_of(
+    route: Route, path: str, messages: Sequence[Message], facts: AnswerFacts, text: str, response: WireResponse
+) -> Completion:
+    """A whole answer; its usage is estimated where the provider sent none. `text` is its text without credentials."""
+    if path in COUNTING:
+        return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
+    usage, call_cost = facts.usage, None
+    if usage is None or not usage.input_tokens or (text and not usage.output_tokens and path != EMBEDDINGS):
+        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
+        call_cost = cost_of(usage, "estimated", route, Answer({}))
+    call_cost = call_cost or cost_of(usage, "provider", route, Answer({}))
+    return Completion(text, usage, facts.finish_reason or "stop", call_cost=call_cost, wire=response)
+
+
+def least_cost(route: Route, messages: Sequence[Message], facts: AnswerFacts) -> CallCost:
+    """The cost of a call that broke off: the usage so far, at least the prompt and the text that arrived."""
+    written = count_tokens(facts.text)
+    if route.is_ours and not facts.has_begun:
+        return CallCost()
+    if facts.usage and facts.usage.input_tokens:
+        usage = facts.usage
+        if usage.output_tokens >= written:
+            return cost_of(usage, "provider", route, Answer({}))
+        usage = Usage(usage.input_tokens, usage.cached_input_tokens, written, 0, usage.cache_write_tokens)
+        return cost_of(usage, "estimated", route, Answer({}))
+    return cost_of(Usage(input_tokens=count_messages(messages), output_tokens=written), "estimated", route, Answer({}))
+
+
+def salvaged_cost(error: BadAnswer, route: Route) -> CallCost | None:
+    """The cost of an answer that can't be read, from the usage in its text."""
+    usage = salvage_usage(error.text)
+    return None if usage is None else cost_of(usage, "provider", route, Answer({}))
+
+
+# Which headers and query parameters pass between an external agent and the provider.
+#
+#     passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
+#     # (("Idempotency-Key", "7"),)
+#
+# An agent chooses no address, no key and no model by them. `OpenAI-Organization` and `OpenAI-Project` are the agent's
+# own choice under the user's key, unless the user's environment has one. A header that isn't listed doesn't pass.
+
+
+_PASSED = re.compile(r"(openai|anthropic|x)-.+|(x-)?idempotency-key|request-id|retry-after(-ms)?")
+# Names that hold credentials, name hops, or choose where a request goes.
+_WITHHELD = re.compile(
+    r"""x-(amz|goog|litellm|portkey|envoy|original)(-.*)? | (.*[-_.])?(
+        auth\w* | api-?key | key | token | secret | signature | jwt | csrf
+        | passw(or)?d | credentials? | cookie | connection | forward(ed)? | host(name)? | ip | origin | referr?er
+        | proxy | url | uri | target | upstream | backend | endpoint | gateway | override | rewrite | rout(e|er|ing)
+        | provider | model | deployment | base | api-?base | tenant | account
+    )([-_.].*)?""",
+    re.VERBOSE,
+)
+_MAY_PASS = frozenset({"idempotency-key", "x-idempotency-key"})
+_OURS = "x-should-retry"  # the gateway says it: it has tried again already
+
+
+def passed_on(headers: Iterable[tuple[str, str]], *, key: str) -> tuple[tuple[str, str], ...]:
+    """The headers of an agent's request that the provider gets. `key` is the question's."""
+    given = list(headers)
+    hops = {each.strip().lower() for name, value in given if name.lower() == "connection" for each in value.split(",")}
+    return tuple(
+        (name, value)
+        for name, value in given
+        if _passes(name.lower()) and name.lower() not in hops and key not in value and _is_plain(value)
+    )
+
+
+def passed_back(headers: Mapping[str, str], secrets: Collection[str]) -> dict[str, str]:
+    """The headers of a provider's answer that the agent gets: request ids and rate limits, but no account's name."""
+    return {
+        name.lower(): without(value, secrets)
+        for name, value in headers.items()
+        if _passes(name.lower()) and name.lower() not in OF_THE_ACCOUNT and _is_plain(value)
+    }
+
+
+def passed_query(query: str, *, key: str) -> str:
+    """The query of an agent's request that the provider gets."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    return urlencode([(name, value) for name, value in pairs if not _is_withheld(name.lower()) and key not in value])
+
+
+@lru_cache(maxsize=1024)  # every request of an SDK has the same names
+def _passes(name: str) -> bool:
+    return name in _MAY_PASS or (_PASSED.fullmatch(name) is not None and not _is_withheld(name) and name != _OURS)
+
+
+def _is_withheld(name: str) -> bool:
+    return _WITHHELD.fullmatch(name) is not None or is_credential_name(re.sub(r"\W", "_", name))
+
+
+def _is_plain(value: str) -> bool:
+    return value.isascii() and value.isprintable()
+
 
 ANTHROPIC = "https://api.anthropic.com/v1"
 _MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect

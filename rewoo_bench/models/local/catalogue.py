@@ -29,7 +29,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelNotFound, unknown
-from rewoo_bench.paths import cache_dir
+from rewoo_bench.system.files import cache_dir
 
 _BLOCK = 1 << 20
 

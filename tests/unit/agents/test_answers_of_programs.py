@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.agents.process import agent_environment
-from rewoo_bench.agents.program import error_line, read_answer
-from rewoo_bench.processes import Tail
+from rewoo_bench.agents.program import agent_environment, error_line, read_answer
+from rewoo_bench.system.processes import Tail
 
 
 @pytest.mark.parametrize(

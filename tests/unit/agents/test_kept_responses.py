@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.agents.kept_responses import KeptResponses, UnknownResponse
+from rewoo_bench.agents.wire_calls import KeptResponses, UnknownResponse
 
 
 def document(name: str, size: int = 1000) -> Any:

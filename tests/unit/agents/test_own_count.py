@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.agents.own_count import read_own_count
+from rewoo_bench.agents.runner import read_own_count
 
 COUNT = {"input": 812, "output": 40, "calls": 3}
 LINE = '{"own_count": {"input": 812, "output": 40, "calls": 3}}'

@@ -10,10 +10,10 @@ import pytest
 from matplotlib.colors import to_rgba
 from plot_fit import check_fits
 
-from rewoo_bench.analysis.break_even import PRICES, BreakEven, break_even
+from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, break_even
 from rewoo_bench.errors import DataError
-from rewoo_bench.plots.break_even import break_even_map
-from rewoo_bench.plots.picture import Picture
+from rewoo_bench.report.plots.cache import break_even_map
+from rewoo_bench.report.plots.style import Picture
 
 PAIR = ("rewoo", "react")
 

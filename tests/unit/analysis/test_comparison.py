@@ -12,7 +12,7 @@ from comparison_rows import A, B, frame, small, system, twice, write
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_render import Comparison
+from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests

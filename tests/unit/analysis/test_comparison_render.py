@@ -13,9 +13,8 @@ import pytest
 from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_render import ORACLE, Format, render
-from rewoo_bench.analysis.comparison_tables import tables
-from rewoo_bench.analysis.verdict import Pricing
+from rewoo_bench.analysis.comparison_tables import ORACLE, Format, render, tables
+from rewoo_bench.analysis.pairs import Pricing
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])

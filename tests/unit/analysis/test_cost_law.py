@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from rewoo_bench.analysis.cost_formulas import cost_law
+from rewoo_bench.analysis.cost_laws import cost_law
 from rewoo_bench.api import bench
 
 SHOWN = "rewoo?solver_exemplars=1"

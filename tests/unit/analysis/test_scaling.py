@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import rewoo_bench
-from rewoo_bench.analysis.cost_formulas import PARTS, scaled_parts
-from rewoo_bench.analysis.scaling import FittedLine, fit, law_of, look_ups, predict, terms
+from rewoo_bench.analysis.cost_laws import PARTS, FittedLine, fit, law_of, look_ups, predict, scaled_parts, terms
 from rewoo_bench.api import bench
 
 KEY = ["architecture", "example_id", "trial"]

@@ -14,16 +14,14 @@ from comparison_rows import A, B, frame, manifest, system
 from gate_runs import row, write_run
 from repricing_runs import ask, text, write
 
-from rewoo_bench.analysis.call_prices import STAND_IN
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_render import render
-from rewoo_bench.analysis.dollars import pricing_of
-from rewoo_bench.analysis.pairs import Effect, Pair
-from rewoo_bench.analysis.verdict import SAVING, Pricing, at_once, own_prices, verdict, verdicts_of_run
+from rewoo_bench.analysis.comparison_tables import render
+from rewoo_bench.analysis.pairs import SAVING, Effect, Pair, Pricing, at_once, own_prices, verdict, verdicts_of_run
+from rewoo_bench.analysis.prices import STAND_IN, pricing_of
+from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, load_table, manifests
-from rewoo_bench.stats.paired import Interval
 
 RIGHT = "1100" * 15
 

@@ -14,18 +14,9 @@ from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.judge import ModelJudge
-from rewoo_bench.journal.store import Spent, open_journal
-from rewoo_bench.types import (
-    CallCost,
-    Completion,
-    Example,
-    Message,
-    Model,
-    Request,
-    Trajectory,
-    Usage,
-)
+from rewoo_bench.evaluation.prepare import ModelJudge
+from rewoo_bench.runs.journal.store import Spent, open_journal
+from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
+from rewoo_bench.calls.retry import AdaptiveLimiter
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,12 @@ import anyio
 import pytest
 from parts import Query, Told, model_call, toolbox
 
-from rewoo_bench.call_site import CallSite, call_site, current_call_site
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.meter import Meter, not_working
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
-from rewoo_bench.row_notes import flag, noting, starting
+from rewoo_bench.events import CallSite, call_site, current_call_site, flag, noting, starting
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.tools.llm import LLM, LLMArguments
+from rewoo_bench.tools.factories import LLM, LLMArguments
 from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Tool, Usage
 
 ASK = [Message("user", "Which river?")]

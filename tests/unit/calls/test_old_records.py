@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.calls.recorded_model import RecordedModel, UnreadableRecord
-from rewoo_bench.calls.recorded_tools import recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, UnreadableRecord, recorded_tools
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, ToolError
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
-from rewoo_bench.journal.store import open_journal
+from rewoo_bench.events import call_site
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
+from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage

@@ -16,17 +16,15 @@ import numpy as np
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import call_site
-from rewoo_bench.calls.recorded_model import RecordedModel
-from rewoo_bench.calls.recorded_tools import recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, recorded_tools
 from rewoo_bench.calls.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
-from rewoo_bench.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.journal.response_cache import ResponseCache
-from rewoo_bench.journal.store import open_journal, read_journal
+from rewoo_bench.events import call_site
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.runs.journal.response_cache import ResponseCache
+from rewoo_bench.runs.journal.store import open_journal, read_journal
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
-from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
 

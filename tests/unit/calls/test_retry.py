@@ -10,8 +10,7 @@ import anyio
 import pytest
 from parts import Billing
 
-from rewoo_bench.calls.rate_limiter import AdaptiveLimiter
-from rewoo_bench.calls.retry import RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.calls.caps import RunLimits, Totals, higher_cap
-from rewoo_bench.journal.store import Spent
+from rewoo_bench.runs.journal.store import Spent
 
 
 @pytest.mark.parametrize(

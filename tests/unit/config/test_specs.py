@@ -16,8 +16,8 @@ from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 

@@ -12,8 +12,8 @@ import pytest
 from loader_rows import own_set, sample_row, written
 
 from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench.config.named import tools_for
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.config.tools import tools_for
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture

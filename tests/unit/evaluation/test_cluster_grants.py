@@ -8,10 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from rewoo_bench.calls.caps import CallEstimate, Reservation
-from rewoo_bench.calls.shutdown import GracefulShutdown
-from rewoo_bench.evaluation.cluster.connections import RemoteLimiter
-from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps
+from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
+from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteLimiter
 from rewoo_bench.evaluation.cluster.messages import Message, Reply
 
 pytestmark = pytest.mark.anyio

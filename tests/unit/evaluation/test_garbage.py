@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from rewoo_bench.evaluation.gc_freeze import frozen_heap
+from rewoo_bench.evaluation.evaluator import frozen_heap
 
 
 class Ring:

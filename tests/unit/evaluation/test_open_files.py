@@ -12,7 +12,7 @@ pytest.importorskip("resource")
 CODE = """
 import resource
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.open_files import allow_open_files
+from rewoo_bench.evaluation.run import allow_open_files
 try:
     allow_open_files({connections})
     print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])

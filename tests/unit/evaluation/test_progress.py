@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from parts import result
 
-from rewoo_bench.evaluation.environment import environment, new_run_id
+from rewoo_bench.evaluation.new_manifest import environment, new_run_id
 from rewoo_bench.evaluation.progress import Progress
 
 

@@ -11,7 +11,7 @@ import pytest
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.step_limits import check_step_limits, step_limit_notes
+from rewoo_bench.evaluation.inputs import check_step_limits, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from gate_runs import FACTS, lines, row, rows, write_run
 
+from rewoo_bench.analysis.stats.power import smallest_growth
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Verdict
-from rewoo_bench.paths import bundled_folder
-from rewoo_bench.stats.power import smallest_growth
+from rewoo_bench.system.files import bundled_folder
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "results" / "models"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.loaders.row_fields import RowError
-from rewoo_bench.loaders.sample import sample_example
+from rewoo_bench.loaders.short_answers import sample_example
 from rewoo_bench.types import Hop
 
 PAGE = {"title": "Tide Songs", "ask": "the number of pages", "value": "48"}

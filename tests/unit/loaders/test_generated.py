@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.paths import bundled_folder
+from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.types import Example
 
 

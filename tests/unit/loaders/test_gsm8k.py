@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loader_rows import Hub, gsm8k_row, load, only
 
-from rewoo_bench.loaders.gsm8k import calculation_chain
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.loaders.short_answers import calculation_chain
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Hop
 

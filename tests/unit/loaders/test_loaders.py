@@ -26,7 +26,7 @@ from loader_rows import (
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.scoring import Score
+from rewoo_bench.text.scoring import Score
 from rewoo_bench.types import Document, Example, Hop
 
 

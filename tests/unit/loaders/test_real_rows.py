@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.scoring.gsm8k import final_number
+from rewoo_bench.text.scoring.number_answers import final_number
 from rewoo_bench.tools import Calculator, CalculatorArguments
-from rewoo_bench.tools.passages import read_passages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example
 
 pytestmark = pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="REWOO_BENCH_DATA names no data folder")

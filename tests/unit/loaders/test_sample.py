@@ -12,7 +12,7 @@ import pytest
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.tools import DocumentPages
-from rewoo_bench.tools.passages import read_passages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example, Hop
 
 SAMPLE = load_dataset_examples("sample")

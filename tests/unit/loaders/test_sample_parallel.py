@@ -12,11 +12,11 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.scoring import score
+from rewoo_bench.text.scoring import score
 from rewoo_bench.text.words import sentences
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.calculator import calculate, show_number
-from rewoo_bench.tools.passages import read_passages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example, Hop
 
 SAMPLE = load_dataset_examples("sample-parallel")

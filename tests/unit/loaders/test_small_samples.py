@@ -12,10 +12,10 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.paths import bundled_folder, bundled_names
+from rewoo_bench.system.files import bundled_folder, bundled_names
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.calculator import calculate
-from rewoo_bench.tools.passages import read_passages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example, Hop
 
 NAMES = ["sample-arithmetic", "sample-yes-no"]

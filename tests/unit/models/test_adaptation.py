@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange
-from rewoo_bench.models.hosted.refusals import find_change
+from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
 
 MESSAGES = [{"role": "system", "content": "Plan."}, {"role": "user", "content": "Question: …"}]
 BODY: dict[str, Any] = {

@@ -23,9 +23,8 @@ from rewoo_bench.models.hosted.dialects import (
     read_request,
     with_usage,
 )
-from rewoo_bench.models.hosted.event_stream import documents_of
-from rewoo_bench.types import Message, Usage
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.models.hosted.http_endpoint import documents_of
+from rewoo_bench.types import Message, Usage, WireRequest
 
 TURNS = [{"role": "system", "content": "Be short."}, {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]}]
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.models.hosted.event_stream import EventStream, documents_of, is_done
+from rewoo_bench.models.hosted.http_endpoint import EventStream, documents_of, is_done
 
 EVENTS = [b'event: a\ndata: {"n": 1}\n\n', b'data: {"n": 2}\r\n\r\n', b": ping\n\n", b"data: [DONE]\n\n"]
 

@@ -11,7 +11,7 @@ from multihop_rows import musique_row, parallelqa_row, wiki_row
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.models.oracle.page_queries import PageQueries
+from rewoo_bench.models.oracle.gold_plan import PageQueries
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.types import Document, Example, Hop
 

@@ -10,7 +10,7 @@ import pytest
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import find_route, price
-from rewoo_bench.redaction import redact
+from rewoo_bench.text.redaction import redact
 from rewoo_bench.types import Usage
 
 KEY = "sk-live-0123456789abcdef"
@@ -57,7 +57,7 @@ def test_what_looks_like_a_key_is_taken_out() -> None:
 FIRST_TRANSLATIONS = """
 import anyio
 from rewoo_bench.models.hosted.providers import litellm_loaded
-from rewoo_bench.row_notes import RowNotes, noting
+from rewoo_bench.events import RowNotes, noting
 
 async def wait(notes):
     with noting(notes):

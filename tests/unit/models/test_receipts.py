@@ -11,27 +11,18 @@ import pytest
 from parts import Billing, architecture
 
 from rewoo_bench.calls.call import Limits
-from rewoo_bench.calls.cost_checks import sensible
-from rewoo_bench.calls.recorded_model import RecordedModel
+from rewoo_bench.calls.live import sensible
+from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.journal.records import TaskKey
-from rewoo_bench.journal.store import open_journal
 from rewoo_bench.runs.columns import question_row
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
-from rewoo_bench.types import (
-    CallCost,
-    Completion,
-    Example,
-    Message,
-    Model,
-    Request,
-    Trajectory,
-    Usage,
-)
+from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 

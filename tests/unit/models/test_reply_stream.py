@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.models.hosted.event_stream import EventStream
-from rewoo_bench.models.hosted.http_endpoint import BadAnswer
-from rewoo_bench.models.hosted.refusals import find_change
-from rewoo_bench.models.hosted.reply_stream import ReplyStream
+from rewoo_bench.models.hosted.adaptation import find_change
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer, EventStream
 from rewoo_bench.models.hosted.responses import visible_so_far
+from rewoo_bench.models.hosted.transport import ReplyStream
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 

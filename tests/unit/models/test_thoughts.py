@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.models.hosted.reasoning import SplitReply, split
+from rewoo_bench.models.hosted.responses import SplitReply, split
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>Answer: Oslo<|return|>"
 ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"

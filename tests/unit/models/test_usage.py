@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.usage import read_usage, salvage_usage
+from rewoo_bench.models.hosted.responses import read_usage, salvage_usage
 from rewoo_bench.types import Usage
 
 

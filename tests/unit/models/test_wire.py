@@ -14,8 +14,7 @@ import pytest
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.dialects import CHAT
-from rewoo_bench.types import Completion, Message, Request, Usage
-from rewoo_bench.wire_request import WireRequest
+from rewoo_bench.types import Completion, Message, Request, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.models.hosted.wire_headers import passed_back, passed_on, passed_query
+from rewoo_bench.models.hosted.wire import passed_back, passed_on, passed_query
 
 KEY = "q-0123"
 PASSED = """OpenAI-Organization OpenAI-Project OpenAI-Beta anthropic-beta anthropic-version Idempotency-Key X-Trace-Id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.report.alignment import align_steps
+from rewoo_bench.report.trajectories import align_steps
 
 Step = dict[str, object]
 

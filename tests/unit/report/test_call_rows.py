@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewoo_bench.report.call_rows import CALL, CallRows
-from rewoo_bench.report.trajectories import _with_starts
+from rewoo_bench.report.trajectories import CALL, CallRows, _with_starts
 from rewoo_bench.runs.columns import CALLS
 
 

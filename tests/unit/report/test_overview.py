@@ -8,7 +8,7 @@ from typing import Any
 
 from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
-from rewoo_bench.analysis.verdict import Pricing
+from rewoo_bench.analysis.pairs import Pricing
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gate_runs import LIVE, row, write_run
 
-from rewoo_bench.plots.style import INK
+from rewoo_bench.report.plots.style import INK
 from rewoo_bench.report.write import write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "run-of-0.1" / "finished"

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import SpecError
+from rewoo_bench.events import call_site
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.evidence_budget import EvidenceBudget, Shorten, nearest_sentences, shares
-from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, nearest_sentences, shares
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens

@@ -11,7 +11,8 @@ from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.notation.grammars import (
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.grammars import (
     action_grammar,
     answer_grammar,
     join_grammar,
@@ -19,12 +20,11 @@ from rewoo_bench.notation.grammars import (
     plan_grammar,
     words_grammar,
 )
-from rewoo_bench.notation.plan_checks import plan_faults
-from rewoo_bench.notation.plan_formats import Notation, read_plan, write_plan
-from rewoo_bench.notation.replies import parse_action, read_answer, read_joined
-from rewoo_bench.paths import bundled_folder
-from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.plan_checks import plan_faults
+from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
+from rewoo_bench.runners.notation.replies import parse_action, read_answer, read_joined
 from rewoo_bench.runners.prompts import Exemplar
+from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Tool

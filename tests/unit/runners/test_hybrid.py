@@ -10,8 +10,8 @@ from parts import Told, said, toolbox
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ToolError
 from rewoo_bench.events import Event, listening
-from rewoo_bench.notation.replies import gives_up
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.rewoo_react import ReWOOReAct, ReWOOReActSettings
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Runner, Trajectory

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from parts import Told, said, toolbox
 from writing_models import Pieces, WritingModel
 
-from rewoo_bench.call_site import current_call_site
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.events import Event, listening
-from rewoo_bench.notation.numbered import read_numbered
+from rewoo_bench.events import Event, current_call_site, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
+from rewoo_bench.runners.notation.plan_formats import read_numbered
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Request, Runner, Trajectory
 

@@ -8,11 +8,11 @@ import anyio
 import pytest
 from parts import Told, toolbox
 
-from rewoo_bench.call_site import current_call_site
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.events import current_call_site
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.react import ReActSettings
 from rewoo_bench.runners.react_native import NativeReAct, written_calls
-from rewoo_bench.runners.react_turns import ReActSettings
 from rewoo_bench.testing.scripted_model import Line, Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 

@@ -9,7 +9,7 @@ from parts import toolbox
 
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
-from rewoo_bench.runners.react_turns import ReActSettings
+from rewoo_bench.runners.react import ReActSettings
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Runner, Trajectory
 

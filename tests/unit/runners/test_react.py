@@ -10,10 +10,9 @@ from parts import Told, said, toolbox
 from timing import processor_time
 
 from rewoo_bench.errors import ActionError, ToolError
-from rewoo_bench.notation.replies import Action, parse_action, read_answer
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.react import ReAct
-from rewoo_bench.runners.react_turns import ReActSettings
+from rewoo_bench.runners.notation.replies import Action, parse_action, read_answer
+from rewoo_bench.runners.react import ReAct, ReActSettings
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Runner, Step, Trajectory

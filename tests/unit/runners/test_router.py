@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
 from rewoo_bench.cli.main import main
-from rewoo_bench.config.router_file import TARGET
-from rewoo_bench.config.router_settings import RouterSettings, Rule
+from rewoo_bench.config.router import TARGET, RouterSettings, Rule, count_names, features_of, words_of
 from rewoo_bench.errors import SpecError
-from rewoo_bench.paths import bundled_folder
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.columns import question_row
+from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import Lines
-from rewoo_bench.text.question_features import count_names, features_of, words_of
 
 PLAN = "Plan: find the city\n#E1 = Search[Oslo]"
 FINISH = "Thought: I know it\nAction: Finish[Akerselva]"

@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import Told, Year, plan_of, toolbox
 
-from rewoo_bench.call_site import current_call_site
-from rewoo_bench.concurrency import Schedule, in_order
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.evidence_budget import EvidenceBudget
-from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.rewoo_worker import StepRunner, Worker
+from rewoo_bench.events import current_call_site
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
+from rewoo_bench.runners.rewoo import StepRunner, Worker
+from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.tools.guards import Deadline, limited

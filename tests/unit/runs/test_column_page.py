@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewoo_bench.journal.shared_prefixes import Shared
-from rewoo_bench.journal_tables import tables_of
 from rewoo_bench.runs.columns import CALL_COLUMNS, CALLS, QUESTION_COLUMNS, QUESTIONS, SHARED
 from rewoo_bench.runs.folder import read_table
+from rewoo_bench.runs.journal.prefixes import Shared
+from rewoo_bench.runs.journal.tables import tables_of
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = str(ROOT / "scripts" / "column_page.py")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 
-from rewoo_bench.runs.failed_rows import failed, left_out, pairs_left_out
+from rewoo_bench.runs.rows import failed, left_out, pairs_left_out
 
 
 def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None:

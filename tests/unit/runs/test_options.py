@@ -86,8 +86,8 @@ import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.comparability import differences
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.gate.baseline_of_run import OPTIONS
-from rewoo_bench.claims.run_groups import _SETTINGS
+from rewoo_bench.gate.baseline import OPTIONS
+from rewoo_bench.analysis.claims.run_groups import _SETTINGS
 
 def command(*words):
     with suppress(SystemExit):

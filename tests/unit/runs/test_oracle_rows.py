@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import rewoo_bench
+from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summarise, table
 from rewoo_bench.api import BenchRun, bench
-from rewoo_bench.claims import check, gather, read_claims
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import text
-from rewoo_bench.plots.data import read
-from rewoo_bench.runs.oracle_rows import answers_of_oracle, oracle_rows
+from rewoo_bench.report.plots.data import read
+from rewoo_bench.runs.rows import answers_of_oracle, oracle_rows
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "replay"
 BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "{}"\nexact_match = {{ min = 1.0 }}\n'

@@ -19,10 +19,10 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.paths import bundled_folder
-from rewoo_bench.plots.draw import draw, read
+from rewoo_bench.report.plots.draw import draw, read
 from rewoo_bench.runs.publish import TEXTS, publish
-from rewoo_bench.scoring import score
+from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.text.scoring import score
 
 
 @pytest.fixture(scope="module")

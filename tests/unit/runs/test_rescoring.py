@@ -16,9 +16,8 @@ import rewoo_bench
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.publish import publish
-from rewoo_bench.runs.rescore import rescore
-from rewoo_bench.scoring import BUNDLED, Scorer, normalize_hotpotqa, score
+from rewoo_bench.runs.publish import publish, rescore
+from rewoo_bench.text.scoring import BUNDLED, Scorer, normalize_hotpotqa, score
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
-from rewoo_bench.call_site import CallSite
 from rewoo_bench.errors import DataError
-from rewoo_bench.evaluation.run_folder import open_run
-from rewoo_bench.journal.records import TaskKey
+from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.events import CallSite
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.manifest import FORMAT_VERSION, Manifest, manifest_of, read_manifest, write_manifest
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Step, Trajectory, Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from rewoo_bench.runs.retrieval import gold_pages_found
+from rewoo_bench.runs.columns import gold_pages_found
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.search import Search, SearchArguments
 from rewoo_bench.types import Document, Hop, Step

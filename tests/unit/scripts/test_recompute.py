@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench import load
-from rewoo_bench.analysis.dollars import SHOWN, priced_rows
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.config.price_sheets import RULES
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench import Message, ScriptedModel, evaluate, load
-from rewoo_bench.analysis.dollars import priced_rows
+from rewoo_bench.analysis.prices import priced_rows
 from rewoo_bench.api import bench
 from rewoo_bench.runs.publish import publish
 

@@ -11,15 +11,15 @@ from parts import Told, toolbox
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import PlanError
 from rewoo_bench.evaluation.evaluator import run_noting_repairs
-from rewoo_bench.models.hosted.openai_format import to_chat
-from rewoo_bench.notation.arguments import read_call
-from rewoo_bench.notation.plan_checks import read_checked
-from rewoo_bench.notation.plan_formats import read_json, read_text
-from rewoo_bench.notation.replies import parse_action
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.arguments import read_call
+from rewoo_bench.runners.notation.plan_checks import read_checked
+from rewoo_bench.runners.notation.plan_formats import read_json, read_text
+from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, check_call, check_reply, noting_repairs
+from rewoo_bench.text.openai_format import to_chat
 from rewoo_bench.text.tokens import count_call
 from rewoo_bench.types import Completion, Message, ToolCall, Trajectory
 

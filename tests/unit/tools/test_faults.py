@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.call_site import call_site
 from rewoo_bench.errors import ToolError
+from rewoo_bench.events import call_site
 from rewoo_bench.tools.faults import Faults, FaultyTool
 
 

@@ -1,0 +1,251 @@
+"""Rows of several runs -> sets of architectures that may be compared, and the reasons why others may not.
+
+    sets, reasons = run_sets(rows, manifests, intersect=False)
+    sets[0].rows                    # {"rewoo": rows, "react": rows}, of the same questions in the same order
+    reasons                         # ["run b isn't compared with run a: the model: openai/x (a), openai/y (b)"]
+
+Two runs belong to one set where they have the same data, questions, models, corpus and settings, and no architecture
+in common.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rewoo_bench.analysis.align import aligned, run_names
+from rewoo_bench.errors import DataError
+from rewoo_bench.runs.comparability import differences, unlike, wait
+from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests
+from rewoo_bench.runs.manifest import differences as changes
+from rewoo_bench.runs.options import options_that
+from rewoo_bench.runs.rows import oracle_rows
+from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.text.words import counted, round_up
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_MODELS = ("model", "planner_model", "solver_model")
+_NEEDED = ("run_id", "architecture", "dataset", "model", "example_id", "trial", "exact_match", "total_tokens")
+_MOST_REASONS = 2  # of one pair of runs; the first ones say enough
+# Options that runs of one set must share: they change what is asked, answered or scored.
+_CONDITIONS = (
+    *options_that(lambda role: role.claims or (role.baseline and role.compare == "note")),
+    *("tools", "mcp"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run's rows of one data set and model."""
+
+    run_id: str
+    name: str
+    rows: pd.DataFrame
+    manifest: Manifest | None
+
+    @property
+    def architectures(self) -> list[str]:
+        """Its architectures, in the order of the rows."""
+        return list(map(str, self.rows["architecture"].unique()))
+
+
+@dataclass(frozen=True, slots=True)
+class RunSet:
+    """Architectures that answered the same questions with the same model under the same conditions."""
+
+    dataset: str
+    model: str
+    pieces: tuple[Piece, ...]
+    rows: Mapping[str, pd.DataFrame]
+    """By architecture, aligned: the same questions and trials in the same order."""
+    warnings: tuple[str, ...]
+    waits: tuple[str, ...] = ()
+    """Runs in which latency includes waiting for a shared model; a sentence each."""
+
+    @property
+    def oracle(self) -> bool:
+        """Whether an oracle answered: accuracy and latency mean nothing."""
+        return any(bool(oracle_rows(piece.rows).any()) for piece in self.pieces)
+
+
+def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tuple[list[RunSet], list[str]]:
+    """The sets, in the order of the runs, and a sentence for each pair of runs that isn't compared."""
+    check_columns(rows.columns, _NEEDED)
+    if not len(rows):
+        raise DataError("no rows: the runs have no finished question")
+    groups: list[list[Piece]] = []
+    reasons: list[str] = []
+    for piece in _pieces(rows, manifests):
+        against = [(group, list(_against(piece, group, intersect=intersect))) for group in groups]
+        fitting = next((group for group, why in against if not why), None)
+        if fitting is not None:
+            fitting.append(piece)
+            continue
+        expected = [(group, why) for group, why in against if _is_news(piece, group)]
+        reasons += [_refusal(piece, *min(expected, key=lambda pair: len(pair[1])))] if expected else []
+        groups.append([piece])
+    return [_set(group, intersect=intersect) for group in groups], reasons
+
+
+def _pieces(rows: pd.DataFrame, manifests: Manifests) -> Iterator[Piece]:
+    names = run_names(rows)
+    by = [name for name in ("run_id", "dataset", *_MODELS) if name in rows.columns]
+    plain = rows.assign(**{name: rows[name].astype(str) for name in by})
+    for _, group in plain.groupby(by, sort=False):
+        run_id = str(group["run_id"].iloc[0])
+        yield Piece(run_id, names[run_id], rows.loc[group.index], manifests.get(run_id))
+
+
+def _is_news(piece: Piece, group: list[Piece]) -> bool:
+    """Whether a reader may have expected a comparison: other data sets are obviously no matter of one table."""
+    return bool(set(piece.rows["dataset"]) & set(group[0].rows["dataset"]))
+
+
+def _against(piece: Piece, group: list[Piece], *, intersect: bool) -> Iterator[str]:
+    """Reasons against comparing a run with those of a group."""
+    for other in group:
+        if other_columns := list(_columns_apart(other, piece)):
+            yield other_columns[0]
+            continue
+        yield from _manifests_against(other, piece)
+        twice = [name for name in piece.architectures if name in other.architectures]
+        if twice:
+            yield f"both have the architecture {twice[0]!r}; `rewoo-bench compare` shows how they differ"
+        if not intersect and (apart := _questions_apart(other, piece)):
+            yield apart
+
+
+def _columns_apart(a: Piece, b: Piece) -> Iterator[str]:
+    for column in ("dataset", *_MODELS):
+        first, second = (_one(each.rows, column) for each in (a, b))
+        if first != second:
+            yield f"the {column.replace('_', ' ')}: {first} ({a.name}), {second} ({b.name})"
+
+
+def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
+    if a.manifest is None or b.manifest is None:
+        return
+    named = {a.name: a.manifest, b.name: b.manifest}
+    yield from unlike(named)
+    for option in _CONDITIONS:
+        first, second = (_option(each, option) for each in named.values())
+        if first != second:
+            yield f"--{option.replace('_', '-')}: {first} ({a.name}), {second} ({b.name})"
+    corpora = [each.corpus.content_hash if each.corpus else None for each in named.values()]
+    if corpora[0] != corpora[1]:
+        yield "the corpus of the search tool"
+    for difference in changes(a.manifest.models, b.manifest.models, "models", LOOSE):
+        yield f"the setting {difference.partition(' was ')[0]}"
+
+
+def _option(manifest: Manifest, name: str) -> Any:
+    """An option's value; an empty list is as none, which older runs have."""
+    value = manifest.options.get(name)
+    return None if value in ([], ()) else value
+
+
+def _questions_apart(a: Piece, b: Piece) -> str:
+    first, second = (set(zip(each.rows["example_id"], each.rows["trial"], strict=True)) for each in (a, b))
+    if first == second:
+        return ""
+    shared = len(first & second)
+    hint = "; --intersect compares on those" if shared else ""
+    return (
+        f"{a.name} has {counted(len(first), 'row')} of each architecture, {b.name} {len(second):,}, "
+        f"and {shared:,} are of the same question{hint}"
+    )
+
+
+def _one(rows: pd.DataFrame, column: str) -> str:
+    return str(rows[column].iloc[0]) if column in rows.columns else ""
+
+
+def _refusal(piece: Piece, group: list[Piece], why: list[str]) -> str:
+    shown = list(dict.fromkeys(why))
+    more = f"; and {len(shown) - _MOST_REASONS} more differences" if len(shown) > _MOST_REASONS else ""
+    return f"{piece.name} isn't compared with {group[0].name}: {'; '.join(shown[:_MOST_REASONS])}{more}"
+
+
+def _set(group: list[Piece], *, intersect: bool) -> RunSet:
+    rows = {name: piece.rows[piece.rows["architecture"] == name] for piece in group for name in piece.architectures}
+    same, cautions = aligned(rows, [], intersect=intersect or len(group) == 1)
+    dataset, model = (_one(group[0].rows, column) for column in ("dataset", "model"))
+    waits = [f"in {piece.name}, {note}" for piece in group if piece.manifest and (note := wait(piece.manifest))]
+    return RunSet(dataset, model, tuple(group), same, (*cautions, *_cautions(group)), tuple(waits))
+
+
+def _cautions(group: list[Piece]) -> Iterator[str]:
+    """What else a reader has to know about the conditions of these runs."""
+    manifests = {piece.name: piece.manifest for piece in group if piece.manifest is not None}
+    if len(manifests) < len(group):
+        yield f"{group[0].name} has no run.json, so the conditions of the runs aren't checked"
+    for name, manifest in manifests.items():
+        if manifest.status != "done":
+            yield f"{name} is {manifest.status or 'unfinished'}: not all of its questions were asked"
+    shown = [sentence for sentence in differences(manifests) if not sentence.startswith("status")]
+    if len(manifests) > 1 and shown:
+        yield f"the runs also differ in this: {'; '.join(shown)}"
+
+
+# The command that asks enough questions to decide.
+#
+# command_for(runs, ["rewoo", "react"], 640)
+#     -> MoreQuestions(640, "rewoo-bench run --from results/local/a/run.json --arch rewoo,react -n 640", "")
+
+
+TOO_MANY = 100_000  # questions; more than that is "nobody will ask so many"
+
+
+@dataclass(frozen=True, slots=True)
+class MoreQuestions:
+    """How many questions decide, in all, and how to ask them."""
+
+    questions: int | None
+    """Rounded up to two digits; None where it would be more than `TOO_MANY`."""
+    command: str | None
+    """None where it isn't known how to ask as many."""
+    obstacle: str = ""
+    """What else there is to do, or why there is no command."""
+
+
+def more_questions(
+    runs: RunSet, architectures: Sequence[str], needed: float, folders: Mapping[str, Path]
+) -> MoreQuestions:
+    """The number, and a command with the flags of the first run that has one of these architectures."""
+    if not math.isfinite(needed) or needed > TOO_MANY:
+        return MoreQuestions(None, None, f"It takes more than {TOO_MANY:,} questions: call it a tie.")
+    questions = round_up(needed)
+    pieces = [piece for piece in runs.pieces if _names(piece, architectures)]
+    first = pieces[0]
+    if first.manifest is None or first.run_id not in folders:
+        return MoreQuestions(questions, None, "Run the same with that many questions.")
+    if first.manifest.options.get("ids"):
+        return MoreQuestions(questions, None, "The run asked chosen questions (--ids): choose more.")
+    names = [flag for piece in pieces for flag in _flags(piece, architectures)]
+    manifest = folders[first.run_id] / MANIFEST
+    words = ["rewoo-bench", "run", "--from", str(manifest), "--arch", ",".join(names)]
+    available = None if first.manifest.dataset.source.get("generator") else first.manifest.dataset.rows
+    if available is None or available >= questions:
+        return MoreQuestions(questions, shlex.join([*words, "-n", str(questions)]))
+    few = f"The data set has only {counted(available, 'question')}: put a larger one in the place of DATASET."
+    return MoreQuestions(questions, shlex.join([*words, "--dataset", "DATASET", "-n", str(questions)]), few)
+
+
+def _names(piece: Piece, architectures: Sequence[str]) -> list[str]:
+    return [name for name in piece.architectures if name in architectures]
+
+
+def _flags(piece: Piece, architectures: Sequence[str]) -> list[str]:
+    """How `--arch` named them: a folder keeps its path."""
+    manifest = piece.manifest
+    given = list(map(str, manifest.options.get("architectures") or [])) if manifest else []
+    names = [each.name for each in manifest.architectures] if manifest else []
+    by_name = dict(zip(names, given, strict=True)) if len(names) == len(given) else {}
+    return [by_name.get(name, name) for name in _names(piece, architectures)]

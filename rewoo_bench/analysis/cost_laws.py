@@ -1,0 +1,434 @@
+"""Where a question's input tokens went, in the terms of Xu et al. 2023 (arXiv 2305.18323, section 2.2).
+
+    ReAct   k |Q| + k |C| + k |S| + sum over j < k of (k - j) (|T_j| + |A_j| + |O_j|)     grows with k squared
+    ReWOO   2 |Q| + 2 |C| + |S| + sum over j of (|P_j| + |E_j|)                           grows with k
+
+Input tokens of one question in k steps: question Q, context C, exemplars S, and of each step thought T,
+action A and observation O, or plan P and evidence E. Every term is measured on the question's own
+prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned tokenizer throughout.
+
+This is an account and no test: for ReAct the terms are differences of the prompts that they add up to, so the
+formula always holds. scaling.py makes predictions, which can be wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.errors import DataError
+from rewoo_bench.runs.rows import left_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+
+PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
+_QUESTION = ["architecture", "example_id", "trial"]
+
+
+def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
+    """A row for each question that one of the two formulas covers; `calls` is calls.parquet.
+
+    `k` counts model calls. `formula` is the formula's value, `prompts` the tokens of those prompts. The formula leaves
+    out the solver's own exemplars, a question that occurs more than twice, and a second plan (`rest`). An LLM tool's
+    prompts come on top: `prompts` + `tool_prompts` is all input of the question.
+    """
+    import pandas as pd
+
+    asked = _asked(calls)
+    groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices
+    prompts = _Prompts(
+        role=asked["role"].to_numpy(dtype=object),
+        place=asked["place"].to_numpy(dtype=object),
+        parts=asked[PARTS].fillna(0).to_numpy(dtype=int),
+    )
+    found = ((key, _question(prompts.only(where))) for key, where in groups.items())
+    rows = [{**dict(zip(_QUESTION, key, strict=True)), **row} for key, row in found if row is not None]
+    columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def scaled_parts(calls: pd.DataFrame) -> pd.DataFrame | None:
+    """The parts of each prompt, scaled to add up to its `input_tokens`; None where an older run lacks them.
+
+    Parts are counted with the pinned tokenizer, `input_tokens` by the model's. So the shares are those of the
+    pinned tokenizer, and the sums are those of the tables. A row a call; one that has no prompt is all zeros.
+    """
+    if not set(PARTS) <= set(calls.columns) or not calls[PARTS].notna().all(axis=1).any():
+        return None
+    parts = calls[PARTS].astype("float64").fillna(0.0)
+    whole = parts.sum(axis=1)
+    return parts.mul(calls["input_tokens"].astype("float64").fillna(0.0) / whole.where(whole > 0), axis=0).fillna(0.0)
+
+
+def _asked(calls: pd.DataFrame) -> pd.DataFrame:
+    """The model calls that the formulas are about, in their order."""
+    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
+    return asked.sort_values("call_index")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prompts:
+    """The prompts of some calls in their order; `parts` has a row for each, with the columns of `PARTS`."""
+
+    role: NDArray[Any]
+    place: NDArray[Any]
+    parts: NDArray[np.int64]
+
+    def only(self, where: NDArray[Any]) -> _Prompts:
+        return _Prompts(self.role[where], self.place[where], self.parts[where])
+
+
+def _question(calls: _Prompts) -> dict[str, Any] | None:
+    """The row of one question; None where no formula covers its architecture."""
+    roles = set(calls.role)
+    if roles == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in calls.place):
+        return _react(calls.parts)
+    if {"planner", "solver"} <= roles <= {"planner", "solver", "tool"}:
+        return _rewoo(calls)
+    return None
+
+
+def _react(parts: NDArray[np.int64]) -> dict[str, Any]:
+    k = len(parts)
+    context, exemplars, question = (int(size) for size in parts[0, :3])
+    trace = parts[:, 3] + parts[:, 4]
+    steps = [int(size) for size in trace[1:] - trace[:-1]]  # T + A + O of steps 1 to k - 1
+    formula = k * (question + context + exemplars) + sum((k - j) * size for j, size in enumerate(steps, start=1))
+    prompts = int(parts.sum())
+    return {
+        "law": "ReAct", "k": k, "formula": formula, "solver_exemplars": 0, "rest": prompts - formula,
+        "prompts": prompts, "tool_prompts": 0,
+    }  # fmt: skip
+
+
+def _rewoo(calls: _Prompts) -> dict[str, Any]:
+    planner, solver = (
+        dict(zip(PARTS, _prompt_parts(calls, *which), strict=True)) for which in (("planner", 0), ("solver", -1))
+    )
+    formula = (
+        2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
+        + planner["exemplar_tokens"] + solver["found_tokens"]
+    )  # fmt: skip
+    is_tool = calls.role == "tool"
+    prompts, tool = int(calls.parts[~is_tool].sum()), int(calls.parts[is_tool].sum())
+    exemplars = solver["exemplar_tokens"]
+    return {
+        "law": "ReWOO", "k": int((~is_tool).sum()), "formula": formula, "solver_exemplars": exemplars,
+        "rest": prompts - formula - exemplars, "prompts": prompts, "tool_prompts": tool,
+    }  # fmt: skip
+
+
+def _prompt_parts(calls: _Prompts, role: str, position: int) -> list[int]:
+    """The parts of the first or the last prompt of a role."""
+    return [int(size) for size in calls.parts[calls.role == role][position]]
+
+
+# How input tokens grow with the look-ups that a question needs: fitted on short questions, tested on long ones.
+#
+#     ReAct   (h + 1) fixed + h (h + 1) / 2 step     a model call for each look-up and one that answers, each with
+#                                                    all earlier observations
+#     ReWOO   fixed + h step                         the planner and the solver once, evidence for each look-up
+#
+# These are the shapes of Xu et al. 2023 (arXiv 2305.18323, section 2.2) for a question of h look-ups. The two
+# numbers of a law are fitted by least squares on the questions of 1 to 4 look-ups. The questions of 5 or more
+# take no part in the fit: they test the law.
+#
+# Both are laws of an agent without detours, as the oracle is. That of ReAct is a third too low for an oracle that makes
+# two calls more a question (`--model 'oracle?extra_steps=2'`, 96 chains of 1 to 8 look-ups, by the law of the plain
+# one), and off by 289% on average on 39 long chains that SmolLM2-135M answered (results/models/chain-smollm2-135m).
+#
+#     predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, …)
+#
+# `rows` are rows of questions.parquet of one architecture. A look-up (hop) is one that the question needs, whatever the
+# run did.
+
+
+FITTED_UP_TO = 4
+"""Look-ups of the longest questions that a law is fitted on."""
+CUT_OFF = ("step_limit", "repeated", "token_limit", "time_limit", "cost_limit", "invalid_plan")
+"""Stop reasons of questions that ended before their look-ups were done: their tokens are those of a part."""
+_KEY = ["run_id", "example_id", "trial"]
+_SHAPE = r"^chain-(?P<hops>\d+)x(?P<width>\d+)"
+
+Name = Literal["ReAct", "ReWOO"]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """Input tokens of a question as a function of its look-ups."""
+
+    name: Name
+    fixed: float
+    """Tokens of every model call (ReAct), or of the question once (ReWOO)."""
+    step: float
+    """Tokens that each look-up adds: to every later prompt (ReAct), or once (ReWOO)."""
+
+    def input_tokens(self, look_ups: ArrayLike) -> NDArray[np.float64]:
+        """Predicted input tokens, an array of the same shape."""
+        calls, seen = _shape(self.name, look_ups)
+        predicted: NDArray[np.float64] = calls * self.fixed + seen * self.step
+        return predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A law, and how far it was off on questions that it wasn't fitted on."""
+
+    law: FittedLine
+    fitted: int
+    """Rows that it was fitted on."""
+    held_out: int
+    """Rows that it was tested on."""
+    error: float
+    """Mean absolute error over the held-out rows, as a share of the measured tokens; NaN where there are none."""
+    largest: float
+    """The largest of these errors."""
+
+
+def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
+    """The law by least squares. Needs two different numbers of look-ups."""
+    (fixed, step), *_ = np.linalg.lstsq(np.column_stack(_shape(name, look_ups)), np.asarray(tokens, float), rcond=None)
+    return FittedLine(name, float(fixed), float(step))
+
+
+def predict(rows: pd.DataFrame) -> Prediction | None:
+    """The law of an architecture and its error; None where no law covers it, or there are too few rows to fit one.
+
+    Questions that the infrastructure failed or that a limit cut off are in neither part.
+    """
+    name, (short, long) = law_of(rows), _parted(rows)
+    if name is None or look_ups(short).nunique() < 2:
+        return None
+    law = fit(name, look_ups(short), short["input_tokens"])
+    measured = long["input_tokens"].to_numpy(float)
+    errors = np.abs(law.input_tokens(look_ups(long)) / measured - 1)
+    mean, most = (float(errors.mean()), float(errors.max())) if len(errors) else (math.nan, math.nan)
+    return Prediction(law, len(short), len(long), mean, most)
+
+
+def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
+    """The terms of a ReWOO law, each fitted as the whole is, so that they add up to it.
+
+    `calls` are rows of calls.parquet. Empty where the law is another one, or an older run lacks the prompts' parts.
+    """
+    prediction = predict(rows)
+    parts = scaled_parts(calls)
+    if prediction is None or prediction.law.name != "ReWOO" or parts is None:
+        return {}
+    short = _parted(rows)[0].set_index(_KEY)
+    of = {role: parts[(calls["role"] == role).to_numpy()] for role in ("planner", "solver", "tool")}
+    exemplars, evidence = of["solver"]["exemplar_tokens"], of["solver"]["found_tokens"]
+    sizes = {
+        "planner's prompt": of["planner"].sum(axis=1),
+        "solver's instructions and question": of["solver"].sum(axis=1) - exemplars - evidence,
+        "solver's exemplars": exemplars,
+        "plan and evidence": evidence,
+        "LLM tool's prompts": of["tool"].sum(axis=1),
+    }
+    by_question = {
+        term: size.groupby([calls.loc[size.index, key] for key in _KEY]).sum().reindex(short.index, fill_value=0.0)
+        for term, size in sizes.items()
+    }
+    return {term: fit("ReWOO", look_ups(short), size) for term, size in by_question.items() if size.any()}
+
+
+def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
+    """How many look-ups each question needs; NaN where that isn't known.
+
+    Runs that are older than the column `hops` name them in the question's type, where the data set is `chain`.
+    """
+    if "hops" in rows.columns and rows["hops"].notna().any():
+        return rows["hops"].astype("float64")
+    shape = rows["question_type"].astype(str).str.extract(_SHAPE).astype("float64")
+    return shape["hops"] * shape["width"]
+
+
+def law_of(rows: pd.DataFrame) -> Name | None:
+    """The law that covers an architecture, by the roles that took tokens."""
+    planned, solved, acted = (_above_zero(rows, f"{role}_tokens") for role in ("planner", "solver", "agent"))
+    if planned.any() and solved.any() and not acted.any():
+        return "ReWOO"
+    alone = acted.any() and not planned.any() and not solved.any()
+    return "ReAct" if alone and _above_zero(rows, "tool_calls").any() else None
+
+
+def cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """A mask: True where a limit ended the question, or no plan for it was sound."""
+    mask: NDArray[np.bool_] = rows["stop_reason"].isin(CUT_OFF).to_numpy(bool)
+    return mask
+
+
+def _parted(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows to fit a law on, and rows to test it on."""
+    counted = rows[~left_out(rows) & ~cut_off(rows) & _above_zero(rows, "input_tokens")]
+    needed = look_ups(counted)
+    return counted[(needed <= FITTED_UP_TO).to_numpy(bool)], counted[(needed > FITTED_UP_TO).to_numpy(bool)]
+
+
+def _above_zero(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+    above: NDArray[np.bool_] = np.nan_to_num(rows[column].to_numpy(dtype=np.float64, na_value=math.nan)) > 0
+    return above
+
+
+def _shape(name: Name, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How many times the fixed tokens are paid, and those of a look-up."""
+    needed = np.asarray(look_ups, dtype=np.float64)
+    return (needed + 1, needed * (needed + 1) / 2) if name == "ReAct" else (np.ones_like(needed), needed)
+
+
+# Where one architecture becomes cheaper than another, by the price of cached input and the number of tool calls.
+#
+#     table = break_even(questions, ("rewoo", "react"), output=4.0)
+#     table.cells[2]["0.5"]               # react's dollars per dollar of rewoo at half price, of questions with 2 calls
+#     table.predicted.price(3.0)          # the price at which the paper's formula has both equal
+#
+# All prices are relative to that of plain input: of cached input from 0 (free) to 1 (no discount), of output and of
+# written input as given. Questions are grouped by the tool calls of the second architecture, whose cost grows with
+# them.
+
+
+PRICES = tuple(step / 20 for step in range(21))
+_QUESTION_KEY = ["example_id", "trial"]
+_SIZES = ["input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"]
+_LEAST = 1e-9  # a fitted line may fall below zero
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Questions with the same number of tool calls: the ratio of dollars at each of `PRICES`."""
+
+    tool_calls: int
+    ratios: tuple[Interval, ...]
+
+    @property
+    def n(self) -> int:
+        return self.ratios[0].n
+
+    @property
+    def price(self) -> float:
+        """The price of cached input at which both cost the same; NaN where they do at none from 0 to 1."""
+        logs = np.log([ratio.estimate for ratio in self.ratios])
+        return _crossing(np.array(PRICES), logs)
+
+    def is_sure(self, position: int) -> bool:
+        """Whether the interval at a price is on one side of 1, and no rare event may be missing."""
+        ratio = self.ratios[position]
+        return not ratio.rare and not ratio.low <= 1 <= ratio.high
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The cost of an architecture as a function of the tool calls, in units of the price of an input token.
+
+    All input follows the paper's formula (`analysis.scaling`), which knows no detours. What isn't read from a
+    cache grows by the same amount with each tool call.
+    """
+
+    input_tokens: FittedLine
+    new: tuple[float, float]
+    """Input tokens that aren't read from a cache: of each tool call, and of a question."""
+    paid: tuple[float, float]
+    """Cost of everything else than reads from a cache, in the same form."""
+
+    def cost(self, tool_calls: float, prices: NDArray[np.float64]) -> NDArray[np.float64]:
+        """At each price of cached input."""
+        cached = max(0.0, float(self.input_tokens.input_tokens(tool_calls)) - float(np.polyval(self.new, tool_calls)))
+        cost: NDArray[np.float64] = np.polyval(self.paid, tool_calls) + prices * cached
+        return np.maximum(cost, _LEAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """The two architectures by the paper's formulas, whose terms are fitted on the run's questions."""
+
+    rewoo: Side
+    react: Side
+
+    def price(self, tool_calls: float) -> float:
+        """The price of cached input at which both cost the same; NaN where they do at none from 0 to 1."""
+        prices = np.array(PRICES)
+        return _crossing(prices, np.log(self.react.cost(tool_calls, prices) / self.rewoo.cost(tool_calls, prices)))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """The map of a pair."""
+
+    pair: tuple[str, str]
+    rows: tuple[Row, ...]
+    left_out: int
+    """Questions without tool calls of the second architecture, or that failed in either."""
+    predicted: Formula | None
+    """None where the formulas don't cover the pair, or there are too few different questions to fit them."""
+
+
+def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float, written: float = 1.0) -> BreakEven:
+    """The map of a repriced run: `questions` are its rows with one model. Raises `DataError`."""
+    both = _both(questions, pair)
+    some = both[both["tool_calls_b"] > 0]
+    if not len(some):
+        raise DataError(f"no question of {pair[1]!r} with tool calls that {pair[0]!r} answered too")
+    counts = some["tool_calls_b"].to_numpy(np.int64)
+    rows = tuple(_break_even_row(calls, some[counts == calls], output, written) for calls in np.unique(counts).tolist())
+    asked = int((questions["architecture"] == pair[0]).sum())
+    covered = pair == ("rewoo", "react") and len(rows) > 1
+    return BreakEven(pair, rows, asked - len(some), _fitted(some, output, written) if covered else None)
+
+
+def _both(questions: pd.DataFrame, pair: tuple[str, str]) -> pd.DataFrame:
+    kept = questions[~questions["failed"].to_numpy(bool)]
+    columns = [*_QUESTION_KEY, "tool_calls", *_SIZES]
+    first, second = (kept.loc[(kept["architecture"] == name).to_numpy(bool), columns] for name in pair)
+    return first.merge(second, on=_QUESTION_KEY, suffixes=("_a", "_b"))
+
+
+def _break_even_row(tool_calls: int, both: pd.DataFrame, output: float, written: float) -> Row:
+    labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
+    (paid_a, cached_a), (paid_b, cached_b) = (_costs(both, side, output, written) for side in "ab")
+    ratios = (ratio_of_means(paid_a + price * cached_a, paid_b + price * cached_b, clusters=labels) for price in PRICES)
+    return Row(tool_calls, tuple(ratios))
+
+
+def _costs(
+    both: pd.DataFrame, side: str, output: float, written: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each question the cost without reads from a cache, and the tokens of these."""
+    whole, cached, wrote, out = (both[f"{size}_{side}"].to_numpy(np.float64) for size in _SIZES)
+    return whole - cached + wrote * (written - 1) + out * output, cached
+
+
+def _fitted(both: pd.DataFrame, output: float, written: float) -> Formula:
+    """The formulas, fitted on the tool calls of the second architecture: those that the questions need."""
+    calls = both["tool_calls_b"].to_numpy(np.float64)
+
+    def side(name: Name, letter: str) -> Side:
+        paid, cached = _costs(both, letter, output, written)
+        whole = both[f"input_tokens_{letter}"].to_numpy(np.float64)
+        return Side(fit(name, calls, whole), _line(calls, whole - cached), _line(calls, paid))
+
+    return Formula(side("ReWOO", "a"), side("ReAct", "b"))
+
+
+def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
+    slope, fixed = np.polyfit(x, y, 1)
+    return float(slope), float(fixed)
+
+
+def _crossing(prices: NDArray[np.float64], logs: Sequence[float] | NDArray[Any]) -> float:
+    """Where a line through points is first zero; NaN where it isn't."""
+    for left in range(len(prices) - 1):
+        before, after = float(logs[left]), float(logs[left + 1])
+        if before == 0:
+            return float(prices[left])
+        if before * after < 0:
+            return float(prices[left] + (prices[left + 1] - prices[left]) * before / (before - after))
+    return float(prices[-1]) if len(logs) and logs[-1] == 0 else math.nan

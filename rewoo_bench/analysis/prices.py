@@ -1,0 +1,421 @@
+"""What the calls of a run cost under a price: the one place where the rule of a cache becomes tokens and dollars.
+
+    calls = read_calls(Path("results/local/mine"), rows)    # of calls.parquet, in the order of `rows`
+    cached, written = cached_tokens(calls.columns, tariff.rule)     # of each call
+    costs = priced(calls, {"": tariff})                     # the same, and dollars
+    calls.of_rows(costs.usd)                                # sums of each row
+
+A rule has a minimum, blocks, a lifetime and breakpoints (`CacheRule`), and a tariff the prices of reading and writing.
+What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/columns.py): no prompt is needed.
+It is a cache of one user who runs one architecture, and a hit is certain: providers promise none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
+from rewoo_bench.config.names import LOCAL
+from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, split_by_role
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.columns import CALLS, SHARED
+from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
+from rewoo_bench.runs.manifest import Manifests, no_run
+from rewoo_bench.runs.rows import failed
+from rewoo_bench.runs.table_columns import Column, read_columns
+from rewoo_bench.runs.table_columns import there as columns_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+Numbers = NDArray[np.float64]
+UNPRICED_ROLES = ("judge", "count", "embedding")
+ROW_KEY = ("architecture", "example_id", "trial")
+STAND_IN = (
+    "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
+    "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts (unknown "
+    "without them), and every prefix is taken to be in time"
+)
+_PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
+_NUMBERS = (
+    *(
+        "input_tokens",
+        "cached_input_tokens",
+        "cache_write_tokens",
+        "output_tokens",
+        "billed_tokens",
+        "billed_output_tokens",
+    ),
+    *("started_at", "latency_s", *_PARTS, *SHARED),
+)
+_PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
+
+CALL_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
+"""Columns of calls.parquet that a price takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model calls of a run that count in a question's cost."""
+
+    rows: int
+    row: NDArray[np.int64]
+    """The position of each call's question."""
+    role: NDArray[np.object_]
+    columns: Mapping[str, Numbers]
+    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
+    `lost_input_tokens` and `lost_output_tokens`. Runs made before `billed_output_tokens` count all of it as input."""
+    stands_in: bool = False
+    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
+
+    def of_rows(self, values: Numbers) -> Numbers:
+        """Sums of the calls of each row."""
+        sums = np.zeros(self.rows)
+        np.add.at(sums, self.row, values)
+        return sums
+
+
+class CallCosts(NamedTuple):
+    """Of each call the input tokens found in the cache and those written to it, and dollars; NaN is not known."""
+
+    cached: Numbers
+    written: Numbers
+    usd: Numbers
+
+
+def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
+    if not folder.is_dir():
+        raise no_run(folder, CALLS_FILE)
+    try:
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
+    except FileNotFoundError:
+        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
+    for name in _PARTS_OF_INPUT:
+        values, tokens = calls.columns[name], calls.columns["input_tokens"]
+        if (wrong := (values < 0) | (values > tokens)).any():
+            found = f"{values[wrong][0]:.0f} of {tokens[wrong][0]:.0f} input tokens"
+            raise DataError(f"{folder / CALLS_FILE}: the column {name!r} has {found}")
+    return calls
+
+
+def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+    """The same from a table with those of `CALL_COLUMNS` that the run has."""
+    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
+    found = read_columns(table, columns_in(table, CALL_COLUMNS))
+    missing = np.full(len(table), np.nan)
+    row = _rows_of(found, asked)
+    roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
+    is_model = found["kind"].values == _code(found["kind"], "model")
+    some = is_model & ~np.isin(roles, UNPRICED_ROLES) & (row >= 0)
+    columns = {name: found[name].values[some] if name in found else missing[some] for name in _NUMBERS}
+    for name in ("cached_input_tokens", "cache_write_tokens"):
+        columns[name] = np.nan_to_num(columns[name])
+    for name in SHARED:  # of a call that failed
+        columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
+    lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
+    lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
+    columns["lost_output_tokens"] = np.nan_to_num(lost_output)
+    columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
+    calls = Calls(len(asked["trial"].values), row[some], roles[some], columns)
+    models = np.array([*found["name"].names, ""], dtype=object)[found["name"].values[some]]
+    unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
+    if unknown.any() and all(str(model).startswith(LOCAL) for model in np.unique(models[unknown])):
+        stand_in = _stand_in(columns, calls.row).items()
+        filled = {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
+        return replace(calls, columns=columns | filled, stands_in=True)
+    return calls
+
+
+def cached_tokens(
+    calls: Mapping[str, Numbers], rule: CacheRule | None, context: float = 0.0
+) -> tuple[Numbers, Numbers]:
+    """Input tokens of each call that a cache with this rule holds, and those that are written to it.
+
+    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares. With a `context`
+    every prompt begins with that many tokens more, the same in all of them: they were sent before the run, their end is
+    marked, and they are in time.
+    """
+    before = np.where(calls["input_tokens"] > 0, context, 0.0)
+    tokens = calls["input_tokens"] + before
+    if rule is None:
+        return np.zeros_like(tokens), np.zeros_like(tokens)
+    least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
+    lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
+    run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
+
+    def in_time(tokens: Numbers, age: Numbers) -> Numbers:
+        return np.where(age > lifetime, 0.0, tokens)
+
+    if rule.kind == "explicit":
+        of_run = calls["shared_run_tokens"] + 1  # rounded down, where the tokens up to a mark are rounded
+        marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
+        longest = in_time(found, np.where(found <= of_run, run_age, question_age))
+        cached = before + np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
+        cached, last = np.where(cached < least, 0.0, cached), before + last
+        return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
+    of_question = in_time(calls["shared_question_tokens"], question_age)
+    shared = before + np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age))
+    cached = np.minimum(shared, tokens - 1) // block * block
+    cached = np.where(cached < max(least, 1), 0.0, cached)
+    cached = np.where(tokens < max(least, 1), 0.0, cached)
+    return cached, np.where(tokens < max(least, 1), 0.0, tokens // block * block - cached)
+
+
+def priced(
+    calls: Calls,
+    tariffs: Mapping[str, Tariff],
+    *,
+    batch: bool = False,
+    recorded: bool = False,
+    context: float = 0.0,
+) -> CallCosts:
+    """The calls under the prices of each role (`""`: every other).
+
+    What is written is counted where it has a price of its own. Nothing is cached in a `batch`. `recorded` takes what
+    the provider reported in place of the rule. `context` is that of `cached_tokens`. Raises `UsageError` for a batch
+    without a price.
+    """
+    parts = np.full((3, len(calls.row)), np.nan)
+    for role in dict.fromkeys(calls.role):
+        tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
+        sizes = {name: values[own] for name, values in calls.columns.items()}
+        cached, written = cached_tokens(sizes, None if batch else tariff.rule, context)
+        if recorded:
+            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
+        written = written * float(tariff.cache_write is not None)
+        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
+        output = sizes["output_tokens"] + sizes["lost_output_tokens"]
+        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output, batch=batch)
+    return CallCosts(*parts)
+
+
+def _code(column: Column, name: str) -> int:
+    return column.names.index(name) if name in column.names else -2
+
+
+def _rows_of(calls: Mapping[str, Column], asked: Mapping[str, Column]) -> NDArray[np.int64]:
+    """The position of each call's row, -1 where it isn't asked for."""
+    names: list[NDArray[np.int64]] = []
+    for name in ROW_KEY[:2]:
+        places = {text: place for place, text in enumerate(asked[name].names)}
+        codes = np.array([*(places.get(text, -1) for text in calls[name].names), -1], dtype=np.int64)
+        names.append(codes[calls[name].values])
+    trials = 1 + max(calls["trial"].values.max(initial=0), asked["trial"].values.max(initial=0))
+
+    def keys(first: NDArray[Any], second: NDArray[Any], trial: NDArray[Any]) -> NDArray[Any]:
+        numbers: NDArray[Any] = (first * (1 + len(asked["example_id"].names)) + second) * trials + trial
+        return numbers
+
+    wanted = keys(asked["architecture"].values, asked["example_id"].values, asked["trial"].values)
+    order = np.argsort(wanted, kind="stable")
+    found = keys(names[0], names[1], calls["trial"].values)
+    place = np.minimum(np.searchsorted(wanted[order], found), len(wanted) - 1)
+    known = (wanted[order][place] == found) & (names[0] >= 0) & (names[1] >= 0) if len(wanted) else np.zeros(0, bool)
+    return np.where(known, order[place], -1) if len(wanted) else np.full(len(found), -1, dtype=np.int64)
+
+
+def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[str, Numbers]:
+    """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts.
+
+    llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
+    to the longest earlier prompt of the question. Marks are NaN where the parts aren't known.
+    """
+    import pandas as pd
+
+    tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
+    parts = np.stack([columns[name] for name in _PARTS])
+    marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
+    earlier = pd.Series(tokens).groupby(row).cummax().groupby(row).shift(fill_value=np.inf).to_numpy()
+    reported = np.minimum(reported, np.fmax(earlier, marked))
+    has_trace = columns["written_tokens"] > 0
+    last = np.where(has_trace, tokens, marked)
+    had_trace = np.r_[False, (row[1:] == row[:-1]) & has_trace[:-1]] if len(row) else has_trace
+    unknown = np.full(len(tokens), np.nan)
+    return {
+        "shared_question_tokens": reported,
+        "shared_question_age_s": unknown,
+        "shared_run_tokens": np.fmin(reported, marked),
+        "shared_run_age_s": unknown,
+        "marked_tokens": marked,
+        "last_marked_tokens": last,
+        "shared_marked_tokens": np.where(has_trace & had_trace, reported, np.where(reported < marked, 0.0, marked)),
+    }
+
+
+# Dollars of each row for the sentences and tables of a run: its own, or those under a named price.
+#
+#     pricing = pricing_of(["results/local/mine"], rows, manifests)              # an example where none is known
+#     pricing = pricing_of(["results/local/mine"], rows, manifests, ["openai"])  # a short name, or SHEET:MODEL
+#     pricing.under       # "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128; gpt-5-mini's prices …"
+#
+# What a cache would have held is worked out from calls.parquet (call_prices.py).
+
+
+EXAMPLE = "openai"
+"""The price for a run whose own isn't known: of a local model, or of the oracle."""
+SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
+"""The prices in tables of runs whose own aren't known, and their titles there."""
+_MODELS = {"planner": "planner_model", "solver": "solver_model"}
+_COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRows:
+    """Dollars of each row under a named price, NaN where they aren't known, and the prices of each role."""
+
+    tariffs: tuple[Mapping[str, Tariff], ...]
+    """Of each run."""
+    usd: NDArray[np.float64]
+    stands_in: bool
+    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
+
+
+def priced_rows(
+    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, names: Sequence[Sequence[str]]
+) -> list[PricedRows]:
+    """Dollars of each row of some runs under each of some prices.
+
+    A price is a short name (`RULES`) or SHEET:MODEL, and others for the planner's or solver's own model:
+    `["openai", "planner:openai:gpt-5"]`. `rows` are those of `load(*runs)`, or of `load_table`. Raises `UsageError`
+    for a price that doesn't exist, and `DataError` where a run has no calls.parquet.
+    """
+    columns = read_columns(rows, _COLUMNS)
+    found: list[tuple[list[Mapping[str, Tariff]], NDArray[np.float64]]] = [
+        ([], np.full(len(columns["trial"].values), np.nan)) for _ in names
+    ]
+    stands_in = False
+    for run, own in _rows_of_runs(runs, columns):
+        mine = {name: column.of(own) for name, column in columns.items()}
+        calls = read_calls(run, mine)
+        stands_in |= calls.stands_in
+        for (tariffs, usd), chosen in zip(found, names, strict=True):
+            tariffs.append(_tariffs(chosen, own_models(mine)))
+            usd[own] = calls.of_rows(priced(calls, tariffs[-1]).usd)
+    return [PricedRows(tuple(tariffs), usd, stands_in) for tariffs, usd in found]
+
+
+def pricing_of(
+    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
+) -> Pricing:
+    """The dollars of some runs: of `prices` (as in `priced_rows`), else their own, else those of `EXAMPLE`.
+
+    Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what
+    it takes.
+    """
+    paid = read_columns(rows, ["cost_usd"])["cost_usd"].values[~failed(rows)]
+    if not prices and not np.isnan(paid).any():
+        return own_prices(manifests)
+    try:
+        (found,) = priced_rows(runs, rows, [prices or [EXAMPLE]])
+        if np.isnan(found.usd[~failed(rows)]).any():
+            raise DataError(UNKNOWN)
+    except DataError as error:
+        if prices:
+            raise
+        return Pricing(note=f"no dollars: {error.args[0]}")
+    tariff = found.tariffs[0][""]
+    roles = (each for run in found.tariffs for each in run.items() if each[1] != tariff)
+    others = list(dict.fromkeys(f"{role}: {each.model}'s" for role, each in roles))
+    under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
+    models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
+    notes = (
+        []
+        if prices
+        else [f"the price is an example, since none is known for {models} (compare --prices NAME: {_NAMES})"]
+    )
+    return Pricing(under, "; ".join([*notes, *([STAND_IN] if found.stands_in else [])]), found.usd)
+
+
+_NAMES = ", ".join(RULES)
+UNKNOWN = (
+    "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs; "
+    "an older run with its journal gets it by: rewoo-bench run --resume RUN"
+)
+
+
+def own_models(columns: Mapping[str, Column]) -> dict[str, str]:
+    """The models of the planner and of the solver where they aren't the main one, by role; `columns` are of one run."""
+    main = columns["model"].names_in_use[:1]
+    found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
+    return {role: names[0] for role, names in found.items() if names and names[:1] != main}
+
+
+def _tariffs(prices: Sequence[str], models: Mapping[str, str]) -> dict[str, Tariff]:
+    (price, *more), given = split_by_role(prices, models)
+    if more:
+        raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
+    return by_role(named_tariff(price), models, given)
+
+
+def _rows_of_runs(
+    runs: Sequence[str | Path], columns: Mapping[str, Column]
+) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
+    """The folder of each run, and a mask of its rows."""
+    for run in map(Path, runs):
+        folder = run if run.is_dir() else run.parent
+        ids = read_columns(load_table(run), ["run_id"])["run_id"].names
+        names = columns["run_id"].names
+        yield folder, np.isin(columns["run_id"].values, [names.index(id_) for id_ in ids if id_ in names])
+
+
+# Dollars of two architectures, had every prompt begun with the same tokens: where a cache begins to hold prompts.
+#
+#     found = context_prices(rows, calls, ("react", "rewoo"), contexts=(0, 1024))
+#     found.usd["openai"][1]          # of ReAct and of ReWOO, the dollars of each question with 1,024 tokens more
+#     found.ratios("openai")          # ReAct's mean dollars as a multiple of ReWOO's, with each context
+#
+# What is varied is one thing: tokens of a context (instructions, tools, a document) at the beginning of all prompts
+# of both architectures. So each call's input and each prefix that it shares grow by as much. The context was sent
+# before the run, its end is marked, and it is in time. What the model writes and how often it is called stays as it
+# was.
+
+
+KEY = ["example_id", "trial"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPrices:
+    """Dollars of each price that ships (`RULES`): contexts x the two architectures x their shared questions."""
+
+    rows: pd.DataFrame
+    """The rows of the second architecture, in the order of the dollars."""
+    usd: dict[str, NDArray[np.float64]]
+    stands_in: bool
+    """Whether what llama.cpp reported stands in for what prompts share (`call_prices.STAND_IN`)."""
+
+    def ratios(self, price: str, some: NDArray[np.bool_] | slice = slice(None), of: int = 1) -> NDArray[np.float64]:
+        """The first architecture's mean dollars by the second's, over all or `some` questions: of each context.
+
+        With `of` above 1 it is of each so many contexts together.
+        """
+        first, second = self.usd[price][:, :, some].mean(axis=2).reshape(-1, of, 2).mean(axis=1).T
+        found: NDArray[np.float64] = first / second
+        return found
+
+
+def context_prices(
+    rows: pd.DataFrame, calls: pd.DataFrame, pair: tuple[str, str], contexts: Sequence[float]
+) -> ContextPrices:
+    """The dollars of a pair on the questions that both have. NaN where it isn't known what prompts share."""
+    import pandas as pd
+
+    sides = [rows[rows["architecture"] == name] for name in pair]
+    shared = sides[0][KEY].merge(sides[1][KEY])
+    sides = [side.merge(shared).sort_values(KEY, ignore_index=True) for side in sides]
+    both = pd.concat(sides, ignore_index=True)
+    own = calls_of(calls, both)
+
+    def dollars(tariff: Tariff) -> NDArray[np.float64]:
+        found = [own.of_rows(priced(own, {"": tariff}, context=context).usd) for context in contexts]
+        return np.reshape(found, (len(contexts), 2, len(shared)))
+
+    return ContextPrices(sides[1], {name: dollars(named_tariff(name)) for name in RULES}, own.stands_in)

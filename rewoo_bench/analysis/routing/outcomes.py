@@ -1,0 +1,288 @@
+"""What both parents did on the same questions: the data that routing is about.
+
+    outcomes = read_outcomes(rows, ("rewoo", "react"), texts={})
+    outcomes.measures["exact_match"]     # shape (2, rows): a row for each question and trial
+    outcomes.gain                        # by question: exact match of the second parent minus that of the first
+
+Rows that the infrastructure failed for one of the two are left out for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.align import aligned
+from rewoo_bench.analysis.stats.paired import (
+    Interval,
+    difference_of_means,
+    difference_of_proportions,
+    mean_of,
+    proportion,
+    ratio_of_means,
+)
+from rewoo_bench.analysis.stats.tests import mcnemar_exact
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.rows import oracle_rows, pairs_left_out
+from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.text.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+MEASURES = ("exact_match", "f1", "total_tokens", "cost_usd", "latency_s")
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The rows of two parents, in the same order; `question` has the place of each row's question."""
+
+    parents: tuple[str, str]
+    ids: tuple[str, ...]
+    """By question, sorted; with its data set in front where there are several."""
+    texts: tuple[str, ...]
+    types: tuple[str, ...]
+    question: Whole
+    measures: Mapping[str, Floats]
+    """Of each a row for each parent; NaN where the value isn't known."""
+    left_out: int
+    """Pairs of rows, because the infrastructure failed one of the two."""
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    oracle: bool
+
+    @property
+    def questions(self) -> int:
+        return len(self.ids)
+
+    @property
+    def rows(self) -> int:
+        return len(self.question)
+
+    @cached_property
+    def gain(self) -> Floats:
+        """By question: the mean over trials of exact match, of the second parent minus the first."""
+        first, second = self.measures["exact_match"]
+        return self.mean(second - first)
+
+    @property
+    def cheaper(self) -> int:
+        """0 or 1: the parent with fewer tokens on these questions."""
+        first, second = self.measures["total_tokens"].mean(axis=1)
+        return int(second < first)
+
+    @property
+    def better(self) -> int:
+        """0 or 1: the parent with the higher exact match; of two that are equal, the cheaper one."""
+        first, second = self.measures["exact_match"].mean(axis=1)
+        return self.cheaper if first == second else int(second > first)
+
+    @property
+    def ids_sha256(self) -> str:
+        return sha256("\n".join(self.ids).encode()).hexdigest()
+
+    def mean(self, values: Floats) -> Floats:
+        """The mean of a value of rows, by question."""
+        sizes = np.bincount(self.question, minlength=self.questions)
+        means: Floats = np.bincount(self.question, weights=values, minlength=self.questions) / sizes
+        return means
+
+    def only(self, questions: NDArray[np.bool_]) -> Outcomes:
+        """The same for the questions of a mask."""
+        kept = questions[self.question]
+        place = np.cumsum(questions) - 1
+
+        def chosen(values: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(value for value, is_kept in zip(values, questions, strict=True) if is_kept)
+
+        return Outcomes(
+            self.parents, chosen(self.ids), chosen(self.texts), chosen(self.types), place[self.question[kept]],
+            {name: values[:, kept] for name, values in self.measures.items()},
+            self.left_out, self.datasets, self.models, self.oracle,
+        )  # fmt: skip
+
+    def taken(self, choice: Whole) -> dict[str, Floats]:
+        """The measures of a router that takes parent `choice` (0 or 1) for each row."""
+        return {name: values[choice, np.arange(self.rows)] for name, values in self.measures.items()}
+
+
+def read_outcomes(
+    rows: pd.DataFrame, parents: tuple[str, str], texts: Mapping[str, str], others: Sequence[str] = ()
+) -> tuple[Outcomes, dict[str, pd.DataFrame]]:
+    """The outcomes of both parents, and the aligned rows of `others` (routers that ran on the same questions).
+
+    `texts` are the questions by id, for rows without a text (published runs). Raises `UsageError` where a parent or a
+    text is missing.
+    """
+    check_columns(rows.columns, ["architecture", "dataset", "model", "example_id", "trial", *MEASURES])
+    there = [str(name) for name in rows["architecture"].unique()]
+    for name in parents:
+        if name not in there:
+            raise UsageError(
+                f"routing needs rows of both parents, and the run has none of {name!r}; "
+                f"it has {', '.join(there)}: choose with --parents A,B"
+            )
+    wanted = rows[rows["architecture"].isin([*parents, *others])]
+    datasets = tuple(sorted(map(str, wanted["dataset"].unique())))
+    wanted = wanted.assign(
+        raw_id=wanted["example_id"].astype(str),
+        example_id=wanted["dataset"].astype(str) + "/" + wanted["example_id"].astype(str)
+        if len(datasets) > 1
+        else wanted["example_id"].astype(str),
+    )
+    known = _texts(wanted, texts)
+    groups = {name: wanted[wanted["architecture"] == name] for name in (*parents, *others)}
+    same, _ = aligned(groups, [], intersect=True)
+    failed = pairs_left_out(same[parents[0]], same[parents[1]])
+    same = {name: each[~failed] for name, each in same.items()}
+    if not len(same[parents[0]]):
+        raise DataError("routing needs questions that both parents finished, and there is none")
+    return _outcomes(parents, same, known, datasets, int(failed.sum())), {name: same[name] for name in others}
+
+
+def _outcomes(
+    parents: tuple[str, str], same: Mapping[str, pd.DataFrame], texts: Mapping[str, str], datasets: tuple[str, ...],
+    left_out: int,
+) -> Outcomes:  # fmt: skip
+    first = same[parents[0]]
+    ids, position, question = np.unique(
+        first["example_id"].to_numpy(dtype=object), return_index=True, return_inverse=True
+    )
+    missing = [name for name in ids if name not in texts]
+    if missing:
+        raise UsageError(
+            f"{counted(len(missing), 'question')} of {len(ids)} have no text here, such as {missing[0]!r}: a published "
+            "run has none; give the data set with --dataset"
+        )
+    kinds = first["question_type"].astype(str).to_numpy(dtype=object)[position] if "question_type" in first else ids
+    return Outcomes(
+        parents=parents,
+        ids=tuple(map(str, ids)),
+        texts=tuple(texts[name] for name in ids),
+        types=tuple(map(str, kinds)),
+        question=question.astype(np.int64),
+        measures={name: np.stack([measured(same[parent], name) for parent in parents]) for name in MEASURES},
+        left_out=left_out,
+        datasets=datasets,
+        models=tuple(sorted({str(model) for name in parents for model in same[name]["model"].unique()})),
+        oracle=bool(np.any([oracle_rows(same[name]) for name in parents])),
+    )
+
+
+def measured(rows: pd.DataFrame, name: str) -> Floats:
+    """A column as numbers, NaN where there is none."""
+    values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def _texts(rows: pd.DataFrame, texts: Mapping[str, str]) -> dict[str, str]:
+    """The text of each question that has one, by its id."""
+    known = {}
+    if "question" in rows.columns:
+        told = rows[rows["question"].notna()]
+        known = dict(zip(told["example_id"], told["question"].astype(str), strict=True))
+    pairs = zip(rows["example_id"], rows["raw_id"], strict=True)
+    return {**{name: texts[raw] for name, raw in pairs if raw in texts}, **known}
+
+
+# A way of choosing between two parents, as measured: what it buys and costs, and how it differs from each parent.
+#
+# way = way_of("rule", "policy", share, taken, columns)
+# way.exact_match, way.against[0].exact_match     # Interval(0.41, …), its difference from the first parent
+
+
+Kind = Literal["parent", "policy", "bound", "biased bound"]
+F1_ENDS = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The parents' measures, a row for each of them, and the question of each column."""
+
+    parents: tuple[str, str]
+    measures: Mapping[str, Floats]
+    question: Whole
+    oracle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """A way minus a parent, and its amounts as multiples of the parent's; None where they aren't known."""
+
+    parent: str
+    exact_match: Interval
+    p: float
+    """Exact McNemar, of no difference of exact match."""
+    f1: Interval
+    total_tokens: Interval | None
+    cost_usd: Interval | None
+    latency_s: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of choosing: always one parent, a policy, or a bound that no policy can be held to."""
+
+    name: str
+    kind: Kind
+    share: float
+    """Share of the rows that go to the second parent."""
+    exact_match: Interval
+    f1: Interval
+    total_tokens: Interval | None
+    cost_usd: Interval | None
+    latency_s: Interval | None
+    against: tuple[Against, Against]
+
+
+def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], columns: Columns) -> Way:
+    """The way with these measures by row. Rows that failed are left out of its estimates."""
+    there = np.isfinite(taken["exact_match"])
+    own = {measure: values[there] for measure, values in taken.items()}
+    parents = {measure: values[:, there] for measure, values in columns.measures.items()}
+    question = columns.question[there]
+    clusters = question if len(np.unique(question)) < len(question) else None
+    return Way(
+        name,
+        kind,
+        share,
+        proportion(own["exact_match"], clusters=clusters),
+        mean_of(own["f1"], ends=F1_ENDS, clusters=clusters),
+        _mean(own["total_tokens"], clusters),
+        _mean(own["cost_usd"], clusters),
+        None if columns.oracle else _mean(own["latency_s"], clusters),
+        (_against(own, parents, clusters, columns, 0), _against(own, parents, clusters, columns, 1)),
+    )
+
+
+def _against(
+    own: Mapping[str, Floats], parents: Mapping[str, Floats], clusters: Whole | None, columns: Columns, place: int
+) -> Against:
+    of = {measure: values[place] for measure, values in parents.items()}
+    return Against(
+        columns.parents[place],
+        difference_of_proportions(of["exact_match"], own["exact_match"], clusters=clusters),
+        mcnemar_exact(of["exact_match"], own["exact_match"], clusters).p,
+        difference_of_means(of["f1"], own["f1"], ends=F1_ENDS, clusters=clusters),
+        _ratio(of["total_tokens"], own["total_tokens"], clusters),
+        _ratio(of["cost_usd"], own["cost_usd"], clusters),
+        None if columns.oracle else _ratio(of["latency_s"], own["latency_s"], clusters),
+    )
+
+
+def _mean(values: Floats, clusters: Whole | None) -> Interval | None:
+    """None where a value isn't known: a mean of the others would mislead."""
+    return mean_of(values, clusters=clusters) if np.isfinite(values).all() else None
+
+
+def _ratio(parent: Floats, own: Floats, clusters: Whole | None) -> Interval | None:
+    return ratio_of_means(parent, own, clusters=clusters) if np.isfinite(parent + own).all() and parent.any() else None

@@ -1,0 +1,377 @@
+"""What routing between two architectures would buy on the questions of a finished run.
+
+    report = examine(rows, ("rewoo", "react"), rules=rules)
+    report.ways[0].name, report.ways[0].exact_match      # "always rewoo", Interval(0.24, …, n=100)
+    report.verdict                                       # one sentence
+
+Every way of choosing is a system like another one: its rows are those of the parent that it takes, so nothing is run
+again. Differences and ratios are paired by question, and the trials of a question are one observation. The intervals
+of a learned router are for the routers of the folds as they were fitted; that the folds share questions isn't in them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit, out_of_fold
+from rewoo_bench.analysis.routing.outcomes import (
+    MEASURES,
+    Against,
+    Columns,
+    Floats,
+    Kind,
+    Outcomes,
+    Way,
+    Whole,
+    measured,
+    read_outcomes,
+    way_of,
+)
+from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.tests import holm
+from rewoo_bench.config.named import find_named, known_names, read_architecture
+from rewoo_bench.config.router import RouterSettings, Rule, rule_for
+from rewoo_bench.config.specs import validated
+from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
+from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.system.files import replaced
+from rewoo_bench.text.escaping import markdown, markdown_table, one_line, text_table
+from rewoo_bench.text.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rewoo_bench.runs.manifest import Manifests
+
+
+# A report on routing, as data and as text: for a terminal, as Markdown and as JSON.
+#
+# print(render(report, "markdown"))
+
+
+Format = Literal["terminal", "markdown", "json"]
+_NOTES = (
+    "out of fold: each question is routed by a model that was fitted on the other folds",
+    "biased upward: it chooses by the outcome that it is scored on; no router can be held to it",
+    "p is exact McNemar's for each line alone; the first sentence adjusts them for the number of policies (Holm)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingReport:
+    """The ways of choosing, each against both parents, and the finding in a sentence."""
+
+    parents: tuple[str, str]
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    questions: int
+    rows: int
+    left_out: int
+    """Pairs of rows that the infrastructure failed for one of the two."""
+    decided: int
+    """Questions with different exact match of the two."""
+    oracle: bool
+    ways: tuple[Way, ...]
+    missing: tuple[str, ...]
+    """Ways that can't be told here, and why."""
+    verdict: str
+
+    def __str__(self) -> str:
+        return render(self, "terminal")
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; what isn't known, or is without a bound, is None."""
+        known: dict[str, Any] = _known(asdict(self))
+        return known
+
+
+def render(report: RoutingReport, form: Format) -> str:
+    """The report in one of the formats, without a newline at its end."""
+    if form == "json":
+        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    as_markdown = form == "markdown"
+    line: Callable[[str], str] = markdown if as_markdown else one_line
+    table: Callable[[list[list[str]]], list[str]] = markdown_table if as_markdown else text_table
+    blocks = [line(report.verdict), line(_title(report))]
+    blocks += ["\n".join(table(cells)) for cells in (_means(report), _differences(report))]
+    notes = [*_NOTES, *(f"left out: {reason}" for reason in report.missing)]
+    blocks.append("\n".join(f"- {line(note)}" if as_markdown else line(note) for note in notes))
+    return "\n\n".join(blocks)
+
+
+def _title(report: RoutingReport) -> str:
+    trials = f", {report.rows:,} rows with their trials" if report.rows > report.questions else ""
+    failed = f"; {counted(report.left_out, 'pair')} of rows left out, because one failed" if report.left_out else ""
+    return (
+        f"{', '.join(report.datasets)}; {', '.join(report.models)}: {counted(report.questions, 'question')}{trials}, "
+        f"{report.decided} with another exact match of the two{failed}; means per question [95% interval]"
+    )
+
+
+def _means(report: RoutingReport) -> list[list[str]]:
+    header = ["choice", "n", f"to {report.parents[1]}", "EM", "F1", "tokens", "$ / 1000", "latency s"]
+    return [header, *map(_mean_cells, report.ways)]
+
+
+def _mean_cells(way: Way) -> list[str]:
+    return [
+        way.name,
+        f"{way.exact_match.n:,}",
+        f"{way.share:.0%}",
+        _interval(way.exact_match, ".3f"),
+        _interval(way.f1, ".3f"),
+        _interval(way.total_tokens, ",.0f"),
+        _interval(way.cost_usd, ".3f", 1000),
+        _interval(way.latency_s, ".2f"),
+    ]
+
+
+def _differences(report: RoutingReport) -> list[list[str]]:
+    header = ["choice, against", "n", "EM", "p", "F1", "tokens, ratio", "cost, ratio", "latency, ratio"]
+    pairs = [(way, against) for way in report.ways for against in way.against if way.name != f"always {against.parent}"]
+    return [header, *(_difference_cells(way, against) for way, against in pairs)]
+
+
+def _difference_cells(way: Way, against: Against) -> list[str]:
+    return [
+        f"{way.name} - {against.parent}",
+        f"{against.exact_match.n:,}",
+        _interval(against.exact_match, "+.3f"),
+        "-" if way.kind == "biased bound" else "<0.001" if against.p < 0.001 else f"{against.p:.3f}",
+        _interval(against.f1, "+.3f"),
+        _interval(against.total_tokens, ".3f"),
+        _interval(against.cost_usd, ".3f"),
+        _interval(against.latency_s, ".3f"),
+    ]
+
+
+def _interval(value: Interval | None, form: str, times: float = 1.0) -> str:
+    if value is None or math.isnan(value.estimate):
+        return "-"
+    shown = [format(times * each, form) for each in (value.estimate, value.low, value.high)]
+    return f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
+def _known(value: Any) -> Any:
+    """The same with None for every number that isn't finite."""
+    if isinstance(value, dict):
+        return {key: _known(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# The finding in one sentence: whether a policy beats the better of the two parents.
+#
+# Always taking the better parent needs no router, so that is what a policy has to beat. It buys accuracy where its
+# exact match is higher (exact McNemar, Holm over the policies, p below 0.05), and tokens where it takes fewer (the
+# 95% interval of the ratio is below 1) and a loss of exact match is ruled out: one of more than 2 points, or of more
+# than a tenth of the parent's own exact match where that is less. The bounds are no policies, and aren't asked. Of
+# many runs some will show a saving by chance: the sentence is for one.
+
+
+SIGNIFICANT = 0.05
+LARGEST_LOSS, LARGEST_SHARE = 0.02, 0.1  # of exact match, and of the parent's exact match: 2 points of 7 are no detail
+
+
+def verdict_of(outcomes: Outcomes, ways: Sequence[Way]) -> str:
+    """The sentence."""
+    better = outcomes.parents[outcomes.better]
+    if outcomes.oracle:
+        return "An oracle answered: accuracy means nothing here, so these rows can't say what routing buys."
+    policies = [way for way in ways if way.kind == "policy"]
+    adjusted = holm([_against(way, outcomes).p for way in policies]) if policies else []
+    gains = [
+        way
+        for way, p in zip(policies, adjusted, strict=True)
+        if p < SIGNIFICANT and _against(way, outcomes).exact_match.estimate > 0
+    ]
+    of = f"the better parent, {better!r}"
+    if gains:
+        best = max(gains, key=lambda way: _against(way, outcomes).exact_match.estimate)
+        return f"Routing buys accuracy here: {best.name!r} is right more often than {of}: {_points(best, outcomes)}."
+    savings = [way for way in policies if _saves(way, outcomes)]
+    if savings:
+        best = min(savings, key=lambda way: _tokens(way, outcomes).estimate)
+        ratio = _tokens(best, outcomes)
+        return (
+            f"Routing saves tokens here: {best.name!r} takes {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
+            f"of the tokens of {of}, and a loss of {100 * _largest_loss(outcomes):.1f} points is ruled out: "
+            f"{_points(best, outcomes)}."
+        )
+    shown = "; ".join(f"{way.name}: {_points(way, outcomes)}" for way in policies) or "no policy could be tried"
+    return (
+        f"Routing buys nothing that these {counted(outcomes.questions, 'question')} show: no policy is right more "
+        f"often than {of}, or as often for fewer tokens ({shown})."
+    )
+
+
+def _against(way: Way, outcomes: Outcomes) -> Against:
+    return way.against[outcomes.better]
+
+
+def _tokens(way: Way, outcomes: Outcomes) -> Interval:
+    tokens = _against(way, outcomes).total_tokens
+    return tokens or Interval(float("inf"), float("inf"), float("inf"), 0)
+
+
+def _saves(way: Way, outcomes: Outcomes) -> bool:
+    return bool(_tokens(way, outcomes).high < 1 and _against(way, outcomes).exact_match.low > -_largest_loss(outcomes))
+
+
+def _largest_loss(outcomes: Outcomes) -> float:
+    return min(LARGEST_LOSS, LARGEST_SHARE * float(outcomes.measures["exact_match"][outcomes.better].mean()))
+
+
+def _points(way: Way, outcomes: Outcomes) -> str:
+    interval = _against(way, outcomes).exact_match
+    return f"EM {interval.estimate:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}], n = {interval.n}"
+
+
+def examine(
+    outcomes: Outcomes,
+    rows: pd.DataFrame,
+    *,
+    rules: Sequence[Rule],
+    texts: Mapping[str, str],
+    threshold: float = 0.5,
+    manifests: Manifests | None = None,
+) -> RoutingReport:
+    """The report on `outcomes`; `rows` are the run's, for those of a router that asks a model."""
+    missing: list[str] = []
+    ways = [_chosen(outcomes, f"always {name}", "parent", _all(outcomes, i)) for i, name in enumerate(outcomes.parents)]
+    if any(rule.choose not in outcomes.parents for rule in rules):
+        missing.append(f"rule: the rules choose other architectures than {' and '.join(outcomes.parents)}")
+    else:
+        ways.append(_chosen(outcomes, "rule", "policy", by_rules(outcomes, rules)))
+    try:
+        learned = out_of_fold(outcomes, threshold)[outcomes.question]
+        ways.append(_chosen(outcomes, "learned, out of fold", "policy", learned))
+    except DataError as error:
+        missing.append(f"learned: {error}")
+    routers = _model_routers(rows, outcomes.parents, manifests or {})
+    ways += [_of_router(rows, outcomes.parents, texts, name) for name in routers]
+    if not routers:
+        arch = ",".join((*outcomes.parents, "'router?policy=model'"))
+        missing.append(f"model: the run has no rows of a router that asks a model; run --arch {arch}")
+    ways += _bounds(outcomes, missing)
+    return RoutingReport(
+        parents=outcomes.parents, datasets=outcomes.datasets, models=outcomes.models, questions=outcomes.questions,
+        rows=outcomes.rows, left_out=outcomes.left_out, decided=int((outcomes.gain != 0).sum()), oracle=outcomes.oracle,
+        ways=tuple(ways), missing=tuple(missing), verdict=verdict_of(outcomes, ways),
+    )  # fmt: skip
+
+
+def by_rules(outcomes: Outcomes, rules: Sequence[Rule]) -> Whole:
+    """The parent that the rules choose for each row; the first where none fits."""
+    places = [rule_for(tuple(rules), text) for text in outcomes.texts]
+    names = [outcomes.parents[0] if place is None else rules[place].choose for place in places]
+    return np.array([outcomes.parents.index(name) for name in names], dtype=np.int64)[outcomes.question]
+
+
+def _bounds(outcomes: Outcomes, missing: list[str]) -> list[Way]:
+    found = []
+    kind = by_type(outcomes)
+    if kind is None:
+        missing.append("best parent of each type: the questions have one type")
+    else:
+        found.append(_chosen(outcomes, "best parent of each type, across folds", "bound", kind))
+    trials = across_trials(outcomes)
+    if trials is None:
+        missing.append("best parent of each question, across trials: needs a run with --trials 2 or more")
+    else:
+        found.append(_chosen(outcomes, "best parent of each question, across trials", "bound", trials))
+    return [
+        *found,
+        _chosen(outcomes, "best of both by question, biased upward", "biased bound", best_by_question(outcomes)),
+    ]
+
+
+def _chosen(outcomes: Outcomes, name: str, kind: Kind, choice: Whole) -> Way:
+    return way_of(name, kind, float(choice.mean()), outcomes.taken(choice), _columns(outcomes))
+
+
+def _columns(outcomes: Outcomes) -> Columns:
+    return Columns(outcomes.parents, outcomes.measures, outcomes.question, outcomes.oracle)
+
+
+def _all(outcomes: Outcomes, parent: int) -> Whole:
+    return np.full(outcomes.rows, parent, dtype=np.int64)
+
+
+def _model_routers(rows: pd.DataFrame, parents: tuple[str, str], manifests: Manifests) -> list[str]:
+    """Names of the routers of the run that ask a model which of the parents to take."""
+    settings = {entry.name: entry.settings or {} for manifest in manifests.values() for entry in manifest.architectures}
+    there = [str(name) for name in rows["architecture"].unique()]
+    return [
+        name
+        for name in there
+        if settings.get(name, {}).get("policy") == "model" and set(settings[name].get("parents", ())) == set(parents)
+    ]
+
+
+def _of_router(rows: pd.DataFrame, parents: tuple[str, str], texts: Mapping[str, str], name: str) -> Way:
+    """A router that ran: its own rows, with the tokens and the time of its own call."""
+    outcomes, routed = read_outcomes(rows, parents, texts, others=(name,))
+    own = routed[name]
+    taken: dict[str, Floats] = {measure: measured(own, measure) for measure in MEASURES}
+    share = float((own["routed_to"].astype(str) == parents[1]).mean())
+    return way_of(f"model ({name})", "policy", share, taken, _columns(outcomes))
+
+
+# `rewoo-bench route` as a function: runs in, a report out, and router.json where it is wanted.
+
+
+_RUNNER = "router"
+
+
+def route_runs(
+    runs: Sequence[str | Path],
+    parents: tuple[str, str] | None,
+    router: str,
+    texts: Mapping[str, str],
+    threshold: float,
+    out: Path | None,
+) -> RoutingReport:
+    """The report on runs, and the file of the learned router. Raises `UsageError` and `DataError`."""
+    if not runs:
+        raise DataError("no run given")
+    if not 0 <= threshold <= 1:
+        raise UsageError(f"threshold: expected a number from 0 to 1, got {threshold!r}")
+    settings = router_settings(router)
+    chosen = _two(parents or settings.parents)
+    rows = load(*runs)
+    outcomes, _ = read_outcomes(rows, chosen, texts)
+    report = examine(outcomes, rows, rules=settings.rules, texts=texts, threshold=threshold, manifests=manifests(*runs))
+    if out is not None:
+        written = fit(outcomes, threshold).written().encode()
+        try:
+            with replaced(out) as file:
+                file.write(written)
+        except OSError as error:
+            raise UsageError(f"--out: can't write {str(out)!r}: {error.strerror or error}") from None
+    return report
+
+
+def router_settings(name: str) -> RouterSettings:
+    """The settings of a router by its name or folder. Raises `SpecError`."""
+    named = find_named("architectures", name)
+    if named is None or named.folder is None:
+        raise SpecError(f"--router: {unknown('architecture', name, known_names('architectures'))}; or a folder's path")
+    spec = read_architecture(named)
+    if spec.runner != _RUNNER:
+        raise SpecError(f"--router: {name!r} is no router: its runner is {spec.runner!r}")
+    return validated(RouterSettings, spec.settings, f"--router: {name!r}: [settings]")
+
+
+def _two(parents: Sequence[str]) -> tuple[str, str]:
+    if isinstance(parents, str) or len(parents) != 2 or parents[0] == parents[1]:
+        raise UsageError(f"parents: expected two different architectures, got {parents!r}")
+    return parents[0], parents[1]

@@ -1,0 +1,130 @@
+"""How small an effect a comparison can show, and how many questions it takes to show one.
+
+    smallest_growth(before, now, ids, error=0.005)      # 0.14: growth of 14% or more is caught 4 times in 5
+    minimum_detectable_difference(0.25, 300)            # 0.085: a difference that 300 questions show 4 times in 5
+    questions_for_difference(0.25, 0.04)                # 1273: questions that show 4 points 4 times in 5
+    questions_for_margin(0.25, 0.0, 0.05)               # 786: questions that show "at most 5 points worse"
+
+A live gate fails where the lower bound of the ratio of means is above 1. That depends on the number of questions and
+on how much they differ. Where a few questions run into a step limit at many times the cost of the others, a growth of
+10% can't be seen, and a gate that passes hasn't shown that nothing grew.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.columns import by_question
+from rewoo_bench.analysis.stats.tests import variance_at
+from rewoo_bench.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+POWER = 0.8
+_PRECISION = 1e-4  # of a difference
+_MANY = 1 << 24  # pairs; nobody will ask as many
+_FARTHEST = 5.0  # standard deviations of the number of discordant pairs
+_NODES = 200  # numbers of discordant pairs that stand for all
+
+
+def smallest_growth(before: ArrayLike, now: ArrayLike, ids: NDArray[Any], *, error: float) -> float:
+    """The growth, as a share of the mean, that this comparison catches 4 times in 5.
+
+    `error` is the gate's one-sided chance of a false alarm for this test. By the normal approximation: the
+    standard error of the log ratio (delta method, paired by question, the trials of a question averaged) times
+    the quantiles of the error and of the power. Infinite for fewer than two questions or a mean of zero.
+    """
+    a, b = by_question(before, now, ids)
+    n = len(a)
+    if n < 2 or not a.mean() or not b.mean():
+        return math.inf
+    standard_error = float(np.std(b / b.mean() - a / a.mean(), ddof=1)) / math.sqrt(n)
+    return math.expm1(quantiles(2 * error) * standard_error)
+
+
+def mcnemar_power(discordant_share: float, difference: float, n: int, alpha: float) -> float:
+    """The chance that the exact two-sided McNemar test at level `alpha` finds this difference of paired shares.
+
+    Of n pairs a share is discordant, and how many is binomial; so is how many of them one of the two got right.
+    """
+    from scipy.special import bdtr, bdtrik, gammaln
+
+    share = max(discordant_share, abs(difference))
+    if not share:
+        return 0.0
+    middle, reach = n * share, _FARTHEST * math.sqrt(n * share * (1 - share)) + 1
+    least, most = max(1, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
+    of = np.unique(np.linspace(least, most, _NODES).astype(np.int64))  # every number, or some evenly spaced ones
+    rest = np.log1p(-share) * (n - of) if share < 1 else np.where(of == n, 0.0, -math.inf)
+    logs = gammaln(n + 1) - gammaln(of + 1) - gammaln(n - of + 1) + of * math.log(share) + rest
+    none = (1 - share) ** n if least == 1 else 0.0  # no discordant pair: nothing is found
+    weights = np.exp(logs - logs.max())
+    critical = np.floor(np.nan_to_num(bdtrik(alpha / 2, of, 0.5)))  # up to that many in the minority refute equality
+    critical = np.where(bdtr(critical, of, 0.5) > alpha / 2, critical - 1, critical)
+    one = (1 + difference / share) / 2
+    found = np.where(critical < 0, 0.0, sum(bdtr(np.maximum(critical, 0), of, each) for each in (one, 1 - one)))
+    return float(weights @ found / weights.sum()) * (1 - none)
+
+
+def minimum_detectable_difference(discordant_share: float, n: float, alpha: float = 0.05) -> float:
+    """The smallest difference of paired shares that n pairs show with power 0.8, by the exact McNemar test.
+
+    Where it exceeds the share of discordant pairs, that share is taken to be the difference. Infinite where n pairs
+    show no difference.
+    """
+    if not 0 <= discordant_share <= 1:
+        raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
+    pairs = round(n)
+    if mcnemar_power(discordant_share, 1.0, pairs, alpha) < POWER:
+        return math.inf
+    low, high = 0.0, 1.0
+    while high - low > _PRECISION:
+        middle = (low + high) / 2
+        low, high = (low, middle) if mcnemar_power(discordant_share, middle, pairs, alpha) >= POWER else (middle, high)
+    return high
+
+
+def questions_for_difference(discordant_share: float, difference: float, alpha: float = 0.05) -> float:
+    """Pairs that show this difference of paired shares with power 0.8, by the exact McNemar test of level `alpha`.
+
+    The inverse of `minimum_detectable_difference`. Infinite for no difference.
+    """
+    if not difference:
+        return math.inf
+    low, high = 0, 4
+    while mcnemar_power(discordant_share, difference, high, alpha) < POWER:
+        low, high = high, 2 * high
+        if high > _MANY:
+            return math.inf
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        power = mcnemar_power(discordant_share, difference, middle, alpha)
+        low, high = (low, middle) if power >= POWER else (middle, high)
+    return high
+
+
+def questions_for_margin(discordant_share: float, difference: float, margin: float, alpha: float = 0.05) -> float:
+    """Pairs that show with power 0.8 that one share isn't below another by `margin` or more, by Tango's score test.
+
+    `difference` is the true one, the first share minus the second. One-sided at `alpha / 2`, as the lower bound of a
+    two-sided interval. Infinite where the truth is at the margin or beyond it.
+    """
+    if difference <= -margin:
+        return math.inf
+    share = max(discordant_share, abs(difference))
+    at_margin = variance_at((share + difference) / 2, (share - difference) / 2, 1.0, -margin)
+    error, miss = NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(POWER)
+    spread = error * math.sqrt(at_margin) + miss * math.sqrt(share - difference**2)
+    return (spread / (margin + difference)) ** 2
+
+
+def quantiles(alpha: float) -> float:
+    """How many standard errors an effect must be from zero: for a two-sided test of level `alpha`, with power 0.8."""
+    return NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(POWER)

@@ -1,0 +1,316 @@
+"""A recorded model: each answer is in the journal before it is used, and recalled from there.
+
+meter -> recorded model -> live call -> retry -> provider
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Literal
+
+import anyio
+from pydantic import BaseModel
+
+from rewoo_bench.calls.live import LiveCall, is_sensible, name_of
+from rewoo_bench.calls.recorder import QuestionRecorder
+from rewoo_bench.errors import JournalError, LimitReached, ModelError, ToolError
+from rewoo_bench.events import AGENT
+from rewoo_bench.runs.journal.records import (
+    SECOND_ATTEMPT,
+    CallKey,
+    CallRecord,
+    as_bytes,
+    as_completion,
+    call_fields,
+    numbers,
+    request_hash,
+    texts_of,
+)
+from rewoo_bench.text.openai_format import prefix_ends
+from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
+
+
+class UnreadableRecord(ModelError):
+    """A recorded answer that was paid for and is damaged."""
+
+
+class RecordedFailure(ModelError):
+    """A call that failed in the recorded run, and so fails in its replay."""
+
+    is_second_attempt: bool = False
+    """Whether the call that failed was an earlier one, and this one only asks once more."""
+
+
+_CANCELLED = "cancelled before it was answered"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that is sent now. `start` is in seconds of the monotonic clock."""
+
+    request: Request
+    key: CallKey
+    prompt: tuple[str, ...]
+    start: float = field(default_factory=time.monotonic)
+
+    def receipt(self, cost: CallCost) -> dict[str, Any]:
+        """What the call cost, and when: in seconds since 1970, `sent_at` is after all queueing and back-off."""
+        latency_s, now = time.monotonic() - self.start, time.time()
+        working_s = latency_s - sum(end - start for start, end in cost.waiting)
+        receipt: dict[str, Any] = {
+            "attempts": cost.attempts,
+            "billed": numbers(cost.billed),
+            "cost_usd": cost.cost_usd,
+            "usage_source": cost.usage_source,
+            "latency_s": latency_s,
+            "sent_at": now - max(0.0, working_s),
+            "ended_at": now,
+        }
+        marks = _cache_marks(self.request)
+        return {**receipt, "cache_marks": marks} if marks else receipt
+
+
+class RecordedModel:
+    """A recorded model."""
+
+    def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
+        self.name = name_of(model)
+        self._identity = getattr(model, "identity", self.name)
+        self._recorder = recorder
+        self._model = model
+
+    async def complete(self, request: Request) -> Completion:
+        """The recorded completion, else the model's, which is recorded before it is returned.
+
+        The cost of a failed or cancelled call is recorded too.
+        """
+        prompt = texts_of(request)
+        key = self._recorder.key("model", request.role, request_hash(prompt, request))
+        try:
+            if (known := await self._known(key, prompt)) is not None:
+                return known
+            async with LiveCall(self._recorder.live, self._model, request) as call:
+                sent = _Sent(request, key, prompt)
+                try:
+                    completion = await call.ask()
+                except ModelError as error:
+                    response = {} if error.response is None else {"response": asdict(error.response)}
+                    await self._record(sent, call.cost, "error", {"message": str(error), **response})
+                    raise
+                except anyio.get_cancelled_exc_class():
+                    if call.cost is not None:
+                        with anyio.CancelScope(shield=True), suppress(JournalError):
+                            await self._record(sent, call.cost, "error", {"message": _CANCELLED})
+                    raise
+                try:
+                    recorded = await self._record(sent, call.cost, "ok", _answer(completion))
+                except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
+                    await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
+                    raise
+                if self._recorder.has_cache:
+                    await self._recorder.cache(key, self._identity, recorded)
+                return completion
+        finally:
+            for failed in self._recorder.earlier_failures(key):
+                request.bill.add(_cost_of_failed(failed))
+
+    async def _known(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+        """The answer of the journal, the replayed run or the cache."""
+        if (recalled := self._recalled(key)) is not None:
+            return recalled
+        self._recorder.check_live(key, prompt)
+        return await self._cached(key, prompt) if self._recorder.has_cache else None
+
+    async def _record(
+        self, sent: _Sent, cost: CallCost | None, status: Literal["ok", "error"], answer: dict[str, Any]
+    ) -> CallRecord:
+        """The record, when it is in the journal. The wait for that is on the bill where it was no short one."""
+        cost = cost or CallCost()
+        answer["receipt"] = sent.receipt(cost)
+        billed = cost.billed.total_tokens
+        record = CallRecord(self._recorder.task, sent.key, status, sent.prompt, answer, billed, cost.cost_usd)
+        for interval in await self._recorder.keep(record):
+            sent.request.bill.add_waiting(*interval)
+        return record
+
+    def _recalled(self, key: CallKey) -> Completion | None:
+        """The recorded completion. A damaged one counts as not recorded if it cost nothing.
+
+        Raises `RecordedFailure` where the call failed in the run that is replayed.
+        """
+        if (found := self._recorder.recall(key)) is None:
+            return None
+        record, replayed = found
+        if record.status == "error":
+            raise self._recorded_failure(record)
+        if SECOND_ATTEMPT in record.answer:
+            return self._first_attempt(key)
+        try:
+            return _read_completion(record.answer, replayed or "replayed" in record.answer)
+        except ValueError as error:
+            if not record.billed_tokens:
+                return None
+            call_cost = CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
+            raise UnreadableRecord(
+                f"the answer recorded at {key.call_site!r} can't be read: {error}", call_cost=call_cost
+            ) from None
+
+    def _recorded_failure(self, record: CallRecord) -> Exception:
+        """The failure of a call in the run that is replayed.
+
+        A call that the time limit of an external agent cut off ends the question in the same way.
+        """
+        message = record.answer.get("message") or "its error can't be read"
+        if message == _CANCELLED and record.key.call_site == AGENT and self._recorder.ended_at_time_limit():
+            return LimitReached("time_limit", f"it was {message} in the recorded run")
+        failure = RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
+        with suppress(TypeError):  # of a record that is damaged
+            failure.response = ErrorResponse(**record.answer.get("response") or {})
+        return failure
+
+    def _first_attempt(self, key: CallKey) -> Completion | None:
+        """The answer of the call whose client asked once more, marked as such. Raises its `RecordedFailure`."""
+        for nth in reversed(range(key.nth)):
+            first = key._replace(nth=nth)
+            found = self._recorder.recall(first)
+            if found is None or SECOND_ATTEMPT in found[0].answer:
+                continue
+            try:
+                completion = self._recalled(first)
+            except RecordedFailure as failure:
+                failure.is_second_attempt = True
+                raise
+            if completion is not None and completion.wire is not None:
+                return replace(completion, wire=replace(completion.wire, is_second_attempt=True))
+        return None
+
+    async def note_second_attempt(self, request: Request) -> None:
+        """Records that a client asked once more and got the answer of its first attempt: no call of its own."""
+        prompt = texts_of(request)
+        key = self._recorder.key("model", request.role, request_hash(prompt, request))
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
+
+    async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+        """The answer of another run to the same request, which is recorded in this one too."""
+        found = await self._recorder.cached(key, self._identity)
+        if found is None:
+            return None
+        answer = {**found, "replayed": True}
+        try:
+            completion = _read_completion(answer, replayed=True)
+        except ValueError:
+            return None
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
+        return completion
+
+
+def _cache_marks(request: Request) -> list[int]:
+    """Positions of the messages at which a provider with explicit caching is asked to end a prefix.
+
+    An external agent's request has its own marks, and no others.
+    """
+    if request.wire is not None:
+        return [position for position, message in enumerate(request.messages) if message.ends_prefix]
+    return list(prefix_ends(request.messages))
+
+
+def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
+    """The completion of a recorded answer. Raises `ValueError` where it can't be read."""
+    try:
+        completion = as_completion(answer, replayed)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    if not is_sensible(completion):
+        raise ValueError("its text or its counts are invalid")
+    return completion
+
+
+def _answer(completion: Completion) -> dict[str, Any]:
+    """The recorded form of a completion, without its cost."""
+    answer: dict[str, Any] = {
+        "text": completion.text,
+        "usage": numbers(completion.usage),
+        "finish_reason": completion.finish_reason,
+        "tool_calls": [call_fields(call) for call in completion.tool_calls],
+    }
+    for name in ("thoughts", "discarded_tokens", "repairs"):
+        if value := getattr(completion, name):
+            answer[name] = value
+    if completion.wire is not None:
+        answer["wire"] = asdict(completion.wire)
+    return answer
+
+
+def _cost_of_failed(record: CallRecord) -> CallCost:
+    """The cost of a recorded failure, whose answer may be damaged."""
+    receipt = record.answer.get("receipt")
+    if not receipt:
+        return CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
+    source = receipt.get("usage_source", "provider")
+    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], source)
+
+
+# A recorded tool: each answer is in the journal before it is used, and recalled from there.
+#
+# meter -> recorded tool -> deadline -> tool
+
+
+class RecordedText(str):
+    """A tool's answer, with what its record says of the time that it took."""
+
+    call_cost: CallCost
+
+    @classmethod
+    def of(cls, text: str, call_cost: CallCost) -> RecordedText:
+        recorded = cls(text)
+        recorded.call_cost = call_cost
+        return recorded
+
+
+class RecordedTool(WrappedTool):
+    """A recorded tool. One with state (`stateful`) is called again in a resumed run, and its first answer counts."""
+
+    def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
+        super().__init__(tool)
+        self._recorder = recorder
+
+    async def __call__(self, arguments: BaseModel) -> str:
+        request = as_bytes(arguments)
+        key = self._recorder.key("tool", self.name, sha256(request).digest())
+        recalled = self._recorder.recall(key)
+        if recalled is None:
+            return await self._call(key, request.decode(), arguments)
+        record, replayed = recalled
+        if self.stateful and not replayed:
+            with suppress(ToolError):  # the first answer counts, below
+                await self._tool(arguments)
+        if "error" in record.answer:
+            raise ToolError(record.answer["error"])
+        return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))
+
+    async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
+        self._recorder.check_live(key, (request,))
+        await self._recorder.shutdown.admit()
+        start = time.monotonic()
+        with self._recorder.shutdown:
+            try:
+                result = {"text": await self._tool(arguments)}
+            except ToolError as error:
+                result = {"error": str(error)}
+            answer = {**result, "latency_s": time.monotonic() - start}
+            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
+        if "error" in result:
+            raise ToolError(result["error"])
+        return RecordedText.of(result["text"], CallCost(waiting=waited)) if waited else result["text"]
+
+
+def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools, recorded. Those that ask a model aren't wrapped, since their model calls are recorded."""
+    return {
+        name: tool if getattr(tool, "asks_model", False) else RecordedTool(recorder, tool)
+        for name, tool in tools.items()
+    }

@@ -1,0 +1,205 @@
+"""Exit codes and settings of all commands."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+import click
+
+from rewoo_bench.errors import RewooBenchError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from rewoo_bench.config.plugins import Kind
+
+
+DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
+# FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
+# BROKEN: EX_SOFTWARE of sysexits.h
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
+
+
+# A group that imports a command when it is called, so that `--help` and every command start at once.
+
+
+class CommandPlace(NamedTuple):
+    """Where a command is, and what `--help` says about it."""
+
+    path: str
+    """Module and name in it, `rewoo_bench.cli.gate:baseline`."""
+    help: str
+
+
+class LazyGroup(click.Group):
+    """Commands by name. `--help` of the group imports none of them."""
+
+    def __init__(self, *arguments: Any, places: Mapping[str, CommandPlace], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.places:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self.places[cmd_name].path.partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.places[name].help) for name in sorted(self.places)])
+
+
+# Standard output and standard error that may be closed or full: `rewoo-bench … | head`, `> /dev/full`.
+#
+#     with guarded_output():
+#         ...     # a closed pipe is silent, and the command keeps its own exit code; a full disk raises OutputFailed
+#
+# Without it a closed pipe would end a command in the middle, with exit code 1, which means that a gate failed.
+
+
+_CLOSED = (errno.EPIPE, errno.ESHUTDOWN)
+
+
+class OutputFailed(RewooBenchError):
+    """Standard output can't be written, for example because the disk is full."""
+
+
+class GuardedStream:
+    """A text stream whose failed writes are silent where nobody reads any more, or where `is_silent`.
+
+    After the first failure everything goes to the null device: the interpreter's own last flush would fail, too.
+    """
+
+    def __init__(self, stream: TextIO, *, is_silent: bool) -> None:
+        self._stream = stream
+        self._is_silent = is_silent
+        self._failure: OutputFailed | None = None  # raised at every use: click ignores errors of its first, empty write
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self._fail(error)
+            return len(text)
+
+    def flush(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        with suppress(OSError, ValueError):  # not every stream has a file descriptor
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+        if not self._is_silent and error.errno not in _CLOSED:
+            self._failure = OutputFailed(f"can't write to standard output: {error.strerror or error}")
+            raise self._failure
+
+
+@contextmanager
+def guarded_output() -> Iterator[None]:
+    """Guards `sys.stdout` and `sys.stderr`. Inside, `OutputFailed` is raised for standard output alone."""
+    before = sys.stdout, sys.stderr
+    _open_closed_ones()
+    sys.stdout = GuardedStream(sys.stdout, is_silent=False)
+    sys.stderr = GuardedStream(sys.stderr, is_silent=True)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _open_closed_ones() -> None:
+    """Streams closed by the caller (`2>&-`) go to the null device; the next file would get their number otherwise."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+# Shell completion of names and folders: `eval "$(_REWOO_BENCH_COMPLETE=bash_source rewoo-bench)"`.
+#
+# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter.
+
+
+_RUNS = Path("results/local")
+
+
+def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Architectures, also after a comma; and folders."""
+    before, comma, last = incomplete.rpartition(",")
+    return [*_matching(_names("architectures"), last, before + comma), *_folders(last if not comma else "")]
+
+
+def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Data sets, files and folders."""
+    return [*_matching(_names("datasets"), incomplete), _item(incomplete, type="file")]
+
+
+def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Local models, the oracle, and replays of past runs."""
+    from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
+    from rewoo_bench.models.local.catalogue import catalogue
+
+    replays = (f"{REPLAY}{folder}" for folder in _past_runs())
+    return _matching([ORACLE, *(f"{LOCAL}{name}" for name in catalogue()), *_names("models"), *replays], incomplete)
+
+
+def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Past runs in results/local, and folders."""
+    return [*_matching(map(str, _past_runs()), incomplete), *_folders(incomplete)]
+
+
+def _matching(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
+    return [_item(before + name) for name in names if name.startswith(incomplete)]
+
+
+def _folders(incomplete: str) -> list[CompletionItem]:
+    """Tells the shell to complete folders, too."""
+    return [_item(incomplete, type="dir")]
+
+
+def _names(kind: Kind) -> list[str]:
+    """Bundled names, and those of installed packages."""
+    from rewoo_bench.config.named import DESCRIPTIONS
+    from rewoo_bench.config.plugins import installed_plugins
+    from rewoo_bench.system.files import bundled_names
+
+    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
+    return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]
+
+
+def _past_runs() -> Iterator[Path]:
+    """Run folders in results/local, the newest first: their names begin with the time."""
+    from rewoo_bench.runs.manifest import MANIFEST
+
+    yield from sorted((path.parent for path in _RUNS.glob(f"*/{MANIFEST}")), reverse=True)
+
+
+def _item(value: str, **more: str) -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(value, **more)

@@ -1,0 +1,105 @@
+"""Options of a command under headings, and a flag for each option of a run.
+
+@click.command(cls=GroupedCommand)
+@flag_for(OPTIONS["temperature"])
+@under("Output")("--json", is_flag=True, help="Print the summary as JSON.")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import click
+
+from rewoo_bench.cli import command as completion
+from rewoo_bench.cli import flag_types
+from rewoo_bench.errors import UsageError
+from rewoo_bench.runs.option_types import MOST, Bounds, Option
+from rewoo_bench.runs.options import OLD_NAMES, OPTIONS
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class _GroupedOption(click.Option):
+    def __init__(self, *declarations: Any, heading: str, **settings: Any) -> None:
+        super().__init__(*declarations, **settings)
+        self.heading = heading
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists each group of options under its heading."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for option in self.get_params(ctx):
+            if (row := option.get_help_record(ctx)) is not None:
+                rows.setdefault(getattr(option, "heading", "Other"), []).append(row)
+        for heading, group in rows.items():
+            with formatter.section(heading):
+                formatter.write_dl(group)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            old = error.option_name
+            new = OLD_NAMES.get(old.removeprefix("--").replace("-", "_"))
+            raise error if new is None else UsageError(f"{old} is now {OPTIONS[new].flag}") from None
+
+
+def under(heading: str) -> Callable[..., Decorator]:
+    """`click.option` for the options of one group."""
+    return partial(click.option, cls=_GroupedOption, heading=heading)
+
+
+def flag_for(option: Option) -> Decorator:
+    """`click.option` for an option of the table."""
+    settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
+    names = option.flags or (option.flag,)
+    base, bounds = _type_of(option)
+    reader = getattr(flag_types, option.reader) if option.reader else None
+    if option.completion:
+        settings["shell_complete"] = getattr(completion, option.completion)
+    if reader is flag_types.IdsFile:
+        settings |= {"type": reader(), "default": (), "show_default": False}
+    elif get_origin(base) is tuple:
+        settings |= {"multiple": True, "callback": reader}
+    elif base is bool and option.flags == ("--no-progress",):
+        settings |= {"flag_value": False, "default": True, "show_default": False}
+    elif base is bool:
+        names = (f"{option.flag}/--no-{option.name}",) if option.default else names
+        settings |= {"is_flag": True, "default": option.default, "show_default": option.default}
+    elif isinstance(reader, type):
+        settings |= {"type": reader(**_shown(bounds))}
+    else:
+        settings |= {"type": _click_type(option, base, bounds), "callback": reader, "default": option.default}
+    return under(option.group)(*names, option.name, **settings)
+
+
+def _type_of(option: Option) -> tuple[Any, Bounds]:
+    """The type of an option's value that isn't None, and its range."""
+    base = option.type
+    if get_origin(base) in (Union, UnionType):
+        (base,) = (each for each in get_args(base) if each is not NoneType)
+    return (base.__origin__, base.__metadata__[0]) if get_origin(base) is Annotated else (base, Bounds())
+
+
+def _click_type(option: Option, base: Any, bounds: Bounds) -> Any:
+    if get_origin(base) is Literal:
+        return click.Choice(get_args(base))
+    if base is Path:
+        return click.Path(path_type=Path, file_okay=option.metavar == "FILE")
+    if base in (int, float) and (shown := _shown(bounds)):
+        return flag_types.Whole(**shown) if base is int else flag_types.Number(**shown)
+    return base
+
+
+def _shown(bounds: Bounds) -> dict[str, Any]:
+    """A range as `--help` shows it: without what only a typing error would reach."""
+    low = bounds.ge if bounds.gt is None else bounds.gt
+    range_ = {"min": low, "max": bounds.le, "min_open": True if bounds.gt is not None else None}
+    return {name: value for name, value in range_.items() if value is not None and abs(value) < MOST}

@@ -1,0 +1,82 @@
+"""Names on the command line: models without a provider, and options after a name, `chain?hops=3&width=2`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl
+
+LOCAL = "local/"
+WIRE_NAME = "wire_name"
+"""Key of a model's manifest: its name in the requests of external agents."""
+REPLAY = "replay/"
+ORACLE = "oracle"
+
+
+def is_oracle(model: str) -> bool:
+    """Whether a model's name means the oracle, perfect (`oracle`) or not (`oracle?extra_steps=2`)."""
+    return model == ORACLE or model.startswith(f"{ORACLE}?")
+
+
+def model_label(model: str, planner: str = "", solver: str = "") -> str:
+    """A run's model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
+    others = [f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in ("", model)]
+    return f"{model} ({', '.join(others)})" if others else model
+
+
+def is_deterministic(models: Iterable[str]) -> bool:
+    """Whether the same questions give the same counts: every model is the oracle or a replay."""
+    return all(is_oracle(model) or model.startswith(REPLAY) for model in models)
+
+
+def read_options(options: str) -> dict[str, str]:
+    """The options after the `?` of a name, `hops=3&width=2`, as a mapping. Raises `ValueError` with the reason."""
+    try:
+        pairs = parse_qsl(options, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        raise ValueError(f"{options!r} isn't a list of options, expected name?key=value&key=value") from None
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError(f"an option is given twice in {options!r}")
+    return read
+
+
+# Short names of the bundled runners, generators, tools and scorers, and import paths of earlier versions.
+#
+#     runner = "rewoo"            # architecture.toml; the same as "rewoo_bench.runners.rewoo:ReWOO"
+#     generator = "chain"         # dataset.toml
+#
+# Manifests and baselines keep the short name, so a class can move without making a run look changed.
+
+
+RUNNERS = {
+    "rewoo": "rewoo_bench.runners.rewoo:ReWOO",
+    "react": "rewoo_bench.runners.react:ReAct",
+    "react-native": "rewoo_bench.runners.react_native:NativeReAct",
+    "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
+    "llmcompiler": "rewoo_bench.runners.llmcompiler:LLMCompiler",
+    "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
+    "router": "rewoo_bench.runners.router:Router",
+    "single-call": "rewoo_bench.runners.single_call:SingleCall",
+}
+AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"
+"""The runner of an architecture.toml with `[agent]`."""
+GENERATORS = {"chain": "rewoo_bench.loaders.chain:Chain"}
+TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
+SCORERS = ("hotpotqa", "triviaqa", "gsm8k", "yes_no", "physics", "musique", "parallelqa")
+_FORMER = {
+    "rewoo_bench.runners.native:NativeReAct": "react-native",
+    "rewoo_bench.runners.hybrid:ReWOOReAct": "rewoo-react",
+    "rewoo_bench.runners.single:SingleCall": "single-call",
+    "rewoo_bench.loaders.chain:Chain": "chain",
+}
+_SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.items()} | _FORMER
+
+
+def short_name(path: str) -> str:
+    """The short name of a bundled class for any of its import paths; any other name unchanged."""
+    return _SHORT.get(path, path)
+
+
+def import_path(name: str, bundled: Mapping[str, str]) -> str:
+    """The import path of a bundled class by its short or former name; any other name unchanged."""
+    return bundled.get(short_name(name), name)

@@ -1,0 +1,150 @@
+"""Architectures, data sets, tools, models and scorers of other installed packages: their entry points.
+
+    [project.entry-points."rewoo_bench.architectures"]     # pyproject.toml of such a package
+    tree = "my_package.tree:FOLDER"                        # a folder with an architecture.toml, or a runner class
+
+    find_plugin("architectures", "tree")                   # the object, as for --arch tree
+
+| group `rewoo_bench.…` | object | used as |
+|---|---|---|
+| `architectures` | a folder with `architecture.toml`, or a runner class | `--arch NAME` |
+| `datasets` | a folder with `dataset.toml`, or a generator class | `--dataset NAME` |
+| `tools` | a function or class that makes a tool | `[tools.NAME]`, `?tools=Search+NAME` |
+| `models` | a function or class that makes a model | `--model NAME` |
+| `scorers` | `(prediction, answers) -> Score` | `scoring = "NAME"` in dataset.toml |
+
+A folder is a path, a function that returns one, or the package (`my_package.tree`) that holds the file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from inspect import isclass, ismodule
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
+from rewoo_bench.errors import SpecError
+from rewoo_bench.system.files import bundled_names
+
+Kind = Literal["architectures", "datasets", "tools", "models", "scorers"]
+
+_SINGULAR: Mapping[Kind, str] = {
+    "architectures": "architecture",
+    "datasets": "data set",
+    "tools": "tool",
+    "models": "model",
+    "scorers": "scorer",
+}
+_BUNDLED: Mapping[Kind, Callable[[], Sequence[str]]] = {
+    "architectures": lambda: bundled_names("architectures", "architecture.toml"),
+    "datasets": lambda: bundled_names("datasets", "dataset.toml"),
+    "tools": lambda: TOOLS,
+    "models": lambda: (ORACLE,),
+    "scorers": lambda: SCORERS,
+}
+_EXPECTED: Mapping[Kind, str] = {
+    "architectures": "a folder with architecture.toml, or a runner class",
+    "datasets": "a folder with dataset.toml, or a generator class",
+    "tools": "a function or class that makes a tool",
+    "models": "a model, or a function or class that makes one",
+    "scorers": "a function (prediction, answers) -> Score",
+}
+_THIS_PACKAGE = "rewoo-bench"
+
+
+class Plugin(NamedTuple):
+    """An entry point: its name, the package that has it, and the import path of its object."""
+
+    name: str
+    distribution: str
+    value: str
+
+
+def installed_plugins(kind: Kind) -> list[Plugin]:
+    """The entry points of that kind, sorted by name; nothing is imported."""
+    return sorted(_plugin(entry) for entry in _entry_points(kind))
+
+
+def packages_with(kind: Kind, name: str) -> list[str]:
+    """The packages that have something of that kind under the name, this one included."""
+    own = [_THIS_PACKAGE] if name in _BUNDLED[kind]() else []
+    return own + [plugin.distribution for plugin in installed_plugins(kind) if plugin.name == name]
+
+
+def check_name(kind: Kind, name: str) -> None:
+    """Raises `SpecError` where more than one package has something of that kind under the name."""
+    packages = packages_with(kind, name)
+    if len(packages) > 1:
+        raise SpecError(
+            f"the {_SINGULAR[kind]} {name!r} is in {len(packages)} packages: {', '.join(packages)}; "
+            f"uninstall all but one of them"
+        )
+
+
+def plugin_named(kind: Kind, name: str) -> Plugin | None:
+    """The entry point of that name, not imported. Raises `SpecError` as `check_name` does."""
+    check_name(kind, name)
+    return next((plugin for plugin in installed_plugins(kind) if plugin.name == name), None)
+
+
+def find_plugin(kind: Kind, name: str) -> Any | None:
+    """The object of an installed package under that name, or None where there is none.
+
+    Raises `SpecError` where two packages have the name, this one included, or where it can't be imported.
+    """
+    check_name(kind, name)
+    for entry in _entry_points(kind):
+        if entry.name == name:
+            return _load(entry, f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}", kind)
+    return None
+
+
+def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
+    """The folder that an entry point's object names and that holds the file `description`; None for a class.
+
+    Raises `SpecError`, which begins with `where`, for anything else.
+    """
+    if isclass(plugin):
+        return None
+    place = plugin
+    if ismodule(plugin):
+        place = Path(plugin.__file__).parent if plugin.__file__ else None
+    elif callable(plugin):
+        try:
+            place = plugin()
+        except Exception as error:  # of another package's function
+            raise SpecError(f"{where}: {plugin!r} raised {type(error).__name__}: {error}") from error
+    if not isinstance(place, str | Path):
+        fault = f"{plugin!r} is neither a class nor" if place is plugin else f"{plugin!r} returned {place!r}, expected"
+        raise SpecError(f"{where}: {fault} the path of a folder with {description}")
+    if not (Path(place) / description).is_file():
+        raise SpecError(f"{where}: the folder {str(place)!r} has no {description}")
+    return Path(place)
+
+
+def _plugin(entry: EntryPoint) -> Plugin:
+    return Plugin(entry.name, entry.dist.name if entry.dist else "unknown", entry.value)
+
+
+def _load(entry: EntryPoint, where: str, kind: Kind) -> Any:
+    try:
+        plugin = entry.load()
+    except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
+        raise SpecError(f"{where}: can't import {entry.value!r}: {type(error).__name__}: {error}") from error
+    if plugin is None:
+        raise SpecError(f"{where}: {entry.value!r} is None, expected {_EXPECTED[kind]}")
+    return plugin
+
+
+def _entry_points(kind: Kind) -> tuple[EntryPoint, ...]:
+    return _entry_points_on(f"rewoo_bench.{kind}", tuple(sys.path))
+
+
+@lru_cache(maxsize=64)
+def _entry_points_on(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of a group; `path` is the `sys.path` that they are read from, some 10 ms each time."""
+    return tuple(entry_points(group=group))

@@ -1,0 +1,227 @@
+"""One process at a time works in a run's folder: it locks the folder before the first write, until the run ends.
+
+with taken(folder, is_new=True):
+    write_manifest(folder, manifest)
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from anyio import CancelScope, to_thread
+
+from rewoo_bench.calls.call import Call
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.runs.columns import call_rows, question_row
+from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.journal.records import TaskKey, as_bytes
+from rewoo_bench.runs.journal.store import JOURNAL, Journal, JournalReader, is_unused, open_journal
+from rewoo_bench.runs.journal.tables import export
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from rewoo_bench.system.crashes import crash_of, harness_fault
+from rewoo_bench.system.files import locked
+from rewoo_bench.types import Trajectory
+
+_OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
+
+
+@contextmanager
+def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
+    """Locks the folder of a run, which is made for a new run.
+
+    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, where it
+    can't be written to, and for a link in the place of a file that a resumed run writes: it may lead anywhere.
+    """
+    flag = "--out" if is_new else "--resume"
+    busy = f"{flag}: another process is at work on this run: it has locked the folder {str(folder)!r}"
+    with ExitStack() as stack:
+        try:
+            if is_new:
+                folder.mkdir(parents=True, exist_ok=True)
+            elif link := next((path for path in _written_in(folder) if path.is_symlink()), None):
+                raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
+            stack.enter_context(locked(folder / LOCK, busy))
+        except OSError as error:
+            raise UsageError(
+                f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror or error}"
+            ) from None
+        if is_new:
+            check_new(folder)
+        yield
+
+
+def _written_in(folder: Path) -> Iterator[Path]:
+    yield from (folder / name for name in (*_OF_A_RUN, LOCK))
+    yield from folder.glob(f"{JOURNAL}-*")
+
+
+def check_new(folder: Path) -> None:
+    """Raises `UsageError` where a folder has a run, or the files of one."""
+    file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
+    if file == JOURNAL and is_unused(folder / JOURNAL):
+        return  # of a run that was killed before it had a manifest, and so before it asked anything
+    if file == MANIFEST:
+        go_on = f"continue that run with --resume {shlex.quote(str(folder))}{_with_cap(folder)}"
+        raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
+    if file:
+        raise UsageError(
+            f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
+        )
+    if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
+        raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
+
+
+def _with_cap(folder: Path) -> str:
+    """What else to give where a cap ended the run: with the same cap it would end at once."""
+    try:
+        reason = read_manifest(folder).reason or ""
+    except DataError:  # --resume says what is wrong
+        return ""
+    flag = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
+    return f" and another {flag}" if flag else ""
+
+
+def begin(folder: Path, manifest: Manifest, flag: str) -> None:
+    """Writes the manifest of a new or resumed run. Raises `UsageError` where it can't be written."""
+    try:
+        write_manifest(folder, manifest)
+    except OSError as error:
+        cause = error.strerror or error
+        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {cause}") from None
+
+
+def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
+    """Raises `UsageError` for a run without its journal, which has one from its beginning: all would be paid again."""
+    journal = folder / JOURNAL
+    if accept_loss or (journal.is_file() and journal.stat().st_size):
+        return
+    tables = f", and this run has {rows:,} questions in its tables" if rows else ""
+    raise UsageError(
+        f"--resume: {str(journal)!r} is missing or empty{tables}: bring it back, ask every question again with "
+        "--accept-loss, or start a new run with another --out"
+    )
+
+
+# A result as rows of the tables (runs/columns.py), and as a line of traces.jsonl.
+
+
+def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
+    """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
+    return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
+
+
+def lines_of(result: Result, run: Mapping[str, Any]) -> tuple[Result, bytes, bytes]:
+    """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
+
+    A result whose rows can't be written becomes an error; so does a trace that can't be written.
+    """
+    try:
+        rows = rows_of(result, run)
+    except Exception as error:  # a runner's answer may hold anything; the calls are ours
+        message = f"the result can't be kept: {_message(error)}"
+        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=message)
+        rows = rows_of(result, run)
+    traced = trace(result, run["run_id"])
+    try:
+        return result, rows, as_bytes(traced)
+    except Exception as error:  # the same
+        message = f"the trace can't be kept: {_message(error)}"
+        whole = {name: traced[name] for name in ("run_id", "architecture", "example_id", "trial", "question")}
+        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": message})
+
+
+def _message(error: Exception) -> str:
+    """An exception's message in one line. Raises `HarnessFault` where this machine lacks a resource."""
+    if fault := harness_fault(error, "keeping a result"):
+        raise fault from error
+    return crash_of(error, "its rows").error
+
+
+def trace(result: Result, run_id: str) -> dict[str, Any]:
+    """Plan, evidence, steps and answer: a line of traces.jsonl."""
+    trajectory = result.trajectory
+    return {
+        "run_id": run_id,
+        "architecture": result.task.architecture.name,
+        "example_id": result.task.example.id,
+        "trial": result.task.trial,
+        "question": result.task.example.question,
+        "answer": trajectory.answer,
+        "stop_reason": trajectory.stop_reason,
+        "error": result.error,
+        "plan": trajectory.plan,
+        "evidence": trajectory.evidence,
+        "steps": [
+            {
+                "id": step.id,
+                "thought": step.thought,
+                "tool": step.tool,
+                "argument": step.argument,
+                "observation": step.observation,
+                "failed": step.failed,
+            }
+            for step in trajectory.steps
+        ],
+        "notes": trajectory.notes,
+        "replies": [_of_reply(call) for call in result.calls if call.thoughts or call.repairs],
+        **({"traceback": result.traceback} if result.traceback else {}),
+        **({"judge_error": result.judge_error} if result.judge_error else {}),
+    }
+
+
+def _of_reply(call: Call) -> dict[str, Any]:
+    """The parts of a model's reply that aren't its visible text."""
+    return {"place": call.call_site.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
+
+
+# The folder of a run in progress: results go into the journal, and the journal becomes the tables.
+#
+# While a run is in progress, the journal has its results. The parquet files are made from it when the run ends,
+# whatever ends it, in the order of the tasks, so that the same run gives the same files.
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """An open run: its folder, its journal, and the columns that are the same in all its rows."""
+
+    folder: Path
+    journal: Journal
+    columns: Mapping[str, Any]
+
+    async def keep(self, result: Result) -> None:
+        """Writes a result into the journal. Raises `JournalError`."""
+        result, rows, traced = lines_of(result, self.columns)
+        await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)
+
+    async def export(self, tasks: Iterable[TaskKey], prompts: JournalReader | None = None) -> int:
+        """Writes the tables of the finished questions; returns their number. `prompts`: what a replay replays."""
+        rows = 0
+        with CancelScope(shield=True):
+            await self.journal.settle()
+            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns, prompts)
+        return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
+
+
+@asynccontextmanager
+async def open_run(
+    folder: Path, columns: Mapping[str, Any], *, recorded_calls: int = 0, accept_loss: bool = False
+) -> AsyncIterator[RunFolder]:
+    """Opens the run in an existing folder. The other arguments are those of `open_journal`."""
+    async with open_journal(folder / JOURNAL, recorded_calls=recorded_calls, accept_loss=accept_loss) as journal:
+        yield RunFolder(folder, journal, columns)
+
+
+def remove_run(folder: Path) -> None:
+    """Deletes the files of a run, and no others, and then the folder, if it is empty."""
+    journal = folder.glob(f"{JOURNAL}-*")  # files that a killed run leaves
+    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK, ENGINE_FILE)
+    for path in (*(folder / name for name in files), *journal):
+        path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()

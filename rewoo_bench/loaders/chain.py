@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, product
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationInfo, field_validator
+
+from rewoo_bench.types import Document, Example, Hop
+
+# An invented world: names from syllables, and pages that say what things are to each other.
+#
+#     world = World(Random("chain-2x1-s0-1"))
+#     world.name("guild")                                              # "Torvane Guild"
+#     world.page("town", "Marvenna", "Its guild is the Torvane Guild.", "guild")
+#     # Document("Marvenna", "Marvenna is a walled town with a famous fair. It has 4120 inhabitants. Its guild is …")
+#
+# The syllables, the kinds of things and the facts are in world.toml.
+
+
+MOST_FACTS = 3  # of a page, without the one that is asked for
+_LONGER = 0.6  # share of names with a middle syllable
+
+
+class Fact(BaseModel):
+    """A statement of a page: `the <noun> <link> Marvenna` is a thing of the kind `to`, or a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    of: str
+    """Kind of the page."""
+    noun: str
+    says: str
+    to: str = ""
+    """Kind of its value; "" for a number."""
+    link: str = "of"
+    numbers: tuple[int, int] = (100, 999)
+    """The least and the greatest of its values, or of the prices that it names."""
+
+
+class Kind(BaseModel):
+    """A kind of thing: its names, its introduction, and the heirloom that is sold from owner to owner."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    article: str = ""
+    endings: tuple[str, ...]
+    """Last syllables of its names; no two kinds share one, so that a name shows its kind."""
+    nouns: tuple[str, ...]
+    details: tuple[str, ...]
+    heirloom: str
+
+
+_WORLD = tomllib.loads(Path(__file__).with_name("chain_world.toml").read_text("utf-8"))
+FACTS = {
+    kind: [Fact(of=kind, noun=noun, **fact) for noun, fact in table.pop("facts").items()]
+    for kind, table in _WORLD["kinds"].items()
+}
+KINDS = {kind: Kind(**table) for kind, table in _WORLD["kinds"].items()}
+
+
+def facts(kind: str, *, numeric: bool) -> list[Fact]:
+    """What can be asked of a thing of that kind: for a number, or for another thing."""
+    return [fact for fact in FACTS[kind] if (not fact.to) == numeric]
+
+
+def sale(kind: str, which: str) -> Fact:
+    """The sale of an heirloom of a thing of that kind: the first is on its own page, another on the seller's.
+
+    `owner` and `price` are the last sale, asked for the one or the other.
+    """
+    texts = _WORLD["sales"][which]
+    noun = texts["noun"].format(KINDS[kind].heirloom)
+    return Fact(of=kind if which == "first" else "person", noun=noun, says=texts["says"], to="person")
+
+
+def called(kind: str, title: str) -> str:
+    """A thing in a sentence: `the Torvane Guild`, `Marvenna`."""
+    return f"{KINDS[kind].article}{title}"
+
+
+class World:
+    """The names and pages of one question; no name is given twice."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.mentioned: list[tuple[str, str]] = []
+        """Kind and title of the things that pages name in other facts than the one asked for."""
+        self._given: set[str] = set()
+        self._words: dict[str, str] = {}  # title -> the word that titles like it share, or begin alike
+        self._first: dict[str, str] = {}  # word -> its first syllable
+
+    def name(self, kind: str, like: str = "") -> str:
+        """A new title; one that resembles the title `like`, of the same kind, where that is given."""
+        while True:
+            title, word = self._drawn(kind, self._words.get(like, ""))
+            key = "".join(title.split()).casefold()
+            if key not in self._given:
+                self._given |= {key, *title.casefold().split()}
+                self._words[title] = word
+                return title
+
+    def value(self, fact: Fact) -> str:
+        """Some value of a fact: a new thing, or a number."""
+        return self.name(fact.to) if fact.to else str(self.random.randint(*fact.numbers))
+
+    def sentence(self, fact: Fact, title: str, value: str, **more: object) -> str:
+        """`It lies on the Ashkel River.`; a person is called by the first name."""
+        it = title.split()[0] if fact.of == "person" else "It"
+        return fact.says.format(it=it, value=called(fact.to, value) if fact.to else value, **more)
+
+    def page(self, kind: str, title: str, sentence: str, asked: str) -> Document:
+        """A page of 2 to 5 sentences: what it is, the sentence, and facts other than the one `asked` for."""
+        others = [fact for fact in FACTS[kind] if fact.noun != asked]
+        sentences = [sentence]
+        for fact in self.random.sample(others, self.random.randint(0, MOST_FACTS)):
+            value = self.value(fact)
+            sentences.append(self.sentence(fact, title, value))
+            self.mentioned += [(fact.to, value)] if fact.to else []
+        self.random.shuffle(sentences)
+        return Document(title, " ".join([self._opening(kind, title), *sentences]))
+
+    def _opening(self, kind: str, title: str) -> str:
+        noun, detail = self.random.choice(KINDS[kind].nouns), self.random.choice(KINDS[kind].details)
+        name = called(kind, title)
+        return f"{name[0].upper()}{name[1:]} is a {noun} {detail}."
+
+    def _drawn(self, kind: str, like: str) -> tuple[str, str]:
+        """A title that may be taken already, and its word for `_words`."""
+        form, endings = KINDS[kind].title, KINDS[kind].endings
+        if kind == "person":
+            surname = like or self._word(_WORLD["surnames"])
+            return form.format(self._word(endings), surname), surname
+        if kind == "book":
+            word = like or self._word(endings)
+            return form.format(self.random.choice(_WORLD["books"]), word), word
+        word = self._word(endings, self._first.get(like, ""))
+        return form.format(word), word
+
+    def _word(self, endings: Sequence[str], first: str = "") -> str:
+        """A new word of two or three syllables, the first of which may be given."""
+        while True:
+            begin = first or self.random.choice(_WORLD["first"])
+            middle = self.random.choice(_WORLD["middle"]) if first or self.random.random() < _LONGER else ""
+            word: str = (begin + middle + self.random.choice(endings)).capitalize()
+            if word.casefold() not in self._given:
+                self._first[word] = begin
+                return word
+
+
+# Strands of gold pages through an invented world, each page naming the next, and distractors like them.
+#
+# path = draw_path(random, hops=3, unforeseen=1, numeric=False)   # e.g. mayor, first owner, present owner
+# strand = draw_strand(world, path, numbers=[120, 310])           # a PageLink for each
+# documents(world, strand)                                        # its pages among 8 distractors
+
+
+DISTRACTORS = 8
+WRONG_TURNS = 2  # distractors that another page names; the rest look like a gold page
+
+
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A gold page before it is written: its fact, and kind and title of the owner of the heirloom if one is sold."""
+
+    fact: Fact
+    title: str
+    value: str
+    number: int
+    owned: tuple[str, str]
+
+
+def draw_path(random: Random, hops: int, unforeseen: int, *, numeric: bool) -> list[Fact]:
+    """The fact that each hop finds, from a thing of any kind on; no fact twice running.
+
+    The unforeseen ones are sales after the first, for which the page before them brings the first.
+    """
+    kind = random.choice(list(KINDS))
+    path: list[Fact] = []
+    for _ in range(hops - unforeseen - 1):
+        path.append(_other(random, facts(kind, numeric=False), path))
+        kind = path[-1].to
+    if not unforeseen:
+        return [*path, _other(random, facts(kind, numeric=numeric), path)]
+    between = [sale(kind, "next")] * (unforeseen - 1)
+    return [*path, sale(kind, "first"), *between, sale(kind, "price" if numeric else "owner")]
+
+
+def _other(random: Random, among: list[Fact], path: list[Fact]) -> Fact:
+    return random.choice([fact for fact in among if fact not in path[-1:]])
+
+
+def draw_numbers(random: Random, fact: Fact, width: int, stages: int, best: Callable[..., Any]) -> list[list[int]]:
+    """Numbers of each strand, stage by stage: never a tie, and the winner of the last stage wins no other.
+
+    So a comparison that stops early is wrong.
+    """
+    least, greatest = fact.numbers
+    drawn = [random.sample(range(least, greatest + 1), width) for _ in range(stages)]
+    winner = drawn[-1].index(best(drawn[-1]))
+    for stage in drawn[:-1]:
+        if stage.index(best(stage)) == winner:
+            stage.append(stage.pop(0))
+    return [list(strand) for strand in zip(*drawn, strict=True)]
+
+
+def draw_strand(world: World, path: list[Fact], numbers: list[int]) -> list[PageLink]:
+    """The gold pages along a path, from a new thing on; the numbers are those of its last facts."""
+    links: list[PageLink] = []
+    title = world.name(path[0].of)
+    stated = len(path) - len(numbers)
+    for place, (fact, number) in enumerate(zip(path, [0] * stated + numbers, strict=True)):
+        value = world.name(fact.to) if fact.to else str(number)
+        links.append(PageLink(fact, title, value, number, (fact.of, title) if place <= stated else links[stated].owned))
+        title = value
+    return links
+
+
+def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
+    """The gold pages among distractors, shuffled."""
+    pages = [_page(world, link) for link in links]
+    turns = world.random.sample(world.mentioned, min(WRONG_TURNS, len(world.mentioned)))
+    near = world.random.sample(links, len(links))
+    pages += [_wrong_turn(world, kind, title) for kind, title in turns]
+    pages += [_look_alike(world, near[place % len(near)]) for place in range(DISTRACTORS - len(turns))]
+    world.random.shuffle(pages)
+    return tuple(pages)
+
+
+def _page(world: World, link: PageLink) -> Document:
+    thing = f"the {KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
+    sentence = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
+    return world.page(link.fact.of, link.title, sentence, link.fact.noun)
+
+
+def _look_alike(world: World, link: PageLink) -> Document:
+    """A page with a title like a gold page's, and the same fact of another thing."""
+    kind, owned = link.owned
+    title = world.name(link.fact.of, like=link.title)
+    sold = (kind, title if owned == link.title else world.name(kind, like=owned))
+    return _page(
+        world, PageLink(link.fact, title, world.value(link.fact), world.random.randint(*link.fact.numbers), sold)
+    )
+
+
+def _wrong_turn(world: World, kind: str, title: str) -> Document:
+    """The page of something that was only mentioned."""
+    fact = world.random.choice(facts(kind, numeric=False))
+    return world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun)
+
+
+# The data set `chain`: questions about an invented world that take an exact number of look-ups.
+#
+#     next(Chain().examples(seed=0))
+#     # Example("chain-2x1-s0-1", "What is the birthplace of the mayor of Malonna?", ("Vomund",),
+#     #         documents=(…), kind="chain-2x1",
+#     #         chain=(Hop("Malonna", "Shishana Pelvenn", "the mayor"),
+#     #                Hop("Shishana Pelvenn", "Vomund", "the birthplace", needs=(0,))))
+#
+# A question depends on nothing but its id: its settings, its seed and its number.
+
+
+MOST_HOPS, MOST_STRANDS = 12, 8
+
+_SPAN = re.compile(r"(\d+)(?:\.\.(\d+))?")
+
+
+def _span(least: int, most: int) -> Callable[[Any], range]:
+    """Reads `3` or `1..3`, both ends included, as a range."""
+
+    def read(value: Any) -> range:
+        match = _SPAN.fullmatch(str(value).strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not least <= first <= last <= most:
+            raise ValueError(f"expected a number from {least} to {most}, or a range such as {least}..{most}")
+        return range(first, last + 1)
+
+    return read
+
+
+def _shown(span: range) -> int | str:
+    return span[0] if len(span) == 1 else f"{span[0]}..{span[-1]}"
+
+
+_Shown = PlainSerializer(_shown)
+
+
+class Chain(BaseModel):
+    """The options of `--dataset 'chain?hops=1..4&width=2'`; where there are ranges, questions go through them in turn.
+
+    The number of hops counts those of one strand, the ones that no plan can foresee included.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    hops: Annotated[range, BeforeValidator(_span(1, MOST_HOPS)), _Shown] = range(2, 3)
+    """Look-ups, each of which needs the one before."""
+    width: Annotated[range, BeforeValidator(_span(1, MOST_STRANDS)), _Shown] = range(1, 2)
+    """Number of strands, independent of each other; from two on, their last numbers are compared."""
+    branching: Annotated[range, BeforeValidator(_span(0, MOST_HOPS - 1)), _Shown] = range(1)
+    """The largest number of hops at the end of a strand that the question doesn't state."""
+
+    @field_validator("branching")
+    @classmethod
+    def _leaves_a_hop(cls, branching: range, info: ValidationInfo) -> range:
+        hops = info.data.get("hops")
+        if hops and branching[-1] >= hops[0]:
+            raise ValueError(
+                f"expected fewer than the hops, hops={_shown(hops)}, since the question always states the first hop"
+            )
+        return branching
+
+    def examples(self, seed: int) -> Iterator[Example]:
+        """Questions without end, the same for the same seed."""
+        shapes = list(product(self.hops, self.width, self.branching))
+        for number in count(1):
+            yield question(*shapes[(number - 1) % len(shapes)], seed=seed, number=number)
+
+
+def question(hops: int, width: int, branching: int, *, seed: int, number: int) -> Example:
+    """The question of that shape and number, with its gold chain, gold pages and distractors."""
+    shape = f"chain-{hops}x{width}"
+    identifier = f"{shape}{f'b{branching}' if branching else ''}-s{seed}-{number}"
+    random = Random(identifier)
+    unforeseen = random.randint(1, branching) if branching else 0
+    path = draw_path(random, hops, unforeseen, numeric=width > 1)
+    best = random.choice((max, min))
+    numbers = draw_numbers(random, path[-1], width, 1 + unforeseen, best)
+    winner = numbers.index(best(numbers, key=lambda each: each[-1]))
+    world = World(random)
+    strands = [draw_strand(world, path, each) for each in numbers]
+    starts = [strand[0] for strand in strands]
+    stated = [*path[: hops - unforeseen - 1], path[-1]]
+    return Example(
+        identifier,
+        _comparison(stated, starts, greatest=best is max) if width > 1 else _inquiry(stated, starts[0]),
+        (starts[winner].title if width > 1 else strands[0][-1].value,),
+        documents(world, [link for strand in strands for link in strand]),
+        f"{shape}+{unforeseen}" if unforeseen else shape,
+        tuple(_hops(strands, hops - unforeseen)),
+    )
+
+
+def _hops(strands: list[list[PageLink]], foreseen: int) -> Iterator[Hop]:
+    """The gold chain, strand after strand."""
+    for number, strand in enumerate(strands):
+        for place, link in enumerate(strand):
+            compared = len(strands) > 1 and place == len(strand) - 1
+            value = str(link.number) if compared else link.value
+            needs = (number * len(strand) + place - 1,) if place else ()
+            yield Hop(link.title, value, f"the {link.fact.noun}", needs, place < foreseen)
+
+
+def _comparison(path: list[Fact], links: list[PageLink], *, greatest: bool) -> str:
+    """`For which of A and B is the height of the mayor of that town the greatest?`"""
+    names = [called(link.fact.of, link.title) for link in links]
+    which = f"{', '.join(names[:-1])} and {names[-1]}"
+    superlative = "greatest" if greatest else "smallest"
+    if len(path) == 1 and not path[0].to:
+        return f"Which of {which} has the {superlative} {path[0].noun}?"
+    return f"For which of {which} is {_nested(path, f'that {links[0].fact.of}')} the {superlative}?"
+
+
+def _inquiry(path: list[Fact], link: PageLink) -> str:
+    """`What is the birthplace of the mayor of A?`"""
+    word = "Who" if path[-1].to == "person" else "What"
+    return f"{word} is {_nested(path, called(link.fact.of, link.title))}?"
+
+
+def _nested(path: list[Fact], start: str) -> str:
+    for fact in path:
+        start = f"the {fact.noun} {fact.link} {start}"
+    return start

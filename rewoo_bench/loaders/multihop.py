@@ -1,0 +1,319 @@
+"""Rows of HotpotQA (Yang et al., 2018, arXiv:1809.09600) as examples.
+
+    {"_id": "5a8b", "question": "…", "answer": "Delhi", "type": "bridge", "level": "hard",
+     "supporting_facts": [["Page A", 0], ["Page B", 2]],
+     "context": [["Page A", ["First sentence.", " Second sentence."]], …]}
+
+Official files and Hugging Face rows (`id`, columns as `{"title": […], "sentences": […]}`) are
+read by the same function.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.text.words import fold, sentences, title_key, without_disambiguation
+from rewoo_bench.types import Document, Example, Hop
+
+
+def hotpotqa_example(row: Row) -> Example:
+    """A row as an example with its paragraphs, kind (`bridge`, `comparison`) and gold chain.
+
+    In the fullwiki setting the paragraphs are the results of a retriever, often without the gold
+    pages. Raises `RowError`.
+    """
+    id_, question = identifier(row, "_id" if "_id" in row else "id"), text(row, "question")
+    if row.get("answer", "") is None or "answer" not in row:
+        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+    answer, kind = text(row, "answer"), str(row.get("type") or "")
+    documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
+    titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
+    chain = _named_chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
+    return Example(id_, question, (answer,), documents, kind, chain, str(row.get("level") or ""))
+
+
+def _document(title: object, sentences: object) -> Document:
+    """A paragraph; every sentence after the first brings its own leading space."""
+    if not isinstance(title, str) or not isinstance(sentences, Sequence) or isinstance(sentences, str):
+        raise RowError(f"a paragraph of 'context' is ({title!r}, {sentences!r:.80}), expected a title and sentences")
+    return Document(title, "".join(map(str, sentences)))
+
+
+def _named_chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
+    """The supporting pages as hops: independent for a comparison, one after the other for a bridge.
+
+    The data set says which pages are needed, not in which order. A bridge ends on a page that holds
+    the answer, and comes from one that names it: that name is the value of its hop. Where no page
+    names the other, the two look-ups are independent.
+    """
+    if kind != "bridge":
+        return tuple(Hop(title, "") for title in titles)
+    ends = sorted(titles, key=lambda title: answer in pages.get(title, ""))
+    for last in reversed([title for title in ends if answer in pages.get(title, "")]):
+        for first in titles:
+            if first != last and (name := _named(last, pages.get(first, ""))):
+                others = (Hop(title, "") for title in titles if title not in (first, last))
+                return (Hop(first, name), Hop(last, answer, needs=(0,)), *others)
+    return tuple(Hop(title, answer if title == ends[-1] and answer in pages.get(title, "") else "") for title in ends)
+
+
+def _named(title: str, text: str) -> str:
+    """A page's title as another page's text spells it, without its disambiguation; empty where it isn't there."""
+    name = re.sub(r" \(.*\)$", "", title)
+    match = re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
+    return match[0] if match else ""
+
+
+# Rows of 2WikiMultihopQA (Ho et al., 2020, arXiv:2011.01060) as examples, and their gold chains.
+#
+#     {"_id": "8a3", "type": "compositional", "question": "Where did the author of Tide Songs live?", "answer": "Lund",
+#      "context": [["Tide Songs", ["Tide Songs is a book by Ann Ek."]], ["Ann Ek", ["She lived in Lund."]], …],
+#      "supporting_facts": [["Tide Songs", 0], ["Ann Ek", 0]],
+#      "evidences": [["Tide Songs", "author", "Ann Ek"], ["Ann Ek", "residence", "Lund"]]}
+#
+# Rows of the hub have `id` for `_id` and columns for lists, or hold a column as JSON text; `evidences` may be
+# `{"fact": […], "relation": […], "entity": […]}`.
+
+
+_TABLES = ("context", "supporting_facts", "evidences")
+_COLUMNS = ("fact", "relation", "entity")
+_STRANDS = "bridge_comparison"
+_SEQUENCES = ("compositional", "inference")
+
+
+class _Triple(NamedTuple):
+    """A piece of evidence: the director of `Tide Songs` is `Ann Ek`."""
+
+    subject: str
+    relation: str
+    value: str
+
+
+def wikimultihop_example(row: Row) -> Example:
+    """A row as an example with its paragraphs, its type and the chain of its evidence. Raises `RowError`."""
+    read = {**row, **{name: _table(row, name) for name in _TABLES}}
+    if isinstance(read["context"], Mapping) and "sentences" not in read["context"]:
+        read["context"] = {**read["context"], "sentences": read["context"].get("content")}
+    read["answer"] = row.get("answer") or None  # blank in the test split
+    example = hotpotqa_example(read)
+    titles = dict.fromkeys(str(title) for title, _ in pairs(read["supporting_facts"], "title", "sent_id"))
+    chain = _chain_of_triples(_triples(read["evidences"]), list(titles), example)
+    return replace(example, chain=chain)
+
+
+def _table(row: Row, name: str) -> Any:
+    """A column that may be JSON text."""
+    value = row.get(name)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise RowError(f"{name!r} is {value!r:.80}, expected a table or its JSON text") from None
+
+
+def _triples(evidences: object) -> list[_Triple]:
+    if not evidences:
+        return []
+    if isinstance(evidences, Mapping):
+        columns = [evidences.get(column) or [] for column in _COLUMNS]
+        evidences = [list(cells) for cells in zip(*columns, strict=False)]
+    if not isinstance(evidences, list):
+        raise RowError(f"'evidences' is {evidences!r:.80}, expected a list of triples")
+    return [_triple(each) for each in evidences]
+
+
+def _triple(cells: object) -> _Triple:
+    if isinstance(cells, Mapping):
+        cells = [cells.get(column) for column in _COLUMNS]
+    if not isinstance(cells, Sequence) or len(cells) != 3 or not all(isinstance(cell, str) for cell in cells):
+        raise RowError(f"a piece of 'evidences' is {cells!r:.80}, expected a subject, a relation and an object")
+    return _Triple(*(" ".join(cell.split()) for cell in cells))
+
+
+def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example: Example) -> tuple[Hop, ...]:
+    """A hop for each subject of the evidence; none if a subject has no supporting page.
+
+    The triples of one subject (a birth and a death) are one look-up. Its value is what its page shows of them, and a
+    hop with no such value leads nowhere: nothing can be read from that page.
+    """
+    facts: dict[str, list[_Triple]] = {}
+    for triple in triples:
+        facts.setdefault(triple.subject, []).append(triple)
+    page_of = _pages(list(facts), titles)
+    texts = {page.title: fold(page.text) for page in example.documents}
+    hops: list[Hop] = []
+    for subject, title in page_of.items():
+        shown = [fact.value for fact in facts[subject] if not texts or fold(fact.value) in texts.get(title, "")]
+        ask = " and ".join(dict.fromkeys(fact.relation for fact in facts[subject]))
+        needs = _leading_to((subject, title), [facts[earlier] for earlier in list(page_of)[: len(hops)]])
+        needs = needs or _usual(example.kind, len(hops), len(page_of))
+        hops.append(Hop(title, shown[0] if shown else "", ask, tuple(need for need in needs if hops[need].value)))
+    return tuple(hops)
+
+
+def _pages(subjects: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
+    """The supporting page of each subject: of the same name, else the others in their order. Empty if one has none."""
+    page_of: dict[str, str] = {}
+    for subject in subjects:
+        free = [title for title in titles if title not in page_of.values()]
+        same = [title for title in free if title_key(title) == title_key(subject)]
+        alike = same or [title for title in free if _key(title) == _key(subject)]
+        if alike:
+            page_of[subject] = alike[0]
+    left = [title for title in titles if title not in page_of.values()]
+    lacking = [subject for subject in subjects if subject not in page_of]
+    if len(left) != len(lacking):
+        return {}
+    page_of |= dict(zip(lacking, left, strict=True))
+    return {subject: page_of[subject] for subject in subjects}
+
+
+def _leading_to(names: Sequence[str], earlier: Sequence[Sequence[_Triple]]) -> tuple[int, ...]:
+    """The earlier hops with a fact that names this page."""
+    keys = {_key(name) for name in names}
+    return tuple(number for number, facts in enumerate(earlier) if any(_key(fact.value) in keys for fact in facts))
+
+
+def _usual(kind: str, number: int, hops: int) -> tuple[int, ...]:
+    """What hop `number` needs in questions of this type, where no fact names its page."""
+    if kind in _SEQUENCES:
+        return (number - 1,) if number else ()
+    return (number - hops // 2,) if kind == _STRANDS and hops == 4 and number >= 2 else ()
+
+
+def _key(name: str) -> str:
+    return title_key(without_disambiguation(name))
+
+
+# Rows of MuSiQue (Trivedi et al., 2022, arXiv:2108.00573) as examples, and their gold chains.
+#
+#     {"id": "2hop__1_2", "question": "…", "answer": "Lund", "answer_aliases": ["Lund, Sweden"], "answerable": true,
+#      "paragraphs": [{"idx": 0, "title": "Tide Songs", "paragraph_text": "…", "is_supporting": true}, …],
+#      "question_decomposition": [
+#         {"id": 1, "question": "Tide Songs >> author", "answer": "Ann Ek", "paragraph_support_idx": 0},
+#         {"id": 2, "question": "Where did #1 live?", "answer": "Lund", "paragraph_support_idx": 7}]}
+#
+# Official files and Hugging Face rows are the same. `#1` in a sub-question is the answer of the first one.
+
+
+LONGEST_PART = 120  # words; with its title a part fits into the 200 tokens that ReWOO and ReAct show of a page
+
+_KIND = re.compile(r"\dhop\d?(?=_)")
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Paragraph:
+    """The pages that hold a paragraph: one, or several if it is long."""
+
+    parts: tuple[Document, ...]
+
+    def part_with(self, value: str) -> Document | None:
+        """The first part that shows a value."""
+        return next((part for part in self.parts if value and fold(value) in fold(part.text)), None)
+
+
+def musique_example(row: Row) -> Example | None:
+    """A row as an example with its paragraphs, its kind (`2hop`, `3hop1`, …) and its gold chain.
+
+    None for a row that can't be answered from its paragraphs, of which MuSiQue-Full has one for each that can.
+    Raises `RowError`.
+    """
+    if row.get("answerable") is False:
+        return None
+    id_, question = identifier(row, "id"), text(row, "question")
+    if not row.get("answer"):
+        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+    aliases = row.get("answer_aliases") or []
+    if not isinstance(aliases, list):
+        raise RowError(f"'answer_aliases' is {aliases!r:.80}, expected a list of texts")
+    golds = answers((text(row, "answer"), *aliases), "answer")
+    paragraphs = _paragraphs(row.get("paragraphs"))
+    steps = row.get("question_decomposition") or []
+    chain = _chain_of_steps(steps, paragraphs) if isinstance(steps, list) else ()
+    documents = tuple(part for paragraph in paragraphs.values() for part in paragraph.parts)
+    kind = _KIND.match(id_)
+    return Example(id_, question, golds, documents, kind[0] if kind else "", chain)
+
+
+def _paragraphs(rows: object) -> dict[int, _Paragraph]:
+    """The paragraphs by their `idx`, as pages that all have a title of their own.
+
+    Paragraphs of the same title are numbered from the second on: `Lund`, `Lund (2)`. So are the parts of a long one.
+    """
+    if not isinstance(rows, list):
+        raise RowError(f"'paragraphs' is {rows!r:.80}, expected a list of paragraphs")
+    seen: Counter[str] = Counter()
+    taken = {title_key(row["title"]) for row in rows if isinstance(row, Mapping) and isinstance(row.get("title"), str)}
+    paragraphs = {}
+    for position, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
+        title, content = text(row, "title"), str(row.get("paragraph_text") or "").strip()
+        parts = tuple(Document(_numbered(title, seen, taken), part) for part in _parts(content))
+        index = row.get("idx")
+        paragraphs[index if isinstance(index, int) else position] = _Paragraph(parts)
+    return paragraphs
+
+
+def _numbered(title: str, seen: Counter[str], taken: set[str]) -> str:
+    """The title, with a number where it comes again; no number that is part of another paragraph's title."""
+    key = title_key(title)
+    seen[key] += 1
+    while seen[key] > 1 and title_key(f"{title} ({seen[key]})") in taken:
+        seen[key] += 1
+    return title if seen[key] == 1 else f"{title} ({seen[key]})"
+
+
+def _parts(content: str) -> list[str]:
+    """The text in parts of at most `LONGEST_PART` words that end where a sentence does."""
+    if len(content.split()) <= LONGEST_PART:
+        return [content]
+    parts: list[str] = []
+    for sentence in sentences(content):
+        longer = f"{parts[-1]} {sentence}" if parts else sentence
+        if parts and len(longer.split()) <= LONGEST_PART:
+            parts[-1] = longer
+        else:
+            parts.append(sentence)
+    return parts
+
+
+def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tuple[Hop, ...]:
+    """The sub-questions as hops; none if one of them has no paragraph, or refers to none before it."""
+    hops: list[Hop] = []
+    for step in steps:
+        if not isinstance(step, Mapping):
+            raise RowError(f"a sub-question is {step!r:.80}, expected an object with question and answer")
+        paragraph = paragraphs.get(step.get("paragraph_support_idx", -1))
+        if paragraph is None:
+            return ()
+        asked, value = text(step, "question"), str(step.get("answer") or "").strip()
+        page = paragraph.part_with(value)
+        needs = sorted({int(number) - 1 for number in _REFERENCE.findall(asked)})
+        if any(not 0 <= need < len(hops) for need in needs):
+            return ()  # "a #1 hit" is no reference
+        hops.append(
+            Hop((page or paragraph.parts[0]).title, value if page else "", _ask(asked), _with_value(needs, hops))
+        )
+    return tuple(hops)
+
+
+def _with_value(needs: Sequence[int], hops: Sequence[Hop]) -> tuple[int, ...]:
+    """The earlier hops with a value that their page shows; nothing can be read from the others."""
+    return tuple(need for need in needs if hops[need].value)
+
+
+def _ask(question: str) -> str:
+    """The sub-question without references: `author of Tide Songs` for `Tide Songs >> author`."""
+    subject, arrow, relation = question.rpartition(">>")
+    plain = f"{relation.strip()} of {subject.strip()}" if arrow else question
+    plain = " ".join(_REFERENCE.sub("that", plain).split())
+    return re.sub(r"\s+(?=[,.?!'])", "", plain).rstrip(" ?")

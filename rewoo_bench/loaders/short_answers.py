@@ -1,0 +1,367 @@
+"""Rows of TriviaQA (Joshi et al., 2017, arXiv:1705.03551) as examples.
+
+    {"question_id": "tc_1", "question": "…", "answer": {"value": "Mars", "aliases": ["Mars", "Red Planet"]},
+     "entity_pages": {"title": ["Mars"], "wiki_context": ["Mars is …"]},
+     "search_results": {"title": […], "search_context": […]}}
+
+Official files spell it `QuestionId`, `Answer`, `Aliases`, and keep the text of their pages in
+other files, so their examples have no documents; nor have those of the `.nocontext` rows.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from math import isclose
+from typing import Any
+
+from rewoo_bench.errors import ToolError
+from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, gold, identifier, pairs, plain_answer, text
+from rewoo_bench.text.scoring.number_answers import MARK
+from rewoo_bench.text.scoring.numbers import find_numbers
+from rewoo_bench.text.scoring.text_answers import says_yes
+from rewoo_bench.tools.calculator import calculate, show_number
+from rewoo_bench.types import Document, Example, Hop
+
+UNKNOWN = "<unk>"
+"""The value in Hugging Face rows of the test split."""
+
+
+def triviaqa_example(row: Row) -> Example:
+    """A Hugging Face row as an example. Raises `RowError`."""
+    id_, question = identifier(row, "question_id"), text(row, "question")
+    documents = (
+        *_documents(row.get("entity_pages"), "title", "wiki_context"),
+        *_documents(row.get("search_results"), "title", "search_context"),
+    )
+    return Example(id_, question, _answers(row, "answer"), documents, "trivia")
+
+
+def official_triviaqa_example(row: Row) -> Example:
+    """A row of an official file's `Data` as an example. Raises `RowError`."""
+    return Example(identifier(row, "QuestionId"), text(row, "Question"), _answers(row, "Answer"), (), "trivia")
+
+
+def _answers(row: Row, key: str) -> tuple[str, ...]:
+    """Value, aliases and human answers: all that the official script accepts, in their own spelling.
+
+    The script compares with the normalised aliases and the human answers; every alias
+    normalises to one of the former.
+    """
+    answer = row.get(key)
+    if answer is None:
+        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+    if not isinstance(answer, Mapping):
+        raise RowError(f"{key!r} is {answer!r:.80}, expected an object with a value and aliases")
+    fields = {name.replace("_", "").lower(): value for name, value in answer.items()}
+    aliases = _texts(fields, "aliases") or _texts(fields, "normalizedaliases")
+    return answers((_value(fields), *aliases, *_texts(fields, "humananswers")), key)
+
+
+def _value(fields: Mapping[str, object]) -> object:
+    value = fields.get("value")
+    return None if value == UNKNOWN else value
+
+
+def _texts(fields: Mapping[str, object], name: str) -> list[object]:
+    values = fields.get(name) or []
+    if not isinstance(values, list):
+        raise RowError(f"{name} is {values!r:.80}, expected a list of texts")
+    return values
+
+
+def _documents(table: object, title: str, content: str) -> list[Document]:
+    """The pages that come with their text; a web page may lack a title."""
+    return [
+        Document(str(name or "untitled"), page.strip())
+        for name, page in pairs(table, title, content)
+        if isinstance(page, str) and page.strip()
+    ]
+
+
+# Rows of StrategyQA (Geva et al., 2021, arXiv:2101.02235) as examples.
+#
+#     {"qid": "7ab0", "question": "Could a swan carry a piano?", "answer": false, "facts": ["A swan weighs 10 kg."],
+#      "decomposition": ["How much does a swan weigh?", …], "evidence": [[[["Swan-3"]], ["operation"]], …]}
+#
+# Official files and Hugging Face rows (`facts` as one text, no evidence) are read by the same function. The facts give
+# the answer away, so they are no documents: the paragraphs come from `--corpus`.
+
+
+def strategyqa_example(row: Row) -> Example:
+    """A row as an example whose answer is `yes` or `no`. Raises `RowError`."""
+    return Example(
+        identifier(row, "qid"), text(row, "question"), (yes_or_no(row, "answer", "answers"),), chain=_chain(row)
+    )
+
+
+def yes_or_no(row: Row, *keys: str) -> str:
+    """The answer under the first of the keys that the row has, as `yes` or `no`. Raises `RowError`."""
+    value = gold(row, *keys)
+    if isinstance(value, list):  # of a CSV file
+        value = value[0]
+    says = value if isinstance(value, bool) else says_yes(str(value))
+    if says is None:
+        raise RowError(f"{keys[0]!r} is {value!r:.80}, expected true or false, or a text that says yes or no")
+    return "yes" if says else "no"
+
+
+def _chain(row: Row) -> tuple[Hop, ...]:
+    """The pages that the first annotator took evidence from, as look-ups that need no other; empty without any."""
+    pages: dict[str, str] = {}
+    questions = row.get("decomposition") or []
+    for number, step in enumerate(_first(row.get("evidence"))):
+        ask = questions[number] if number < len(questions) else ""
+        for paragraph in _paragraphs(step):
+            pages.setdefault(paragraph.rpartition("-")[0] or paragraph, str(ask))
+    return tuple(Hop(title, "", ask) for title, ask in pages.items())
+
+
+def _first(evidence: Any) -> list[Any]:
+    """The steps of the first annotator."""
+    first = evidence[0] if isinstance(evidence, list) and evidence else []
+    return first if isinstance(first, list) else []
+
+
+def _paragraphs(step: Any) -> Iterator[str]:
+    """Ids of paragraphs, `Swan-3`, among marks such as "operation" and "no_evidence"."""
+    for part in step if isinstance(step, list) else ():
+        yield from (str(each) for each in part if each) if isinstance(part, list) else ()
+
+
+# Rows of the question files that came with the ReWOO paper (Xu et al., 2023, arXiv:2305.18323) as examples.
+#
+#     input,target
+#     "How far does it fall in 2 s?","Can be one of ['19.6 m', '20 m']"     physics
+#     "Determine whether … plausible or implausible: …",plausible            sports understanding
+#     "Answer with 'Yes' or 'No': …",Yes                                     StrategyQA
+#
+# The three have the same columns, so their rows are read only under the name of a data set. They have no ids: the row's
+# number is the id.
+
+
+_CHOICE = "Can be one of "
+
+
+def physics_example(row: Row) -> Example:
+    """A physics question with every accepted rounding of its answer. Raises `RowError`."""
+    target = str(gold(row, "target")).strip()
+    golds = _choices(target) if target.startswith(_CHOICE) else [target]
+    return Example(identifier(row, "id"), text(row, "input"), answers(golds, "target"))
+
+
+def sports_example(row: Row) -> Example:
+    """A statement about sports that is plausible or implausible. Raises `RowError`."""
+    target = str(gold(row, "target")).strip()
+    if says_yes(target) is None:
+        raise RowError(f"'target' is {target!r:.80}, expected plausible or implausible")
+    return Example(identifier(row, "id"), text(row, "input"), (target,))
+
+
+def strategyqa_file_example(row: Row) -> Example:
+    """A question for yes or no. Raises `RowError`."""
+    return Example(identifier(row, "id"), text(row, "input"), (yes_or_no(row, "target"),))
+
+
+def _choices(target: str) -> list[object]:
+    try:
+        choices = ast.literal_eval(target.removeprefix(_CHOICE))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        choices = None
+    if not isinstance(choices, list):
+        raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")
+    return choices
+
+
+# Rows of ParallelQA (Kim et al., 2024, arXiv:2312.04511) as examples.
+#
+#     {"id": 1, "question": "How much higher would … be in metres, if …?", "answer": "201.9", "branch": 2}
+#
+# `branch` is the number of independent look-ups. There are no documents and no gold chain: the pages are Wikipedia's.
+
+
+def parallelqa_example(row: Row) -> Example:
+    """A row as an example; its kind is its number of branches (`2 branches`). Raises `RowError`."""
+    id_, question, answer = identifier(row, "id"), text(row, "question"), row.get("answer")
+    if answer is None:
+        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+    if isinstance(answer, int | float) and not isinstance(answer, bool):
+        answer = str(answer)
+    branches = row.get("branch")
+    kind = "1 branch" if str(branches) == "1" else f"{branches} branches"
+    return Example(id_, question, answers((answer,), "answer"), (), kind)
+
+
+# Rows of GSM8K (Cobbe et al., 2021, arXiv:2110.14168) as examples.
+#
+#     {"question": "Ann has 8 pens and buys 4 times as many. How many has she?",
+#      "answer": "She buys 4*8=<<4*8=32>>32 pens.\nShe has 32+8=<<32+8=40>>40 pens.\n#### 40"}
+#
+# The official file and the Hugging Face rows are the same. They have no ids: the row's number is the id. The answer is
+# the number behind `####`; the calculations in `<<…>>` become the gold chain.
+
+
+_CALCULATION = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
+_OPERAND = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\w.])")
+_CALCULATION_PLACE = re.compile(r"\{(\d+)\}")
+_CLOSE = 1e-9  # relative: floating-point numbers that mean the same
+
+
+def is_gsm8k(row: Row) -> bool:
+    """Whether an answer ends on a marked number, which no other data set has."""
+    return re.search(rf"(?m)^{MARK} ", _solution(row.get("answer") or row.get("answers"))) is not None
+
+
+def gsm8k_example(row: Row) -> Example:
+    """A row as an example with its number as the answer. Raises `RowError`."""
+    solution = _solution(gold(row, "answer", "answers"))
+    number = solution.rpartition(MARK)[2].strip()
+    if not find_numbers(number):
+        raise RowError(f"'answer' is {solution!r:.80}, expected a text that ends in {MARK} and a number")
+    question = text(row, "question")
+    return Example(identifier(row, "id"), question, (number,), chain=calculation_chain(question, solution, number))
+
+
+def _solution(value: object) -> str:
+    """The text of an answer; a CSV file gives a list of one."""
+    return str(value[0] if isinstance(value, list) and value else value).strip()
+
+
+def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, ...]:
+    """The calculations of a solution as hops of the Calculator; empty where they don't lead to the answer.
+
+    An operand that equals an earlier result stands for it, as `{0}`: first for the latest result that no calculation
+    has used yet, since each is there for a later one. A number of the question stays as it is otherwise, and any
+    other operand stands for the latest equal result. Each value is what the Calculator shows. It has to be the
+    solution's own result, rounded as that is, and the last one has to equal the answer.
+    """
+    stated = frozenset(float(number.value) for number in find_numbers(question))
+    hops: list[Hop] = []
+    for expression, result in _CALCULATION.findall(solution):
+        title = _with_places(expression.strip(), hops, stated)
+        value = _calculated(title, hops)
+        if value is None or not _rounds_to(value, result):
+            return ()
+        needs = sorted({int(place) for place in _CALCULATION_PLACE.findall(title)})
+        hops.append(Hop(title, value, needs=tuple(needs), tool="Calculator"))
+    is_whole = bool(hops) and isclose(float(hops[-1].value), float(find_numbers(answer)[0].value), rel_tol=_CLOSE)
+    return tuple(hops) if is_whole else ()
+
+
+def _with_places(expression: str, hops: Sequence[Hop], stated: Container[float]) -> str:
+    """The expression with places for results of earlier hops: `32+8` becomes `{0}+8`."""
+    used = {need for hop in hops for need in hop.needs}
+
+    def place(match: re.Match[str]) -> str:
+        value = float(match[0])
+        equal = [at for at, hop in enumerate(hops) if isclose(float(hop.value), value, rel_tol=_CLOSE)]
+        unused = [at for at in equal if at not in used]
+        if unused or (equal and value not in stated):
+            return f"{{{(unused or equal)[-1]}}}"
+        return match[0]
+
+    return _OPERAND.sub(place, expression)
+
+
+def _calculated(title: str, hops: Sequence[Hop]) -> str | None:
+    """The Calculator's result, or None where it has none."""
+    try:
+        return show_number(calculate(title.format(*(hop.value for hop in hops))))
+    except ToolError:
+        return None
+
+
+def _rounds_to(value: str, result: str) -> bool:
+    """Whether a value is the result that a solution states, in as many decimals as that has."""
+    numbers = find_numbers(result)
+    if len(numbers) != 1:
+        return False
+    stated = float(numbers[0].value)
+    rounding = 0 if "/" in result else 0.5 * 10 ** -len(result.strip().partition(".")[2])
+    return abs(float(value) - stated) <= rounding + abs(stated) * _CLOSE
+
+
+# Rows of this project's own format as examples; for the bundled sample and for sets of your own.
+#
+#     {"id": "s1", "type": "bridge", "question": "…", "answers": ["Oslo"],
+#      "chain": [{"title": "Page A", "ask": "Who …?", "value": "Ann"},
+#                {"title": "Page B", "ask": "Where was Ann …?", "value": "Oslo", "needs": [1]}]}
+#
+# `needs` counts hops from 1 in the file and from 0 in `Hop`. A hop may be a calculation in the place of a page; `{1}`
+# in it stands for the value of hop 1. Its own `value` and `needs` may be left out, and are checked where they are
+# given:
+#
+#     {"calculate": "{1} / 2", "ask": "half of the pages", "value": "24", "needs": [1]}
+#
+# `answer`, one text, may take the place of
+# `answers`. `id` (the row's number without it), `type`, `level`, `chain` and `documents`
+# (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
+
+
+_PLACE = re.compile(r"\{(\d{1,3})\}")
+
+
+def sample_example(row: Row) -> Example:
+    """A row as an example with its gold chain. Raises `RowError`."""
+    key = next((key for key in ("answers", "answer") if key in row), None)
+    if key is None:
+        raise RowError(f"no answer under 'answers' or 'answer'; it has {', '.join(sorted(map(str, row)))}; {HIDDEN}")
+    golds = [row.get(key)] if key == "answer" else row[key]
+    if not isinstance(golds, list):
+        raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")
+    chain = row.get("chain") or []
+    if not isinstance(chain, list):
+        raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
+    return Example(
+        identifier(row, "id"),
+        text(row, "question"),
+        answers((plain_answer(gold, key) for gold in golds), key),
+        tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
+        str(row.get("type") or ""),
+        _hops(chain),
+        str(row.get("level") or ""),
+    )
+
+
+def _hops(chain: Sequence[object]) -> tuple[Hop, ...]:
+    hops: list[Hop] = []
+    for hop in chain:
+        hops.append(_hop(hop, hops))
+    return tuple(hops)
+
+
+def _hop(hop: object, before: Sequence[Hop]) -> Hop:
+    """The hop after those `before`; it may need only them."""
+    number = len(before) + 1
+    if not isinstance(hop, dict):
+        raise RowError(f"hop {number} is {hop!r}, expected an object with title or calculate, ask, value and needs")
+    needs = hop.get("needs") or []
+    if not isinstance(needs, list) or not all(isinstance(need, int) and 1 <= need < number for need in needs):
+        raise RowError(f"hop {number} needs {needs!r}, expected numbers of earlier hops, counted from 1")
+    needed = tuple(need - 1 for need in needs)
+    if "calculate" in hop:
+        return _calculation(hop, needed, before)
+    return Hop(text(hop, "title"), str(hop.get("value") or ""), str(hop.get("ask") or ""), needed)
+
+
+def _calculation(hop: Row, needs: tuple[int, ...], before: Sequence[Hop]) -> Hop:
+    """A hop of the calculator. Raises `RowError` where its expression can't be worked out, or not to its value."""
+    where, written = f"hop {len(before) + 1}", text(hop, "calculate")
+    named = {int(place) for place in _PLACE.findall(written)}
+    if "title" in hop:
+        raise RowError(f"{where} has a 'title' and 'calculate', expected one of them")
+    if wrong := [place for place in sorted(named) if not 1 <= place <= len(before)]:
+        raise RowError(f"{where} is {written!r} and names hop {wrong[0]}, expected earlier hops, counted from 1")
+    filled = _PLACE.sub(lambda place: f"({before[int(place[1]) - 1].value})", written)
+    try:
+        result = show_number(calculate(filled))
+        value = result if hop.get("value") is None else str(hop["value"])
+        if not math.isclose(calculate(value), calculate(result), rel_tol=1e-9):
+            raise RowError(f"{where}: {filled!r} is {result}, but its value is {value!r}")
+    except ToolError as error:
+        raise RowError(f"{where}: {written!r} can't be worked out: {error}") from None
+    needed = tuple(sorted({*needs, *(place - 1 for place in named)}))
+    expression = _PLACE.sub(lambda place: f"{{{int(place[1]) - 1}}}", written)
+    return Hop(expression, value, str(hop.get("ask") or ""), needed, tool="Calculator")

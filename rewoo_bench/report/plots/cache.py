@@ -1,0 +1,365 @@
+"""`cache` and `cache-map`: which of two architectures costs less, by the length of a prefix that all prompts share.
+
+`cache` has a line for each price that ships, `cache-map` a panel for each, with the look-ups that a question needs
+upwards. What is varied is told in analysis/prices.py.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, Row, look_ups
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, bounds
+from rewoo_bench.analysis.prices import SHOWN, STAND_IN, UNKNOWN, ContextPrices, context_prices
+from rewoo_bench.analysis.stats.bootstrap import FEWEST, SMALL
+from rewoo_bench.analysis.stats.paired import ratio_of_means
+from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots.data import PlotData
+from rewoo_bench.report.plots.style import (
+    GREY,
+    INK,
+    Picture,
+    PlotOptions,
+    SeriesStyle,
+    grid,
+    label_lines,
+    legend_above,
+    logarithmic,
+    picture,
+    series_styles,
+    sheet,
+    styled,
+)
+
+# The break-even map: the price of cached input and the number of tool calls at which an architecture is the cheaper.
+#
+# A row of the map for each number of tool calls: blue where ReWOO is cheaper, red where the other one is.
+# It is drawn by `rewoo-bench plot --only break-even`, since it takes a repriced run.
+
+
+_PRICE_STEP = PRICES[1] - PRICES[0]
+_HEIGHT = 0.26  # inches of a row
+_HALF = 0.46  # of a row
+_FEWEST = 5  # rows that the sheet has room for at least
+_STRONGEST = 8.0  # times: stronger ratios have the same colour
+SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
+
+
+def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: str, facts: str) -> Picture:
+    """The map. `price` is that of the sheet's cached input, relative to input; `priced` names the sheet's model, `rule`
+    that of its cache."""
+    with styled():
+        first, second = (series_styles(found.pair)[name].name for name in found.pair)
+        figure, axes = sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
+        norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST), math.log2(_STRONGEST))
+        colours = SIDES if blue(found.pair) == found.pair[1] else SIDES.reversed()
+        for position, row in enumerate(found.rows):
+            _draw_row(axes, position, row, norm, colours)
+        _draw_lines(axes, found, price)
+        _axes(axes, found, second)
+        _price_scale(figure, axes, ScalarMappable(norm, colours), found.pair)
+        _legend(figure, found, price, priced)
+        return picture(
+            figure,
+            _title(found, first, second),
+            f"Colour: dollars of {second} per dollar of {first} on the same questions, with {priced}'s prices of output"
+            f" and of writing to the cache, and the cached share under {rule}.",
+            f"Hatched: the 95% interval of the ratio holds 1, or {A_RARE_EVENT} (under {FEWEST} questions, or few that "
+            "make the spread).",
+            f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
+            if found.left_out
+            else "",
+            _of_formula(found),
+            facts=facts,
+        )
+
+
+def blue(pair: tuple[str, str]) -> str:
+    """The one of a pair that is cheaper where a map is blue: ReWOO, else the second."""
+    return "rewoo" if "rewoo" in pair else pair[1]
+
+
+def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm, colours: Colormap) -> None:
+    for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
+        left, right = max(0.0, price - _PRICE_STEP / 2), min(1.0, price + _PRICE_STEP / 2)
+        colour = colours(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
+        corner, width = (left, position - _HALF), right - left
+        axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
+        if not row.is_sure(place):
+            hatched = Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor="none", edgecolor=GREY, hatch="////")
+            axes.add_patch(hatched)
+
+
+def _draw_lines(axes: Axes, found: BreakEven, price: float | None) -> None:
+    """The measured break-even of each row, that of the formula, and the sheet's price."""
+    for position, row in enumerate(found.rows):
+        if not math.isnan(row.price):
+            axes.plot([row.price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
+    if found.predicted is not None:
+        predicted = [found.predicted.price(row.tool_calls) for row in found.rows]
+        there = [(place, position) for position, place in enumerate(predicted) if not math.isnan(place)]
+        if there:
+            axes.plot(*zip(*there, strict=True), color=INK, ls=(0, (4, 2)), lw=1.3, marker="o", ms=4, mfc="white")
+    if price is not None:
+        axes.axvline(price, color=INK, lw=1, ls=(0, (1, 1.5)))
+
+
+def _axes(axes: Axes, found: BreakEven, second: str) -> None:
+    axes.set_xlim(0, 1)
+    axes.set_ylim(-0.6, len(found.rows) - 0.4)
+    axes.set_xlabel("price of cached input / price of input")
+    axes.set_ylabel(f"tool calls of {second}")
+    axes.set_xticks([0, 0.1, 0.25, 0.5, 0.75, 1])
+    axes.set_yticks(range(len(found.rows)), [str(row.tool_calls) for row in found.rows])
+    axes.tick_params(length=2.5, color=GREY)
+    for position, row in enumerate(found.rows):
+        axes.annotate(f"n = {row.n:,}", (1, position), xytext=(5, 0), textcoords="offset points", fontsize=8,
+                      va="center", color=GREY)  # fmt: skip
+
+
+def _price_scale(figure: Figure, axes: Axes, colours: ScalarMappable, pair: tuple[str, str]) -> None:
+    names = {key: style.name for key, style in series_styles(pair).items()}
+    bar = figure.colorbar(colours, ax=axes, pad=0.1, fraction=0.05, aspect=18)
+    times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+    bar.set_ticks([math.log2(each) for each in times], labels=[multiple(each) for each in times])
+    bar.ax.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label(f"{names[pair[1]]} / {names[pair[0]]} (blue: {names[blue(pair)]} is cheaper)", fontsize=8.5)
+
+
+def multiple(ratio: float) -> str:
+    return f"{ratio:g}×" if ratio >= 1 else f"1/{1 / ratio:g}×"
+
+
+def _legend(figure: Figure, found: BreakEven, price: float | None, priced: str) -> None:
+    handles: list[Line2D | Patch] = []
+    if any(not math.isnan(row.price) for row in found.rows):
+        handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
+    if _is_predicted(found):
+        label = "break-even by the formula of Xu et al. 2023"
+        handles.append(Line2D([], [], color=INK, ls=(0, (4, 2)), lw=1.3, marker="o", ms=4, mfc="white", label=label))
+    if price is not None:
+        handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (1, 1.5)), label=f"{priced}: {price:.3g}"))
+    handles.append(Patch(facecolor="white", edgecolor=GREY, hatch="////", linewidth=0.5, label="uncertain"))
+    legend_above(figure, handles=handles)
+
+
+def _title(found: BreakEven, first: str, second: str) -> str:
+    below = [row for row in found.rows if not math.isnan(row.price)]
+    if not below:
+        cheaper = first if all(row.ratios[0].estimate > 1 for row in found.rows) else second
+        whatever = all((row.ratios[0].estimate > 1) == (cheaper == first) for row in found.rows)
+        return f"{cheaper} is cheaper at every price of cached input" if whatever else f"{second} against {first}"
+    low, high = min(row.price for row in below), max(row.price for row in below)
+    at = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+    cheaper = second if below[0].ratios[0].estimate < 1 else first
+    said = f"{cheaper} is cheaper while cached input costs less than {at} of input"
+    n, second_cheaper = sum(row.n for row in found.rows), cheaper == second
+    for price, always in (("every", second_cheaper), ("no", not second_cheaper)):
+        others = sum(row.n for row in found.rows if math.isnan(row.price) and (row.ratios[0].estimate < 1) == always)
+        said += f"; at {price} price for {others:,} of {n:,} questions" if others else ""
+    return said
+
+
+def _of_formula(found: BreakEven) -> str:
+    if not _is_predicted(found):
+        return ""
+    return "The formula's terms, and a straight line for the input that isn't cached, are fitted on these questions."
+
+
+def _is_predicted(found: BreakEven) -> bool:
+    """Whether the formula has a break-even to draw."""
+    predicted = found.predicted
+    return predicted is not None and any(not math.isnan(predicted.price(row.tool_calls)) for row in found.rows)
+
+
+LONGEST, MAP_LONGEST = 8192, 4096
+EQUAL = 0.05
+"""Ratios as near to 1 as this count as equal."""
+_NEARLY_ALL = 0.9  # of the map's cells
+_CONTEXT_STEP = 32
+_CELL = 128  # tokens of a cell of the map, over which dollars are averaged: what blocks round away depends on the place
+_STRONGEST_SAVING = 4.0  # times: stronger ratios have the same colour
+_COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#000000")
+
+
+def cache(data: PlotData, options: PlotOptions) -> Picture:
+    """The ratio of dollars against the tokens of a context that all prompts share, a line for each price."""
+    contexts = np.arange(0, LONGEST + 1, _CONTEXT_STEP)
+    found = _found(data, options.pair, contexts)
+    lines = {price: found.ratios(price) for price in RULES}
+    first, second = (data.style(name).name for name in options.pair)
+    figure, axes = sheet()
+    styles = {
+        price: SeriesStyle(title(named_tariff(price)), colour, "")
+        for price, colour in zip(RULES, _COLOURS, strict=True)
+    }
+    for price, ratios in lines.items():
+        axes.plot(contexts, ratios, color=styles[price].colour, lw=1.5)
+    values = np.concatenate(list(lines.values()))
+    logarithmic(axes, "y", min(0.8, values.min() / 1.15), max(1.25, values.max() * 1.15), inches=2.5)
+    axes.set_xlim(0, LONGEST)
+    axes.set_xticks(range(0, LONGEST + 1, 1024), [f"{each:,}" for each in range(0, LONGEST + 1, 1024)])
+    axes.axhline(1, color=INK, lw=0.9, ls=(0, (4, 2)))
+    grid(axes)
+    axes.set_xlabel("tokens of context before every prompt")
+    axes.set_ylabel(f"dollars, {first} / {second} (log scale)")
+    crossed = [price for price, ratios in lines.items() if ratios.min() < 1 < ratios.max()]
+    n = len(found.rows)
+    if n < SMALL:
+        doubt = f"n\xa0=\xa0{n:,}: too few for an interval"
+        without = ", ".join(f"{SHOWN[price]} {lines[price][0]:.2f}" for price in SHOWN)
+    else:
+        both = [price for price in crossed if _both_sides(found.usd[price], lines[price])]
+        doubt = f"n\xa0=\xa0{n:,}; 95% intervals show it under {len(both) or 'none'} of the prices"
+        intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
+        texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
+        without = f"{', '.join(texts)} [95% intervals]"
+    shown = picture(
+        figure,
+        f"Under {len(crossed) or 'none'} of {len(lines)} prices the length of a shared prefix decides which is cheaper "
+        f"({doubt})",
+        f"Above 1 {second} is cheaper.",
+        _varied(found),
+        "A line has a step where the prefix of some prompts gets as long as the rule's minimum, and teeth where tokens "
+        "are cached in whole blocks.",
+        f"Without a context: {without}.",
+        "Each line has its own model's prices: lines compare two architectures, not providers.",
+        facts=data.facts(n=n),
+    )
+    label_lines(axes, {price: (LONGEST, float(ratios[-1])) for price, ratios in lines.items()}, styles)
+    return shown
+
+
+def _both_sides(usd: np.ndarray, ratios: np.ndarray) -> bool:
+    """Whether the intervals of a line's lowest and of its highest point lie on two sides of 1."""
+    low, high = (ratio_of_means(*usd[place][::-1]) for place in (ratios.argmin(), ratios.argmax()))
+    return low.high < 1 < high.low
+
+
+def cache_map(data: PlotData, options: PlotOptions) -> Picture:
+    """Look-ups against the tokens of a shared context, coloured by the ratio of dollars, a panel for each price."""
+    table = map_table(data, options.pair)
+    needed = sorted(table["look_ups"].unique())
+    if len(needed) < 2:
+        raise NothingToDraw(
+            "needs questions that need different numbers of look-ups, such as those of "
+            "--dataset 'chain?hops=1..12' --max-steps 32"
+        )
+    first, second = (data.style(name).name for name in options.pair)
+    figure, panels = sheet(2, 4, 5.0, sharex=True, sharey=True)
+    norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST_SAVING), math.log2(_STRONGEST_SAVING))
+    colours = SIDES.reversed() if blue(options.pair) == options.pair[1] else SIDES
+    for axes, price in zip(panels.flat, RULES, strict=True):
+        of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
+        _draw_panel(axes, of_price, norm, colours, title(named_tariff(price)))
+    for axes in panels[-1]:
+        axes.set_xlabel("tokens of context")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("look-ups needed")
+    _saving_scale(figure, panels, ScalarMappable(norm, colours), first, second)
+    low, high = (second, first) if blue(options.pair) == options.pair[1] else (first, second)
+    n = table.groupby("look_ups")["n"].first()
+    of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
+    cheaper, dearer = (
+        sum(side(table.loc[table["price"] == price, "ratio"]) == each for price in RULES) for each in (1, -1)
+    )
+    return picture(
+        figure,
+        f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
+        f"else it depends (n\xa0=\xa0{of_each} in a row, without intervals)",
+        f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
+        "way round. Other look-ups or contexts would give other counts.",
+        f"Blue: {low} is cheaper than {high}; red: dearer; on the line both cost the same.",
+        _varied(_found(data, options.pair, np.zeros(1))),
+        f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
+        "An oracle writes perfect plans and turns; a model's detours move the border." if data.oracle else "",
+        facts=data.facts(n=int(n.sum())),
+    )
+
+
+def map_table(data: PlotData, pair: tuple[str, str]) -> pd.DataFrame:
+    """The cells of the map: price, look-ups, tokens of context (from here on `_CELL`), questions, ratio of dollars."""
+    contexts = np.arange(0, MAP_LONGEST, _CONTEXT_STEP)
+    found = _found(data, pair, contexts)
+    needed = look_ups(found.rows).to_numpy(float)
+    counts = sorted(set(needed[~np.isnan(needed)].tolist()))
+    if not counts:
+        raise NothingToDraw("needs questions with a known number of look-ups: the column hops")
+    parts = [
+        pd.DataFrame({"price": price, "look_ups": int(steps), "context": contexts[:: _CELL // _CONTEXT_STEP]}).assign(
+            n=int((needed == steps).sum()), ratio=found.ratios(price, needed == steps, _CELL // _CONTEXT_STEP)
+        )
+        for price in RULES
+        for steps in counts
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> ContextPrices:
+    data.check_once()
+    lacking = NothingToDraw(f"needs what prompts share: {UNKNOWN}")
+    if not len(data.calls):
+        raise lacking
+    found = context_prices(data.rows, data.calls, pair, contexts.tolist())
+    if pair[0] == pair[1] or not len(found.rows):
+        there = ", ".join(data.architectures)
+        raise NothingToDraw(f"needs rows of {pair[0]!r} and {pair[1]!r} on the same questions; there are {there}")
+    if any(np.isnan(usd).any() or not usd.all() for usd in found.usd.values()):
+        raise lacking
+    return found
+
+
+def side(ratios: pd.Series) -> int:
+    """1 where the second is the cheaper one in nearly all cells of a price and nowhere the dearer one, -1, or 0."""
+    cheaper, dearer = ratios > 1 + EQUAL, ratios < 1 - EQUAL
+    for this, other, sign in ((cheaper, dearer, 1), (dearer, cheaper, -1)):
+        if this.mean() >= _NEARLY_ALL and not other.any():
+            return sign
+    return 0
+
+
+def title(tariff: Tariff) -> str:
+    """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
+    least = tariff.rule and tariff.rule.minimum_prefix_tokens
+    return tariff.cache_rule.partition(":")[0] + (f", from {least:,}" if least else "")
+
+
+def _varied(found: ContextPrices) -> str:
+    said = (
+        "Varied: tokens at the beginning of every prompt of both, the LLM tool's too, the same in all of them and sent "
+        "before; calls and replies stay as they were."
+    )
+    return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said
+
+
+def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, colours: Colormap, name: str) -> None:
+    x, y = ratios.columns.to_numpy(float) + _CELL / 2, ratios.index.to_numpy(float)
+    powers = np.log2(ratios.to_numpy(float))
+    axes.pcolormesh(x, y, powers, cmap=colours, norm=norm, shading="nearest", rasterized=True)
+    if powers.min() < 0 < powers.max():
+        axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
+    axes.set_title(textwrap.fill(name.replace("from ", "from\xa0"), 20), fontsize=8.5)
+    axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
+    axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
+    axes.tick_params(length=2.5, color=GREY, labelsize=8)
+
+
+def _saving_scale(figure: Figure, panels: np.ndarray, colours: ScalarMappable, first: str, second: str) -> None:
+    bar = figure.colorbar(colours, ax=panels, pad=0.02, fraction=0.05, aspect=30)
+    marks = [1 / 4, 1 / 2, 1, 2, 4]
+    bar.set_ticks([math.log2(each) for each in marks], labels=[multiple(each) for each in marks])
+    bar.ax.minorticks_off()
+    bar.outline.set_visible(False)
+    bar.set_label(f"dollars, {first} / {second}", fontsize=8.5)

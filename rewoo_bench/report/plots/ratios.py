@@ -1,0 +1,467 @@
+"""`ratio`: the tokens of one architecture against those of another, question by question."""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from rewoo_bench.analysis.pairs import bounds, column, dollars_at
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share
+from rewoo_bench.report.plots.style import (
+    GREY,
+    INK,
+    NAME_WIDTH,
+    PALE,
+    Picture,
+    PlotOptions,
+    SeriesStyle,
+    count,
+    drawn,
+    grid,
+    label_points,
+    legend_above,
+    logarithmic,
+    picture,
+    series_styles,
+    sheet,
+    tall,
+)
+
+_KEY = ["example_id", "trial"]
+_AXIS = 40  # characters of an axis' name
+_WIDE = 20  # characters of a line of a name in the legend, which has words before and after it
+_LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
+_FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
+
+
+def ratio(data: PlotData, options: PlotOptions) -> Picture:
+    """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
+    pairs = _paired(data, *options.pair)
+    up, along = (data.style(name) for name in options.pair)
+    found = _ratio(pairs)
+    figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
+    spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
+    low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
+    for which in ("x", "y"):
+        logarithmic(axes, which, low, high, inches=3.0)
+    axes.set_box_aspect(1)
+    axes.set_anchor("W")
+    grid(axes)
+    _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
+    shown = _points(axes, spent, up, along, data.oracle)
+    axes.set_xlabel(_title(along))
+    axes.set_ylabel(_title(up))
+    looping = data.counts(pd.concat([_loops(data.of(name)) for name in options.pair]))
+    name = f"{up.name} / {along.name}"
+    _panel(panel, axes, name if len(name) <= NAME_WIDTH else "ratio of tokens", found)
+    return picture(
+        figure,
+        f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
+        f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
+        f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
+        "Tokens: input and output of every model call.",
+        _where_both_answered(pairs),
+        f"In loops: {looping}." if looping else "",
+        "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
+        facts=data.facts(n=found.n),
+    )
+
+
+def _title(of: SeriesStyle) -> str:
+    return textwrap.fill(f"{of.name}: tokens per question (log scale)", _AXIS)
+
+
+def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
+    """Next to the points: the meaning of the markers, and the ratio of means."""
+    panel.axis("off")
+    handles, labels = axes.get_legend_handles_labels()
+    panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
+    panel.text(0, 0.27, name, fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
+    bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
+    panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
+
+
+def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
+    """Tokens and exact match of both for each question and trial that both have."""
+    data.check_once()
+    sides = []
+    for name, side in ((up, "up"), (along, "along")):
+        rows = data.of(name)
+        values: dict[str, NDArray[Any]] = {side: column(rows, "total_tokens")}
+        values[f"{side}_right"] = column(rows, "exact_match")
+        if "stop_reason" in rows:
+            values[f"{side}_answered"] = (rows["stop_reason"] == "answered").to_numpy()
+        sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
+    pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
+    pairs = pairs.sort_values(_KEY, ignore_index=True)  # as compare orders them
+    if up == along or not (pairs["up"] * pairs["along"] > 0).any():
+        there = ", ".join(data.architectures)
+        raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
+    return pairs
+
+
+def _ratio(pairs: pd.DataFrame) -> Interval:
+    clusters = pairs["example_id"].to_numpy(dtype=object) if pairs["trial"].nunique() > 1 else None
+    return ratio_of_means(pairs["along"], pairs["up"], clusters=clusters)
+
+
+def _where_both_answered(pairs: pd.DataFrame) -> str:
+    """The ratio without the questions that either didn't finish; empty where that is all questions, or none."""
+    answered = pairs.filter(like="_answered").all(axis=1)
+    some = pairs[answered]
+    if len(some) in (0, len(pairs)) or not (some["up"] * some["along"] > 0).any():
+        return ""
+    return f"Where both answered: {bounds(_ratio(some), 1.0)} times (n = {len(some):,})."
+
+
+def _loops(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["loop_step"].notna()] if "loop_step" in rows else rows[:0]
+
+
+def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
+    """Lines of equal ratio, named where they leave the axes: above, or to the right."""
+    for times in _LINES if high < _FAR * low else _FAR_LINES:
+        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
+            continue
+        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
+                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
+        name = f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×"
+        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
+        axes.annotate(name, at, xytext=where, textcoords="offset points", fontsize=8.5, color=INK,
+                      ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
+
+
+def _points(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesStyle, oracle: bool) -> int:
+    """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't.
+
+    Returns how many points that is.
+    """
+    right = pairs["up_right"] == 1, pairs["along_right"] == 1
+    kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
+        ("both right", right[0] & right[1], {"marker": "s", "color": INK}),
+        (f"only {up.wrapped(_WIDE)} right", right[0] & ~right[1], {"marker": up.marker, "color": up.colour}),
+        (f"only {along.wrapped(_WIDE)} right", ~right[0] & right[1], {"marker": along.marker, "color": along.colour}),
+        (
+            "neither right",
+            ~right[0] & ~right[1],
+            {"marker": "o", "facecolors": "none", "edgecolors": GREY, "zorder": 2},
+        ),
+    ]
+    if oracle:
+        kinds = [("question", pairs["up"] > 0, {"marker": "o", "color": INK})]
+    chosen = np.isin(np.arange(len(pairs)), drawn(len(pairs)))
+    size = 26 if len(pairs) <= 500 else 10
+    for label, where, how in kinds:
+        some = pairs[where & chosen]
+        named = f"{label} ({where.sum():,})"
+        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=named,
+                     **{"zorder": 3, **how})  # fmt: skip
+    return int(chosen.sum())
+
+
+# `pareto`: exact match against cost, in tokens and, where the price is known, in dollars.
+
+
+Intervals = Mapping[str, Interval]
+_MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim of one below it; most rims
+_MANY = 10  # architectures; with more, points have numbers and the names are in a list
+
+
+def pareto(data: PlotData, options: PlotOptions) -> Picture:
+    """Exact match against mean cost, each with its interval, and the Pareto front."""
+    data.check_once()
+    if data.oracle:
+        raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
+    names = data.architectures
+    spent = {name: mean(data.of(name), "total_tokens") for name in names}
+    right = {name: own for name in names if (own := share(data.of(name))).n and spent[name].estimate > 0}
+    if len(right) < 2:
+        raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
+    costs = _costs(data, {name: spent[name] for name in right})
+    priced = len(costs) > 1
+    texts = {
+        name: str(i) if len(right) > _MANY else data.style(name).wrapped(NAME_WIDTH) for i, name in enumerate(right, 1)
+    }
+    handles = [_handle(data.style(name), texts[name]) for name in right]
+    figure, axes = sheet(1, len(costs), tall(str(handle.get_label()) for handle in handles), sharey=True, squeeze=False)
+    for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
+        _cloud(panel, cost, right, data.styles, inches=6 / len(costs))
+        panel.set_xlabel(label)
+    axes[0][0].set_ylabel("exact match, share of questions")
+    best = front(next(iter(costs.values())), right)
+    if priced:
+        legend_above(figure, handles=handles)
+    elif len(right) > _MANY:
+        axes[0][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.03, 1.0), borderaxespad=0.0)
+    shown = picture(
+        figure,
+        "What accuracy costs",
+        _caption([data.style(name).name for name in best], drawn=priced or len(best) > 1),
+        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: the run has no prices of its own.",
+        facts=data.facts(),
+    )
+    if not priced or len(right) > _MANY:  # two panels have room for numbers, but not for names
+        for panel, cost in zip(axes[0], costs.values(), strict=True):
+            points = {name: (cost[name].estimate, right[name].estimate) for name in right}
+            obstacles = [*_bars(cost, right), *band([points[name] for name in front(cost, right)])]
+            label_points(panel, points, obstacles, data.styles, texts)
+    return shown
+
+
+def _costs(data: PlotData, tokens: Intervals) -> dict[str, Intervals]:
+    """By the axis' label: tokens, and dollars where every price is known."""
+    costs = {"mean tokens per question (log scale)": tokens}
+    if data.rows["cost_usd"].notna().all() and (data.rows["cost_usd"] > 0).all():
+        dollars = data.rows.assign(thousand=data.rows["cost_usd"] * 1000)
+        of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in tokens}
+        costs["US$ per 1,000 questions (log scale)"] = of
+    return costs
+
+
+def _caption(best: Sequence[str], *, drawn: bool) -> str:
+    band = "The grey band is the Pareto front: no" if drawn else "No"
+    names = " or ".join(map(repr, best))
+    return (
+        f"Up and to the left is better. {band} other architecture is both cheaper and more often right than {names}, "
+        "by point estimates. Bars: 95% intervals."
+    )
+
+
+def front(cost: Intervals, right: Intervals) -> list[str]:
+    """The Pareto front: the architectures that no other beats in both cost and accuracy, the cheapest first."""
+    kept: list[str] = []
+    for name in sorted(right, key=lambda name: (cost[name].estimate, -right[name].estimate)):
+        if not kept or right[name].estimate > right[kept[-1]].estimate:
+            kept.append(name)
+    return kept
+
+
+def _bars(cost: Intervals, right: Intervals) -> list[tuple[float, float]]:
+    """Points along the error bars, which no text should cover."""
+    places: list[tuple[float, float]] = []
+    for name in right:
+        x, y = cost[name], right[name]
+        places += [(float(at), y.estimate) for at in np.linspace(x.low, x.high, 12) if np.isfinite(at)]
+        places += [(x.estimate, float(at)) for at in np.linspace(y.low, y.high, 24) if np.isfinite(at)]
+    return places
+
+
+def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points along the steps of the Pareto front."""
+    places: list[tuple[float, float]] = []
+    for (x, y), (next_x, next_y) in pairwise(front):
+        places += [(float(at), y) for at in np.geomspace(x, next_x, 24)]
+        places += [(next_x, float(at)) for at in np.linspace(y, next_y, 24)]
+    return places
+
+
+def _cloud(axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, SeriesStyle], inches: float) -> None:
+    ends = [value.estimate for value in cost.values()]
+    logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
+    top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
+    axes.set_ylim(-0.03 * top, top)  # a marker at 0 or 1 is whole
+    axes.set_yticks([at for at in axes.get_yticks() if 0 <= at <= min(1, top)])
+    grid(axes)
+    best = front(cost, right)
+    axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
+              lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
+    for name, size in _sizes(axes, {name: (cost[name].estimate, right[name].estimate) for name in right}).items():
+        own, x, y = styles[name], cost[name], right[name]
+        axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
+                      ms=size, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
+
+
+def _handle(own: SeriesStyle, text: str) -> Line2D:
+    """A line of the legend: the name, after its number where points have numbers."""
+    name = own.wrapped(NAME_WIDTH)
+    label = name if text == name else f"{text}  {name}"
+    return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=label)
+
+
+def _tied(places: Mapping[str, NDArray[np.float64]], name: str, other: str) -> bool:
+    return bool(np.hypot(*(places[name] - places[other])) < _MARKER / 2)
+
+
+def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Sizes of markers in points: of markers at one position the lower ones are larger, so that each is visible."""
+    places = {name: axes.transData.transform(point) for name, point in points.items()}
+    names = list(points)
+    return {
+        name: _MARKER + _RIM * min(_RIMS, sum(map(partial(_tied, places, name), names[at + 1 :])))
+        for at, name in enumerate(names)
+    }
+
+
+# `paper`: Table 2 of the ReWOO paper (paper.toml) and these runs, on the same data sets.
+
+
+METHODS = ("direct", "cot", "react", "rewoo")
+_STYLES = series_styles(METHODS)
+_MODEL = 50  # characters of a line of its name
+
+
+class Cell(BaseModel):
+    """A method on a data set: exact match in percent, mean tokens per question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    exact_match: float
+    tokens: float
+
+
+class Block(BaseModel):
+    """The methods on a data set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    questions: int
+    direct: Cell
+    cot: Cell
+    react: Cell
+    rewoo: Cell
+
+    def of(self, method: str) -> Cell:
+        cell: Cell = getattr(self, method)
+        return cell
+
+
+class Paper(BaseModel):
+    """paper.toml."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str
+    model: str
+    datasets: dict[str, Block]
+
+
+@cache
+def published() -> Paper:
+    """The numbers of the paper."""
+    return Paper(**tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8")))
+
+
+def paper(data: PlotData, options: PlotOptions) -> Picture:
+    """Exact match and tokens of direct, cot, react and rewoo: hollow markers for the paper, filled ones for runs."""
+    ours = {key: part for key, part in _by_format(data) if set(part.architectures) & set(METHODS)}
+    if not ours:
+        raise NothingToDraw(_missing(data))
+    figure, grid_of_axes = sheet(len(ours), 2, height=2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
+    for (left, right), (key, part) in zip(grid_of_axes, ours.items(), strict=True):
+        part.check_once()
+        _block(left, right, published().datasets[key], part)
+    _limits(grid_of_axes)
+    left, right = grid_of_axes[-1]
+    asked = " and ".join(sorted({f"{published().datasets[key].questions:,}" for key in ours}))
+    left.set_xlabel("exact match, % of questions")
+    right.set_xlabel("mean tokens per question (log scale)")
+    _legend(figure, grid_of_axes[0][0], data)
+    return picture(
+        figure,
+        "The paper's Table 2 and this run",
+        f"Hollow: {published().source}, {published().model}, n = {asked} each. Filled: this run, with 95% intervals.",
+        "An oracle's exact match means nothing and isn't drawn." if data.oracle else "",
+        " ".join(_ratios(published().datasets[key], part) for key, part in ours.items()),
+        facts="\n".join(part.facts() for part in ours.values()),
+    )
+
+
+def _missing(data: PlotData) -> str:
+    """What the runs lack: a data set of the paper, or the architectures of its table."""
+    theirs = [published().datasets[key].name for key, _ in _by_format(data)]
+    if theirs:
+        names = f"{', '.join(METHODS[:-1])} or {METHODS[-1]}"
+        return f"needs {names} without options; the runs on {' and '.join(theirs)} have {', '.join(data.architectures)}"
+    wanted = " or ".join(block.name for block in published().datasets.values())
+    return f"needs run folders of {', '.join(METHODS)} on {wanted}; these are of {data.dataset}"
+
+
+def _by_format(data: PlotData) -> Iterator[tuple[str, PlotData]]:
+    """The rows on each data set of the paper, by the format in run.json."""
+    formats = {run: manifest.dataset.format for run, manifest in data.manifests.items()}
+    own = data.rows["run_id"].astype(str).map(formats)
+    for key in published().datasets:
+        rows = data.rows[(own == key).to_numpy(dtype=bool)]
+        if len(rows):
+            yield key, data.only(rows)
+
+
+def _block(left: Axes, right: Axes, block: Block, part: PlotData) -> None:
+    for at, method in enumerate(METHODS):
+        rows, cell = part.of(method), block.of(method)
+        tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
+        accuracy = None if part.oracle or not len(rows) else share(rows)
+        percent = accuracy and _percent(accuracy)
+        _row(left, at, method, cell.exact_match, percent)
+        _row(right, at, method, cell.tokens, tokens)
+    left.set_ylim(len(METHODS) - 0.45, -0.6)
+    left.set_yticks(range(len(METHODS)), [_STYLES[method].name for method in METHODS])
+    for axes in (left, right):
+        grid(axes, "x")
+        axes.tick_params(axis="y", length=0)
+    left.set_title(block.name, loc="left", weight="bold")
+
+
+def _limits(grid_of_axes: Any) -> None:
+    """The same limits for all data sets, with room for markers at 0 and for numbers to the right of markers."""
+    lefts, rights = ([axes.dataLim for axes in column] for column in grid_of_axes.T)
+    for axes in grid_of_axes[:, 0]:
+        axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
+        axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
+    low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
+    for axes in grid_of_axes[:, 1]:
+        logarithmic(axes, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
+
+
+def _percent(found: Interval) -> Interval:
+    return Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
+
+
+def _row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
+    """A hollow marker for the paper above the row, a filled one for this run below it, each with its number."""
+    own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
+    axes.plot(theirs, at - 0.14, mfc="white", **own)
+    _number(axes, theirs, at - 0.14, count(theirs) if theirs >= 100 else f"{theirs:.1f}", GREY)
+    if ours is None:
+        return
+    axes.plot([theirs, ours.estimate], [at - 0.14, at + 0.14], color=PALE, lw=1, zorder=1)
+    axes.errorbar(ours.estimate, at + 0.14, xerr=arms([ours]), capsize=2, elinewidth=1, **own)
+    end = ours.high if np.isfinite(ours.high) else ours.estimate
+    _number(axes, end, at + 0.14, count(ours.estimate) if ours.estimate >= 100 else f"{ours.estimate:.1f}", INK)
+
+
+def _number(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+    axes.annotate(text, (x, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
+
+
+def _legend(figure: Figure, axes: Axes, data: PlotData) -> None:
+    shown = [
+        axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
+        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=textwrap.fill(f"this run, {data.model}", _MODEL))[0],
+    ]
+    legend_above(figure, handles=shown)
+
+
+def _ratios(block: Block, part: PlotData) -> str:
+    """ReAct's tokens over ReWOO's, in the paper and in this run."""
+    text = f"{block.name}, ReAct / ReWOO tokens: {block.react.tokens / block.rewoo.tokens:.2f}× in the paper"
+    means = [mean(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
+    return f"{text}, {means[0] / means[1]:.2f}× in this run." if min(means) > 0 else f"{text}."

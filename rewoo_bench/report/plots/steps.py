@@ -1,0 +1,294 @@
+"""`steps`: input tokens against the look-ups that a question needs, with the two laws of the ReWOO paper over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from rewoo_bench.analysis.cost_laws import (
+    FITTED_UP_TO,
+    PARTS,
+    Prediction,
+    cut_off,
+    look_ups,
+    predict,
+    scaled_parts,
+    terms,
+)
+from rewoo_bench.analysis.pairs import column
+from rewoo_bench.analysis.stats.bootstrap import FEWEST
+from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots.data import PlotData, arms, mean, positive
+from rewoo_bench.report.plots.style import (
+    GREY,
+    INK,
+    NAME_WIDTH,
+    ROW,
+    Picture,
+    PlotOptions,
+    count,
+    drawn,
+    grid,
+    label_lines,
+    legend_above,
+    picture,
+    sampled,
+    sheet,
+    tall,
+    tall_rows,
+)
+
+_JITTER = 0.12
+_DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))
+_SOME = 5  # questions that an interval of their mean is drawn for
+_NEAR = 0.25  # a law with a larger mean error is in the caption only
+
+
+def steps(data: PlotData, options: PlotOptions) -> Picture:
+    """Points per question, means by number of look-ups, and the laws fitted on the short questions."""
+    data.check_once()
+    rejected = data.rows[(data.rows["stop_reason"] == "invalid_plan").to_numpy(bool)]
+    rows = data.rows.drop(rejected.index)
+    rows = rows.assign(look_ups=look_ups(rows))[positive(rows, "input_tokens")]
+    data = data.only(rows.dropna(subset=["look_ups"]))
+    names = _names(data, len(rows), len(rejected))
+    figure, axes = sheet(height=tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
+    grid(axes)
+    means = {name: _means(data.of(name)) for name in names}
+    ends = {name: _draw_means(axes, data, name, means[name]) for name in names}
+    few = any(value.rare and value.n >= _SOME for groups in means.values() for value in groups.values())
+    laws = {name: law for name in options.pair if name in names and (law := predict(data.of(name)))}
+    near = {name: law for name, law in laws.items() if not law.error > _NEAR}
+    for name, law in near.items():
+        own = data.of(name)["look_ups"]
+        _curve(axes, law, float(own.min()), float(own.max()), data.style(name).colour)
+    axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
+    needed = data.rows["look_ups"]
+    axes.set_xlim(float(needed.min()) - 0.4, float(needed.max()) + 0.4)
+    axes.set_ylim(0, axes.get_ylim()[1])
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_formatter(lambda value, _: count(value))
+    axes.plot([], [], color=INK, marker="o", lw=1, label="measured mean")
+    if near:
+        _add_to_legend(axes, near)
+    legend_above(figure)
+    shown = picture(
+        figure,
+        _title(data, near),
+        f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
+        f"Where a rare event may be missing (under {FEWEST} questions, or few that make the spread) a bar allows for a "
+        "question farther off than all, by a quarter of the mean or more; so it may reach beyond the points, down to 0."
+        if few
+        else "",
+        f"Input tokens of a question with h look-ups: {'; '.join(_law(data, *law) for law in laws.items())}."
+        if laws
+        else "",
+        _counted(data, "Rejected plans, left out", rejected),
+        _counted(data, "In the means but in no fit, because a limit cut them off", rows[cut_off(rows)]),
+        sampled(max(len(data.of(name)) for name in names)),
+        facts=data.facts(),
+    )
+    label_lines(axes, ends, data.styles)
+    return shown
+
+
+def _names(data: PlotData, sound: int, rejected: int) -> list[str]:
+    """The architectures that use tools. Raises `NothingToDraw`."""
+    if not sound and rejected:
+        raise NothingToDraw(f"needs questions with a valid plan; here all {rejected:,} plans were rejected")
+    if not len(data.rows):
+        raise NothingToDraw(
+            "needs questions with a known number of look-ups: the column hops, which this data set or an old run lacks"
+        )
+    names = [name for name in data.architectures if positive(data.of(name), "tool_calls").any()]
+    if not names or data.rows["look_ups"].nunique() < 2:
+        raise NothingToDraw(
+            "needs tool calls on questions that need different numbers of look-ups, such as those of "
+            "--dataset 'chain?hops=1..8' --max-steps 15"
+        )
+    return names
+
+
+def _means(rows: pd.DataFrame) -> dict[float, Interval]:
+    """The mean of the input tokens by number of look-ups."""
+    x = column(rows, "look_ups")
+    return {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
+
+
+def _draw_means(axes: Axes, data: PlotData, name: str, groups: dict[float, Interval]) -> tuple[float, float]:
+    """Points and means of an architecture; returns where its line ends."""
+    own, rows = data.style(name), data.of(name)
+    x, y = column(rows, "look_ups"), column(rows, "input_tokens")
+    chosen = drawn(len(x))
+    jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
+    axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
+    middle, bars = [value.estimate for value in groups.values()], arms([_settled(value) for value in groups.values()])
+    axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)
+    last = max(groups)
+    return last, groups[last].estimate
+
+
+def _settled(value: Interval) -> Interval:
+    """Without bounds for a mean over too few questions."""
+    return value if value.n >= _SOME else replace(value, low=value.estimate, high=value.estimate)
+
+
+def _curve(axes: Axes, fitted: Prediction, least: float, most: float, colour: str) -> None:
+    """Dotted over the fitted questions, dashed over the predicted ones."""
+    end = min(most, FITTED_UP_TO)
+    for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
+        if first < last:
+            x = np.linspace(first, last, 60)
+            axes.plot(x, fitted.law.input_tokens(x), color=colour, ls=dashes, lw=1.8)
+
+
+def _add_to_legend(axes: Axes, laws: dict[str, Prediction]) -> None:
+    """The laws' lines in the legend, and the border between fitted and held-out questions."""
+    axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
+    if any(law.held_out for law in laws.values()):
+        axes.plot([], [], color=INK, ls=_DASHED, lw=1.8, label="the law's prediction")
+        axes.axvline(FITTED_UP_TO + 0.5, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
+
+
+def _law(data: PlotData, name: str, fitted: Prediction) -> str:
+    """A law of h look-ups with its numbers, and its error on the questions that it wasn't fitted on."""
+    law = fitted.law
+    step = f"{'+' if law.step > 0 else '-'} h (h + 1) / 2 × {count(abs(round(law.step)))}"
+    line = f"(h + 1) × {count(round(law.fixed))} {step}" if law.name == "ReAct" else _line(law.fixed, law.step)
+    far = ", too far off to be drawn" if fitted.error > _NEAR else ""
+    return f"{data.style(name).name} {line}{_terms(data, name)} ({_error(fitted)}{far})"
+
+
+def _error(fitted: Prediction) -> str:
+    """`off by 1.2% on average and 3.4% at most on 80 longer questions`."""
+    if not fitted.held_out:
+        return "not tested, no question needs more look-ups"
+    if fitted.held_out == 1:
+        return f"off by {fitted.error:.1%} on 1 longer question"
+    most = f"{fitted.largest:.1%} at most"
+    return f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
+
+
+def _terms(data: PlotData, name: str) -> str:
+    """The terms that the paper's formula of ReWOO lacks."""
+    every = terms(data.calls[data.calls["architecture"] == name], data.of(name))
+    own = {"the solver's exemplars": every.get("solver's exemplars"), "the LLM tool": every.get("LLM tool's prompts")}
+    shares = [f"{term} {_words(law.fixed, law.step)}" for term, law in own.items() if law]
+    return f", of which {' and '.join(shares)}" if shares else ""
+
+
+def _line(fixed: float, step: float) -> str:
+    """`900`, `900 + 217 h`, `900 - 217 h`."""
+    slope = count(abs(round(step)))
+    return count(round(fixed)) + (f" {'+' if step > 0 else '-'} {slope} h" if slope != "0" else "")
+
+
+def _words(fixed: float, step: float) -> str:
+    """`194`, `900 plus 217 per look-up`, `107 per look-up less 105`."""
+    constant, slope = round(fixed), f"{count(abs(round(step)))} per look-up"
+    if not round(step):
+        return count(constant)
+    if step > 0 > constant:
+        return f"{slope} less {count(-constant)}"
+    return f"{count(constant)} {'plus' if step > 0 else 'less'} {slope}"
+
+
+def _counted(data: PlotData, what: str, rows: pd.DataFrame) -> str:
+    counts = data.counts(rows)
+    return f"{what}: {counts}." if counts else ""
+
+
+def _title(data: PlotData, near: dict[str, Prediction]) -> str:
+    kinds = {
+        law.law.name: (data.style(name).name, law) for name, law in near.items() if law.held_out and law.law.step > 0
+    }
+    if len(kinds) == 2:
+        (turns, _), (planned, law) = kinds["ReAct"], kinds["ReWOO"]
+        return f"A look-up costs {turns} its whole prompt again, {planned} {count(round(law.law.step))} tokens"
+    return "Input tokens by the look-ups that a question needs"
+
+
+# `parts`: the tokens by part of the prompts and the output, a bar per architecture.
+
+
+# Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
+_SHOWN = {
+    "context_tokens": ("instructions, tools", "#332288", "", "white"),
+    "exemplar_tokens": ("exemplars", "#88CCEE", "///", INK),
+    "question_tokens": ("question", "#882255", "", "white"),
+    "written_tokens": ("written in earlier turns", "#DDCC77", "...", INK),
+    "found_tokens": ("results (observations, plan, evidence)", "#117733", "", "white"),
+    "output_tokens": ("output", "#9A9A9A", "xxx", INK),
+}
+_BELOW = 0.22  # of a row's height: position of the interval of a total, below the numbers
+_WIDE = 0.1  # of the axis: the smallest part with room for a number
+
+
+def parts(data: PlotData, options: PlotOptions) -> Picture:
+    """Stacked bars of mean tokens per question: the parts of the prompts, and the output."""
+    data.check_once()
+    table = _table(data)
+    totals = table.sum(axis=1)
+    names = [data.style(str(name)).wrapped(ROW) for name in table.index]
+    bounds = [mean(data.of(str(name)), "total_tokens") for name in table.index]
+    ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
+    most = max(*ends, *totals, 1.0)
+    figure, axes = sheet(height=tall_rows(names))
+    left = pd.Series(0.0, index=table.index)
+    for part, (name, colour, hatch, ink) in _SHOWN.items():
+        sizes = table[part]
+        axes.barh(range(len(table)), sizes, left=left, color=colour, hatch=hatch, edgecolor="white", lw=0.6,
+                  height=0.62, label=name)  # fmt: skip
+        _numbers(axes, left, sizes, _WIDE * most, ink, colour)
+        left += sizes
+    below = np.arange(len(table)) + _BELOW
+    axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
+    for at, (total, end) in enumerate(zip(totals, ends, strict=True)):
+        axes.annotate(count(round(total)), (max(total, end), at), xytext=(5, 0),
+                      textcoords="offset points", va="center", weight="bold")  # fmt: skip
+    axes.set_yticks(range(len(table)), names)
+    axes.set_ylim(len(table) - 0.5, -0.5)
+    axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, most * 1.12))
+    axes.xaxis.set_major_formatter(lambda value, _: count(value))
+    grid(axes, "x")
+    axes.tick_params(axis="y", length=0)
+    legend_above(figure, columns=3, handlelength=1.8)
+    return picture(
+        figure,
+        "Where the tokens go",
+        "Every call pays for its whole prompt: instructions, exemplars and results count once per call. Totals are in "
+        "the model's tokens, as in the tables; the shares are from the project's own tokenizer. Bars at the ends: "
+        "95% intervals.",
+        facts=data.facts(),
+    )
+
+
+def _table(data: PlotData) -> pd.DataFrame:
+    """Mean tokens per question: a row per architecture in the order of the run, a column per part."""
+    calls = data.calls
+    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge")]
+    unknown = asked.loc[asked[PARTS].isna().any(axis=1) & (asked["input_tokens"] > 0), "architecture"].unique()
+    asked = asked[~asked["architecture"].isin(unknown)]
+    sizes = scaled_parts(asked)
+    if sizes is None:
+        raise NothingToDraw(f"needs calls.parquet with {', '.join(PARTS)}, which older runs lack")
+    sizes = sizes.assign(output_tokens=asked["output_tokens"].astype("float64").fillna(0.0))
+    sums = sizes.groupby(asked["architecture"], sort=False, observed=True).sum()
+    rows = data.rows.groupby("architecture", sort=False, observed=True).size()
+    means = sums.div(rows.rename(index=str), axis=0).dropna()
+    return means.loc[[name for name in data.architectures if name in means.index]]
+
+
+def _numbers(axes: Axes, left: pd.Series[float], sizes: pd.Series[float], least: float, ink: str, colour: str) -> None:
+    """The size of each part, where there is room."""
+    for at, (start, size) in enumerate(zip(left, sizes, strict=True)):
+        if size >= least:
+            box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
+            axes.text(
+                start + size / 2, at, count(round(size)), ha="center", va="center", fontsize=8, color=ink, bbox=box
+            )

@@ -1,0 +1,419 @@
+"""The style of figures: one sheet, with a title and a legend that fit, and plain numbers on the axes.
+
+figure, axes = sheet(1, 2)
+finish(figure, "What accuracy costs", "Bars: 95% intervals.", "n = 50 questions · local/x · hotpotqa · 2026-11-22")
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Annotation, Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from rewoo_bench.text.escaping import markdown, one_line
+
+INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
+WIDTH, HEIGHT = 7.0, 4.5  # inches
+DPI = 200
+MANY = 2_000  # points of a colour; more would be one blot
+_MARGIN = 0.012  # of the width, to the left and to the right of title and caption
+_LINE, _TITLE_LINE = 0.14, 0.19  # inches, a line of the caption and of the title
+_ROOM = 1.5  # inches of a sheet for title, legend and caption; it grows where they take more
+_NAME_LINE = 0.145  # inches, a line of a name
+_TICKS = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,))  # in a decade
+_TICKS_AN_INCH = 1.8
+_RC: Any = {
+    "font.size": 9, "font.family": "DejaVu Sans", "axes.titlesize": 9.5, "axes.labelsize": 9, "legend.fontsize": 8.5,
+    "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.edgecolor": GREY, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "legend.frameon": False,
+    "lines.linewidth": 1.4, "lines.markersize": 6, "hatch.linewidth": 0.6, "savefig.dpi": DPI,
+    "svg.hashsalt": "rewoo_bench", "svg.fonttype": "path", "axes.unicode_minus": True,
+    "text.parse_math": False,  # a name may contain a dollar sign
+}  # fmt: skip
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """These settings and no others, whatever the matplotlibrc says."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_RC)
+        yield
+
+
+def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, **more: Any) -> tuple[Figure, Any]:
+    """A figure with its axes, one or an array of them."""
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine())
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, **more)
+
+
+def tall(names: Iterable[str], other: float = 2.0) -> float:
+    """Inches of a sheet with room for the names below each other, and `other` inches for the rest."""
+    return max(HEIGHT, other + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
+
+
+def tall_rows(names: Sequence[str], other: float = 2.0) -> float:
+    """The same for names of rows of equal height."""
+    lines = [1 + name.count("\n") for name in names]
+    most = max([1.0, *((a + b) / 2 for a, b in pairwise(lines))])
+    return max(HEIGHT, other + _NAME_LINE * (most + 0.6) * len(lines))
+
+
+def finish(figure: Figure, title: str, text: str, facts: str) -> None:
+    """The title and the legend above the axes, the caption below them, with the facts on their own line."""
+    above = figure.text(_MARGIN, 1, title, fontsize=11, fontweight="bold", va="top")
+    below = figure.text(_MARGIN, 0, text, fontsize=8, color=GREY, va="bottom", linespacing=1.25)
+    _wrap(figure, above, [title])
+    _wrap(figure, below, [text, *facts.splitlines()])
+    top = 0.15 + _TITLE_LINE * _lines(above)
+    bottom = 0.09 + _LINE * _lines(below)
+    legends = sum(legend.get_window_extent().height / figure.dpi for legend in figure.legends)
+    height = figure.get_figheight() + max(0.0, top + bottom + legends - _ROOM)
+    figure.set_figheight(height)
+    above.set_y(1 - 0.11 / height)
+    below.set_y(0.055 / height)
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0, 1 - top / height))
+        top += legend.get_window_extent().height / figure.dpi
+    rect = (0, bottom / height, 1, 1 - (top + bottom) / height)
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=rect))
+
+
+def _lines(text: Text) -> int:
+    return 1 + text.get_text().count("\n")
+
+
+def _wrap(figure: Figure, text: Text, paragraphs: Sequence[str]) -> None:
+    """Breaks the text into lines that fit on the sheet."""
+    text.set_text("\n".join(filter(None, [_wrapped(figure, text, each) for each in paragraphs])))
+
+
+def _wrapped(figure: Figure, text: Text, paragraph: str) -> str:
+    """The paragraph in lines that fill the sheet's width in this text's font."""
+    room = (1 - 2 * _MARGIN) * figure.bbox.width
+    for width in range(140, 10, -2):
+        text.set_text(textwrap.fill(paragraph, width))
+        if text.get_window_extent(_renderer(figure)).width <= room:
+            break
+    return text.get_text()
+
+
+def _renderer(figure: Figure) -> Any:
+    return figure.canvas.get_renderer()  # type: ignore[attr-defined]
+
+
+def legend_above(figure: Figure, columns: int = 4, **more: Any) -> None:
+    """A legend between the title and the axes, with as many columns as fit; `finish` makes room for it."""
+    for ncols in range(columns, 0, -1):
+        legend = figure.legend(loc="upper left", columnspacing=1.6, ncols=ncols, **more)
+        legend.set_in_layout(False)
+        if ncols == 1 or legend.get_window_extent(_renderer(figure)).width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def grid(axes: Axes, which: str = "both") -> None:
+    """Faint lines at the ticks of an axis, `x` or `y`, or of both."""
+    axes.grid(True, axis=which)  # type: ignore[arg-type]
+    axes.tick_params(length=2.5, color=GREY)
+
+
+def count(value: float) -> str:
+    """A number of tokens as text: `1,432`, `12.5`."""
+    return f"{value:,.0f}" if abs(value) >= 20 or value == int(value) else f"{value:.3g}"
+
+
+def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float = 6.0) -> None:
+    """A log scale with limits, and as many plain numbers as fit on an axis of `inches`."""
+    axis: Axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+    decades = math.log10(high / low)
+    steps = next((steps for steps in _TICKS if len(steps) * decades <= _TICKS_AN_INCH * inches), _TICKS[-1])
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(LogLocator(subs=()))
+
+
+def drawn(points: int) -> NDArray[np.int64]:
+    """Indices of the points to draw: all of a few, else a sample that is always the same."""
+    if points <= MANY:
+        return np.arange(points)
+    return np.sort(np.random.default_rng(0).choice(points, MANY, replace=False))
+
+
+def sampled(points: int) -> str:
+    """The caption's sentence about points that aren't drawn; empty where all are."""
+    return f"Of each architecture {MANY:,} points are drawn." if points > MANY else ""
+
+
+# A name, a colour and a marker for each architecture, no two alike in one figure.
+#
+#     series_styles(["rewoo", "rewoo?max_steps=5"])["rewoo?max_steps=5"].name    # "ReWOO, max steps 5"
+#
+# Colours are those of Okabe and Ito 2008 (Color Universal Design), without their yellow, which is invisible on
+# white, and five more of Paul Tol's muted scheme. Each has its own marker, so that a grey print is readable too.
+
+
+_LINES = 3  # of a name; what is longer loses its end
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStyle:
+    """Name, colour and marker of an architecture."""
+
+    name: str
+    """The name for readers."""
+    colour: str
+    marker: str
+
+    def wrapped(self, width: int) -> str:
+        """The name on up to three lines of at most `width` characters."""
+        return "\n".join(textwrap.wrap(self.name, width, max_lines=_LINES, placeholder="…")) or self.name
+
+
+_STYLES = {
+    "rewoo": SeriesStyle("ReWOO", "#0072B2", "o"),
+    "rewoo-json": SeriesStyle("ReWOO, JSON plan", "#56B4E9", "s"),
+    "react": SeriesStyle("ReAct", "#D55E00", "^"),
+    "react-native": SeriesStyle("ReAct, native calls", "#E69F00", "v"),
+    "rewoo-react": SeriesStyle("ReWOO, then ReAct", "#009E73", "D"),
+    "router": SeriesStyle("router", "#AA4499", "*"),
+    "plan-execute": SeriesStyle("plan-execute", "#CC79A7", "P"),
+    "llmcompiler": SeriesStyle("LLMCompiler", "#882255", "h"),
+    "direct": SeriesStyle("direct", "#000000", "X"),
+    "cot": SeriesStyle("chain of thought", "#7F7F7F", "p"),
+}
+# For other architectures, including variants of bundled ones; in this order.
+_COLOURS = ("#332288", "#44AA99", "#999933", *(own.colour for own in _STYLES.values()))
+_MARKERS = ("<", ">", "d", "8", *(own.marker for own in _STYLES.values()))
+
+
+def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
+    """A style for each: up to 13 have unique colours and markers, more have unique pairs.
+
+    A bundled architecture has the same style everywhere, another one wherever the same architectures are drawn.
+    """
+    names = sorted(set(architectures))
+    found = {name: _STYLES[name] for name in names if name in _STYLES}
+    for name in names:
+        if name not in found:
+            colour = _least_used(_COLOURS, [own.colour for own in found.values()])
+            marker = _least_used(_MARKERS, [own.marker for own in found.values()])
+            found[name] = SeriesStyle(_readable_name(name), colour, marker)
+    return found
+
+
+def _least_used(wanted: Sequence[str], used: Sequence[str]) -> str:
+    """The first of the least used."""
+    return min(wanted, key=used.count)
+
+
+def _readable_name(architecture: str) -> str:
+    """`rewoo?max_steps=5&schedule=levels` as `ReWOO, max steps 5, schedule levels`."""
+    plain, mark, options = one_line(architecture).partition("?")
+    if not mark or plain not in _STYLES:
+        return one_line(architecture)
+    changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
+    return ", ".join([_STYLES[plain].name, *changes])
+
+
+# Names next to lines and points. They don't cover each other and stay on the sheet.
+#
+# Both functions need finished axes: with limits, scales, title and caption.
+
+
+Point = tuple[float, float]
+SIZE = 8.5  # points of a name
+NAME_WIDTH = 24  # characters of a line of a name
+ROW = 30  # the same for the name of a row
+_LINE_OF_NAME = 0.15  # inches, a line of a name
+_AIR = 0.03  # inches between names
+_HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
+_DOTTED = {"arrowstyle": "-", "color": GREY, "lw": 0.7, "linestyle": (0, (1, 2.5))}
+_NEAR = 14.0  # points from a marker to its name, if there is room
+_LEADER = 22.0  # a name farther off has a line to its marker
+
+
+def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, SeriesStyle]) -> None:
+    """The architectures' names to the right of the axes, level with the ends of their lines or moved apart.
+
+    A thin grey dotted line leads from a name to its line's end: in the line's colour it would look like data.
+    """
+    figure = _drawn(axes)
+    inches = axes.bbox.height / figure.dpi
+    names = sorted(ends, key=lambda name: ends[name][1])
+    texts = [styles[name].wrapped(NAME_WIDTH) for name in names]
+    sizes = [(_AIR + _LINE_OF_NAME * (1 + text.count("\n"))) / inches for text in texts]
+    for name, text, at in zip(names, texts, spread([_height(axes, ends[name]) for name in names], sizes), strict=True):
+        colour = styles[name].colour
+        axes.annotate(
+            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=colour, va="center",
+            fontsize=SIZE,
+            arrowprops={**_DOTTED, "shrinkA": 2, "shrinkB": 5, "relpos": (0, 0.5)},
+        )  # fmt: skip
+
+
+def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """Rising heights of names of these sizes, moved apart as little as possible, within 0 to 1 where they fit.
+
+    >>> spread([0.25, 0.25, 0.75], [0.25, 0.25, 0.25])
+    [0.125, 0.375, 0.75]
+    """
+    from scipy.optimize import isotonic_regression
+
+    if not len(heights):
+        return []
+    size = np.asarray(sizes, dtype=np.float64)
+    steps = np.concatenate([[0.0], np.cumsum((size[:-1] + size[1:]) / 2)])
+    placed = isotonic_regression(np.asarray(heights) - steps).x
+    within = np.clip(placed, 0, max(0.0, 1 - steps[-1])) + steps
+    return [float(height) for height in within]
+
+
+def label_points(
+    axes: Axes,
+    points: Mapping[str, Point],
+    obstacles: Sequence[Point],
+    styles: Mapping[str, SeriesStyle],
+    texts: Mapping[str, str],
+) -> None:
+    """Texts next to the architectures' points, each where it covers no other text, no point and no obstacle.
+
+    A text far from its point, or closer to another one, has a line to its own. Without a free place, a text may cover
+    obstacles, but no other text.
+    """
+    figure = _drawn(axes)
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    marks = {name: axes.transData.transform(point) for name, point in points.items()}
+    spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
+    taken: list[Any] = []
+    for name, point in points.items():
+        best: tuple[float, Annotation, list[Any]] | None = None
+        for offset in _offsets():
+            leader = _unclear(name, marks, offset, figure.dpi)
+            text = _text(axes, texts[name], styles[name].colour, point, offset, leader=leader)
+            box = _text_box(text, renderer)
+            covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
+            covered += 10_000 * sum(box.overlaps(other) for other in taken)
+            covered += 1_000 * (not _within(axes, figure, box))
+            line = _line_to(marks[name], offset, figure.dpi) if leader else []
+            covered += 100 * any(other.contains(*spot) for other in taken for spot in line)
+            if best is None or covered < best[0]:
+                if best:
+                    best[1].remove()
+                best = covered, text, line
+            else:
+                text.remove()
+            if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
+                break
+        assert best is not None
+        taken.append(_text_box(best[1], renderer))
+        spots += best[2]
+
+
+def _offsets() -> Iterator[Point]:
+    """Places around a point, in points: the nearest first, the right before the left."""
+    for radius in (_NEAR, _LEADER - 1, *np.arange(26.0, 200.0, 13.0)):
+        level = (0, 180, 90, -90) if radius <= _LEADER else ()  # a level or upright line would pass for an error bar
+        for degrees in (35, -35, 145, -145, 62, -62, 118, -118, *level):
+            yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
+
+
+def _unclear(name: str, marks: Mapping[str, Any], offset: Point, dpi: float) -> bool:
+    """Whether a reader may take a text at this place for another point's."""
+    begins = marks[name] + np.array(offset) * dpi / 72
+    own = float(np.hypot(*(marks[name] - begins)))
+    others = [float(np.hypot(*(mark - begins))) for other, mark in marks.items() if other != name]
+    return own > _LEADER * dpi / 72 or any(far <= own for far in others)
+
+
+def _line_to(mark: Any, offset: Point, dpi: float) -> list[Any]:
+    """Places along the line between a point and its name."""
+    return list(np.linspace(mark, mark + np.array(offset) * dpi / 72, 16))
+
+
+def _text(axes: Axes, text: str, colour: str, point: Point, offset: Point, *, leader: bool) -> Annotation:
+    side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
+    begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the text its line begins
+    line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
+    return axes.annotate(
+        text, point, xytext=offset, textcoords="offset points", ha=side, va="center", color=colour,
+        fontsize=SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
+    )  # fmt: skip
+
+
+def _text_box(text: Annotation, renderer: Any) -> Any:
+    """The box of the text, without the line to its point."""
+    text.update_positions(renderer)
+    return Text.get_window_extent(text, renderer)
+
+
+def _within(axes: Axes, figure: Figure, box: Any) -> bool:
+    return bool(
+        axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1
+    )
+
+
+def _drawn(axes: Axes) -> Figure:
+    """The figure, laid out, so that positions are known."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()
+    return figure
+
+
+def _height(axes: Axes, point: Point) -> float:
+    """A point's height between the bottom (0) and the top (1) of its axes."""
+    return float(axes.transAxes.inverted().transform(axes.transData.transform(point))[1])
+
+
+# A drawn figure with its title and caption, and the options of figures.
+
+
+@dataclass(frozen=True, slots=True)
+class PlotOptions:
+    """Options of figures; most figures need none."""
+
+    pair: tuple[str, str] = ("react", "rewoo")
+    """The architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure and its caption, which is also in the figure."""
+
+    figure: Figure
+    title: str
+    caption: str
+
+    @property
+    def markdown(self) -> str:
+        """Title and caption for captions.md, escaped: names in them may come from another person's run."""
+        return f"**{markdown(self.title)}.** {markdown(self.caption)}"
+
+
+def picture(figure: Figure, title: str, *sentences: str, facts: str) -> Picture:
+    """The figure with its title and caption; empty sentences are left out."""
+    text = " ".join(sentence for sentence in sentences if sentence)
+    finish(figure, title, text, facts)
+    return Picture(figure, title, f"{text} {facts.replace(chr(10), '; ')}")

@@ -1,0 +1,267 @@
+"""Finished runs from Python: compare, recommend, summarise, plot, check claims, hold against a budget.
+
+    comparison = rewoo_bench.compare(rewoo_bench.load("results/local/mine"))
+    print(rewoo_bench.advise("results/local/mine", max_latency=20))
+    rewoo_bench.plot("results/local/mine", out="figures", only=["ratio"])
+    rewoo_bench.check_claims("results/local/mine")
+    rewoo_bench.check_gate("results/local/mine", budgets="budgets.toml").code
+
+A run is its folder, its questions.parquet, or what `bench` and `evaluate` return. Nothing here imports what runs
+a benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
+from rewoo_bench.text.argument_checks import as_path, check_kind, check_names, check_switches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rewoo_bench.analysis.advice.advise import Advice
+    from rewoo_bench.analysis.claims import Finding
+    from rewoo_bench.analysis.comparison_tables import Comparison
+    from rewoo_bench.analysis.routing.report import RoutingReport
+    from rewoo_bench.analysis.summary import Summary
+    from rewoo_bench.gate.verdict import Verdict
+    from rewoo_bench.report.plots.data import PlotData
+    from rewoo_bench.runs.manifest import Manifest
+
+
+@runtime_checkable
+class HasFrame(Protocol):
+    """Rows of questions.parquet in another form: `Results` and `BenchRun`."""
+
+    def to_frame(self) -> pd.DataFrame: ...
+
+
+@runtime_checkable
+class HasFolder(Protocol):
+    """A run with a folder: `BenchRun`, and `Results` of `evaluate(..., out=...)`."""
+
+    @property
+    def folder(self) -> Path | None: ...
+
+
+def compare(
+    rows: pd.DataFrame | HasFrame,
+    *,
+    manifests: Mapping[str, Manifest] | None = None,
+    baseline: str | None = None,
+    all_pairs: bool = False,
+    intersect: bool = False,
+    by: str | None = None,
+) -> Comparison:
+    """Compares the architectures of `rows`: a frame of `load`, or the results of `evaluate` or `bench`.
+
+    Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
+    column, such as `question_type`, whose values are compared separately. Raises `UsageError` where rows aren't
+    comparable, and checks the conditions of the runs where `manifests(...)` are given.
+    """
+    from rewoo_bench.analysis.compare import compare as compare_rows
+
+    expected = "what rewoo_bench.manifests returns, or None"
+    check_kind("manifests", manifests, (Mapping, type(None)), expected)
+    check_switches(all_pairs=all_pairs, intersect=intersect)
+    return compare_rows(
+        frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
+    )
+
+
+def advise(
+    *runs: str | Path | pd.DataFrame | HasFrame,
+    max_cost: float | None = None,
+    max_latency: float | None = None,
+    margin: float = 0.05,
+    intersect: bool = False,
+) -> Advice:
+    """Recommends one of the architectures of these runs, or of one frame; printed, it is sentences and a table.
+
+    `max_cost` is the mean in US dollars per question, `max_latency` the 95th percentile in seconds, `margin` a share
+    (0.05: a cheaper architecture may be 5 points less accurate). Runs of other questions, models or settings aren't
+    compared, and `not_compared` says why. Raises `UsageError` where nothing can be compared, and for a limit of
+    something that wasn't measured.
+    """
+    from rewoo_bench.analysis.advice.advise import advise as advise_on
+    from rewoo_bench.analysis.advice.decision import Terms
+
+    check_switches(intersect=intersect)
+    terms = Terms(max_cost, max_latency, margin)
+    rows, read, folders = _rows_of(runs)
+    return advise_on(rows, manifests=read, terms=terms, intersect=intersect, folders=folders)
+
+
+def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
+    """Means of each architecture with their intervals. `rows` as for `compare`."""
+    from rewoo_bench.analysis.summary import summarise as summarise_rows
+
+    return summarise_rows(frame_of(rows))
+
+
+def plot(
+    *runs: str | Path | pd.DataFrame | HasFrame,
+    out: str | Path,
+    only: Sequence[str] = (),
+    formats: Sequence[str] = ("png", "svg"),
+    pair: tuple[str, str] = ("react", "rewoo"),
+    by: str | None = None,
+) -> list[Path]:
+    """Draws the figures of runs, or of one frame, into the folder `out`, and returns the files.
+
+    A figure that the rows have no data for is left out. Raises `NothingToDraw` where that is every figure, and
+    `UsageError` for the name of a figure or a format that doesn't exist.
+    """
+    from rewoo_bench.report.plots.draw import FORMATS, PlotOptions, draw, save, write_captions
+
+    check_names(only=only, formats=formats, pair=pair)
+    folder = as_path("out", out)
+    if len(pair) != 2:
+        raise UsageError(f"pair: expected two architectures, got {pair!r}")
+    for form in formats:
+        if form not in FORMATS:
+            raise UsageError(unknown("format", form, FORMATS))
+    data = _plot_data(runs)
+    files, captions, reasons = [], {}, []
+    drawn = draw(
+        data.by(by) if by else data,
+        only=list(only),
+        options=PlotOptions(pair),
+        on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
+    )
+    for name, picture in drawn:
+        files += save(name, picture, folder, formats)
+        captions[name] = picture.markdown
+    if not captions:
+        raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons) or 'no rows'}")
+    return [*files, write_captions(folder, captions)]
+
+
+def check_claims(
+    *runs: str | Path | HasFolder, claims: str | Path | None = None, model: str | None = None
+) -> list[Finding]:
+    """Holds runs against the published claims, or those of the file `claims`: one verdict for each.
+
+    `model` is a part of the name of the model that decides, by default any with 1B parameters or more. Raises
+    `DataError` where a run or the file can't be read, or no run is given.
+    """
+    from rewoo_bench.analysis.claims import check, gather, read_claims
+
+    if not runs:
+        raise DataError("no run given")
+    wanted = read_claims() if claims is None else read_claims(as_path("claims", claims))
+    return check(wanted, gather(*map(_folder, runs)), model)
+
+
+def check_gate(
+    run: str | Path | HasFolder,
+    *,
+    budgets: str | Path | None = None,
+    baseline: str | Path | HasFolder | None = None,
+    mode: Literal["exact", "live"] | None = None,
+    max_increase: float | None = None,
+    accept_prompts: bool = False,
+    strict: bool = False,
+    allow_incomplete: bool = False,
+) -> Verdict:
+    """Holds a run against budgets, a baseline or both; `.code` is the exit code of `rewoo-bench gate`.
+
+    `max_increase` is a share (0.02). Relative paths start at the working folder. Raises `UsageError` where a file is
+    invalid, or where there is neither a budget nor a baseline.
+    """
+    from rewoo_bench.gate.check import ComparisonTerms, check_run
+
+    terms = ComparisonTerms(mode, max_increase, accept_prompts, strict)
+    check_switches(allow_incomplete=allow_incomplete)
+    before = None if baseline is None else _folder(baseline)
+    limits = None if budgets is None else as_path("budgets", budgets)
+    return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
+
+
+def route(
+    *runs: str | Path | HasFolder,
+    parents: tuple[str, str] | None = None,
+    router: str | Path = "router",
+    texts: Mapping[str, str] | None = None,
+    threshold: float = 0.5,
+    out: str | Path | None = None,
+) -> RoutingReport:
+    """What choosing one of two architectures for each question would buy, on runs that have both.
+
+    `router` is the architecture whose rules are tried, and whose parents are the default. `texts` are the questions by
+    id, for published runs. `threshold` is the chance of a win above which the learned router takes the dearer parent;
+    `out` is where that router is written, fitted on all questions. Needs the extra `rewoo-bench[route]`. Raises
+    `UsageError` for runs without both parents, `DataError` where `out` is given and there is nothing to learn.
+    """
+    from rewoo_bench.analysis.routing.report import route_runs
+
+    folders = [_folder(run) for run in runs]
+    check_kind("threshold", threshold, (int, float), "a number from 0 to 1")
+    target = None if out is None else as_path("out", out)
+    return route_runs(folders, parents, str(router), texts or {}, threshold, target)
+
+
+def assert_within_budget(
+    run: str | Path | HasFolder,
+    budgets: str | Path | None = "budgets.toml",
+    *,
+    baseline: str | Path | HasFolder | None = None,
+    max_increase: float | None = None,
+    accept_prompts: bool = False,
+) -> None:
+    """Raises `AssertionError` with the gate's text where a run exceeds its budget, or is incomplete.
+
+    Arguments and `UsageError` as for `check_gate`.
+    """
+    from rewoo_bench.gate.render import text
+
+    __tracebackhide__ = True  # pytest shows the test's line and the gate's text
+    verdict = check_gate(
+        run, budgets=budgets, baseline=baseline, max_increase=max_increase, accept_prompts=accept_prompts
+    )
+    if verdict.code:
+        raise AssertionError(text(verdict))
+
+
+def frame_of(rows: Any) -> pd.DataFrame:
+    """The rows as a frame."""
+    import pandas as pd
+
+    if isinstance(rows, pd.DataFrame):
+        return rows
+    if isinstance(rows, HasFrame):
+        return rows.to_frame()
+    raise UsageError(f"expected the rows of rewoo_bench.load, evaluate or bench, got {type(rows).__name__}")
+
+
+def _folder(run: Any) -> str | Path:
+    if isinstance(run, str | Path):
+        return run
+    folder = getattr(run, "folder", None)
+    if folder is None:
+        raise UsageError(f"expected the folder of a run, got {run!r}; evaluate(..., out=...) writes one")
+    return Path(folder)
+
+
+def _plot_data(runs: Sequence[Any]) -> PlotData:
+    """The data of figures: files, or one frame without files."""
+    from rewoo_bench.report.plots.data import read, read_rows
+
+    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+        calls = getattr(runs[0], "calls_to_frame", None)
+        return read_rows(frame_of(runs[0]), calls() if calls else None)
+    return read([_folder(run) for run in runs])
+
+
+def _rows_of(runs: Sequence[Any]) -> tuple[pd.DataFrame, dict[str, Manifest], dict[str, Path]]:
+    """Rows, manifests and folders by run id: of run folders, or of one frame, which has neither."""
+    from rewoo_bench.runs.folder import load, manifests
+
+    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+        return frame_of(runs[0]), {}, {}
+    paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
+    folders = {run_id: path for path in paths if path.is_dir() for run_id in manifests(path)}
+    return load(*paths), manifests(*paths), folders

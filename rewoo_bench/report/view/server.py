@@ -1,0 +1,282 @@
+"""The server of `rewoo-bench view`: on this machine only, read only, nothing outside the folder.
+
+    /                     all runs, newest first
+    /run/NAME/            the page of a run; the same program as report.html, with its data from the addresses below
+    /run/NAME/overview    JSON
+    /run/NAME/table       JSON
+    /run/NAME/question    JSON; ?dataset=…&id=…&trial=… say which
+    /run/NAME/events      server-sent events: a line whenever the run has something new
+
+Requests with another Host or a foreign Origin are refused, so no web page can read runs through a visitor's browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from html import escape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import web
+from anyio import to_thread
+from pydantic_core import to_json
+
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+from rewoo_bench.errors import DataError, RewooBenchError
+from rewoo_bench.report.rows import Line
+from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot
+from rewoo_bench.report.write import live_page
+from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.runs.past_runs import PastRun, past_run
+from rewoo_bench.system.http_session import server_log
+from rewoo_bench.text.escaping import one_line
+
+HOST = "127.0.0.1"
+POLL_S = 0.5
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_NO_FRAMES = "frame-ancestors 'none'"  # which counts in a header alone
+_HEADS = ("run", "status", "exact match", "tokens", "data set", "model", "started")
+_MARK = "*"  # of an oracle's exact match
+_ATTEMPTS = 3  # to read a run while it is being written
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Viewer:
+    """The runs of a folder, and the last snapshot of each that was looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._snapshots: dict[Path, Snapshot] = {}
+        self._locks: dict[Path, asyncio.Lock] = {}
+        self._lines: dict[tuple[str, Path], tuple[Stamp, str]] = {}
+        self._closing = asyncio.Event()
+
+    def app(self) -> web.Application:
+        """The application, to be run by aiohttp."""
+        app = web.Application(middlewares=[_local_only])
+        app.add_routes(
+            [
+                web.get("/", self.index),
+                web.get("/run/{name}/", self.page),
+                web.get("/run/{name}/overview", self.overview),
+                web.get("/run/{name}/table", self.table),
+                web.get("/run/{name}/question", self.question),
+                web.get("/run/{name}/events", self.events),
+            ]
+        )
+        app.on_shutdown.append(self._end_streams)
+        app.on_cleanup.append(self._close)
+        return app
+
+    def runs(self) -> dict[str, Path]:
+        """The folders that hold a run, by a name of their own, newest first. The folder itself may be one.
+
+        Links to folders outside are left out: the folder may be somebody else's.
+        """
+        candidates = self.folder.iterdir() if self.folder.is_dir() else ()
+        inside = self.folder.resolve()
+        runs = {
+            path.name: path
+            for path in candidates
+            if (path / MANIFEST).is_file() and (path / MANIFEST).resolve().is_relative_to(inside)
+        }
+        if (self.folder / MANIFEST).is_file():
+            name = self.folder.resolve().name
+            while name in runs:  # a run inside the folder of a run
+                name = f"{name} (outer)"
+            runs[name] = self.folder
+        return dict(sorted(runs.items(), key=lambda run: (run[1] / MANIFEST).stat().st_mtime, reverse=True))
+
+    async def index(self, request: web.Request) -> web.Response:
+        runs = await to_thread.run_sync(self.runs)
+        lines = [await to_thread.run_sync(self._listed, name, path) for name, path in runs.items()]
+        headers = {**_HEADERS, "Content-Security-Policy": _NO_FRAMES}  # beside that of the page
+        return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=headers)
+
+    def _listed(self, name: str, path: Path) -> str:
+        """The run's row in the list; read again only where its files have changed, or while it goes on."""
+        now = stamp(path)
+        if (before := self._lines.get((name, path))) is None or before[0] != now or in_progress(path):
+            self._lines[name, path] = before = (now, _line(name, path))
+        return before[1]
+
+    async def page(self, request: web.Request) -> web.Response:
+        self._run(request)
+        text, policy = live_page(f"/run/{quote(request.match_info['name'], safe='')}/")
+        headers = {**_HEADERS, "Content-Security-Policy": f"{policy}; {_NO_FRAMES}"}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    async def overview(self, request: web.Request) -> web.Response:
+        return _json((await self._snapshot(self._run(request))).head)
+
+    async def table(self, request: web.Request) -> web.Response:
+        return _json((await self._snapshot(self._run(request))).table.columns)
+
+    async def question(self, request: web.Request) -> web.Response:
+        snapshot = await self._snapshot(self._run(request))
+        try:
+            question = await to_thread.run_sync(snapshot.question, _question(request))
+        except KeyError:
+            raise web.HTTPNotFound(text="no such question") from None
+        return _json(question)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
+        folder = self._run(request)
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        before = await to_thread.run_sync(stamp, folder)
+        with suppress(ConnectionResetError):
+            await response.write(b"retry: 1000\n\n")
+            while not self._closing.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), POLL_S)
+                now = await to_thread.run_sync(stamp, folder)
+                if now != before:
+                    before = now
+                    await response.write(b"data: changed\n\n")
+        return response
+
+    def _run(self, request: web.Request) -> Path:
+        """The folder of the run in the address: one of those listed, so none outside the folder."""
+        run = self.runs().get(request.match_info["name"])
+        if run is None:
+            raise web.HTTPNotFound(text="no such run")
+        return run
+
+    async def _snapshot(self, folder: Path) -> Snapshot:
+        """The run as it is now; read again only where its files have changed."""
+        async with self._locks.setdefault(folder, asyncio.Lock()):
+            before = self._snapshots.get(folder)
+            if before is not None and before.stamp == await to_thread.run_sync(stamp, folder):
+                return before
+            try:
+                now = await to_thread.run_sync(_read, folder)
+            except RewooBenchError as error:
+                raise web.HTTPServiceUnavailable(text=one_line(str(error))) from None
+            self._snapshots[folder] = now
+            if before is not None:
+                before.close()
+            return now
+
+    async def _end_streams(self, _: web.Application) -> None:
+        self._closing.set()
+
+    async def _close(self, _: web.Application) -> None:
+        for snapshot in self._snapshots.values():
+            snapshot.close()
+
+
+def _question(request: web.Request) -> Line:
+    """The question that an address asks for. Raises `KeyError` where it names none."""
+    key = request.query
+    if not re.fullmatch("[0-9]{1,9}", key["trial"]):
+        raise KeyError(key["trial"])
+    return Line(key["dataset"], key["id"], int(key["trial"]))
+
+
+def _read(folder: Path) -> Snapshot:
+    """A snapshot; tried again where a file was replaced while it was read."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return take_snapshot(folder)
+        except (OSError, DataError):
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+@web.middleware
+async def _local_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    assert request.transport is not None  # it is None only after the connection ended
+    _, port = request.transport.get_extra_info("sockname")
+    hosts = hosts_of(port)
+    origin = request.headers.get("Origin")
+    foreign = origin is not None and origin.removeprefix("http://") not in hosts
+    if foreign or request.headers.get("Host") not in hosts:
+        raise web.HTTPForbidden(text="this server answers to its own page only")
+    return await handler(request)
+
+
+def hosts_of(port: int) -> set[str]:
+    """What a browser may send as the host of this server; it leaves out the port of HTTP."""
+    names = (HOST, "localhost")
+    return {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=to_json(value), content_type="application/json", headers=_HEADERS)
+
+
+def _line(name: str, path: Path) -> str:
+    """The run's row in the list."""
+    try:
+        run = past_run(path)
+        so_far, run = progress(path, run)
+    except (RewooBenchError, OSError) as error:
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(str(error))}</td></tr>"
+    if run.error:
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(run.error)}</td></tr>"
+    status = f"{run.status}: {so_far}" if so_far else run.status
+    started = (run.started_at or "")[:16].replace("T", " ")
+    scores = ", ".join(_score(run, architecture) for architecture in run.architectures)
+    tokens = ", ".join(_tokens(run, architecture) for architecture in run.architectures)
+    cells = zip(_HEADS[1:], (status, scores, tokens, run.dataset, run.model, started), strict=True)
+    shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
+    return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
+
+
+def _score(run: PastRun, architecture: str) -> str:
+    """`rewoo 0.27`, `rewoo 0.98*` with an oracle; the name alone without an answered question."""
+    score = run.exact_match.get(architecture)
+    return architecture if score is None else f"{architecture} {score:.2f}{_MARK if run.oracle else ''}"
+
+
+def _tokens(run: PastRun, architecture: str) -> str:
+    tokens = run.tokens.get(architecture)
+    return f"{architecture} {'-' if tokens is None else f'{tokens:,.0f}'}"
+
+
+def _shown(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _index(folder: Path, lines: list[str]) -> str:
+    rows = "\n".join(lines) or f"<tr><td colspan={len(_HEADS)}>No runs yet.</td></tr>"
+    heads = "".join(f"<th scope=col>{name}</th>" for name in _HEADS)
+    note = f"<p>{_MARK} {ORACLE_ACCURACY}. Tokens are means per question.</p>" if lines else ""
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Runs in {_shown(str(folder))}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}h1{{overflow-wrap:anywhere}}
+table{{border-collapse:collapse}}
+th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}
+th,td:last-child{{white-space:nowrap}}
+@media(max-width:700px){{thead{{display:none}}table,tbody,tr,th,td{{display:block}}
+tr{{padding:.4rem 0;border-bottom:1px solid #8884}}
+th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere;white-space:normal}}
+td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
+<body><main><h1>Runs in {_shown(str(folder))}</h1>
+<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}</main></body></html>
+"""
+
+
+@asynccontextmanager
+async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
+    """The server, at the address that is given. Raises `OSError` where the port is taken."""
+    runner = web.AppRunner(Viewer(folder).app(), access_log=None, logger=server_log(__name__), shutdown_timeout=2)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, HOST, port)
+        await site.start()
+        (address, bound, *_) = runner.addresses[0]
+        yield f"http://{address}:{bound}/"
+    finally:
+        await runner.cleanup()

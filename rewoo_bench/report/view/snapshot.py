@@ -1,0 +1,183 @@
+"""The run in a folder as the page's data: from its tables, or from its journal while it is in progress.
+
+A journal is only read. Its writer may be at work at the same time: what it has taken in so far is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.errors import DataError
+from rewoo_bench.report.overview import overview
+from rewoo_bench.report.rows import Line, QuestionTable, question_table
+from rewoo_bench.report.trajectories import Prompts, TraceKey, Trajectories
+from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
+from rewoo_bench.runs.journal.database import connect_to_read
+from rewoo_bench.runs.journal.records import CallRecord, TaskKey
+from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.journal.tables import export
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
+from rewoo_bench.text.words import counted
+
+MOST_READ = 1_000  # questions of a run in progress, whose figures are in the list of runs
+Stamp = tuple[tuple[str | int, ...], ...]
+
+
+def stamp(folder: Path) -> Stamp:
+    """Changes when a run's manifest, tables or journal do (names, sizes and times in nanoseconds), or it is killed."""
+    stamps: list[tuple[str | int, ...]] = []
+    with suppress(DataError):
+        stamps.append((current_status(folder, read_manifest(folder).status),))
+    for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
+        with suppress(OSError):
+            status = (folder / name).stat()
+            stamps.append((name, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)
+
+
+def in_progress(folder: Path) -> bool:
+    """Whether the journal may have more than the tables: the run goes on, or was killed."""
+    manifest = read_manifest(folder)
+    return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
+
+
+def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
+    """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the run with the figures that it has by now."""
+    if not in_progress(folder):
+        return "", run
+    with closing(connect_to_read(folder / JOURNAL)) as database:
+        done = len(JournalReader(database).finished())
+    shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
+    manifest = read_manifest(folder)
+    if run.status == "running" and done and run.tasks and run.started_at and not manifest.sessions:
+        elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)
+        shown += f", {_duration(elapsed.total_seconds() * (run.tasks - done) / done)} to go"
+    if not 0 < done <= MOST_READ:
+        return shown, run
+    with TemporaryDirectory(prefix="rewoo-bench-view-") as temporary:
+        _export(folder, Path(temporary) / "run")
+        now = past_run(Path(temporary) / "run")
+    return shown, replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+
+
+@dataclass
+class Snapshot:
+    """The data of a run's page at one moment. `close` frees its files."""
+
+    stamp: Stamp
+    head: dict[str, Any]
+    table: QuestionTable
+    trajectories: Trajectories
+    _stack: ExitStack
+
+    def question(self, line: Line) -> dict[str, Any]:
+        """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
+        question = self.trajectories.question(self._numbers[line])
+        return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
+
+    @cached_property
+    def _numbers(self) -> dict[Line, int]:
+        return {line: number for number, line in enumerate(self.table.lines)}
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def take_snapshot(folder: Path) -> Snapshot:
+    """Reads a run. Raises `DataError` where it has no finished question yet, or can't be read."""
+    now = stamp(folder)
+    with ExitStack() as stack:
+        source = folder
+        if in_progress(folder):
+            source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
+            _export(folder, source)
+        rows = load(source)
+        if not len(rows):
+            raise DataError(f"{str(folder)!r} has no finished question yet")
+        present = {
+            run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+            for run, manifest in manifests(source).items()
+        }
+        dollars = pricing_of([folder], rows, present) if source is folder else None
+        head = overview(rows, present, [source], dollars)
+        head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_so_far(folder), *_cluster(folder)]}
+        table = question_table(rows)
+        trajectories = stack.enter_context(Trajectories([source], table))
+        return Snapshot(now, head, table, trajectories, stack.pop_all())
+
+
+def _so_far(folder: Path) -> list[tuple[str, str]]:
+    shown, _ = progress(folder, past_run(folder)) if in_progress(folder) else ("", None)
+    return [("Progress", shown)] if shown else []
+
+
+def _cluster(folder: Path) -> list[tuple[str, str]]:
+    """The workers of a run that asks its questions on a cluster now; a killed one leaves its file."""
+    if current_status(folder, read_manifest(folder).status) != "running":
+        return []
+    try:
+        return [("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8"))]
+    except OSError:
+        return []
+
+
+def _export(folder: Path, into: Path) -> None:
+    """The tables of what a journal has by now, in a folder of their own."""
+    into.mkdir()
+    shutil.copyfile(folder / MANIFEST, into / MANIFEST)
+    database = connect_to_read(folder / JOURNAL)
+    try:
+        journal = JournalReader(database)
+        tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
+        tasks.sort(key=lambda task: (task.example_id, task.trial))
+        export(into, journal, tasks, {})
+    finally:
+        database.close()
+
+
+# Prompts and raw completions of a run, from its journal, for the page (`rewoo-bench report --with-prompts`).
+
+
+@contextmanager
+def journal_prompts(runs: Sequence[Path]) -> Iterator[Prompts]:
+    """A function from a run's question to its model calls; a run without a journal has none. Raises `DataError`."""
+    journals: dict[str, JournalReader] = {}
+    with ExitStack() as stack:
+        for folder in runs:
+            if (folder / JOURNAL).is_file():
+                database = stack.enter_context(closing(connect_to_read(folder / JOURNAL)))
+                journals[read_manifest(folder).run_id] = JournalReader(database)
+
+        def prompts(key: TraceKey) -> list[dict[str, Any]]:
+            run, architecture, example_id, trial = key
+            if run not in journals:
+                return []
+            records = journals[run].calls(TaskKey(architecture, example_id, trial))
+            return [_shown(journals[run], record) for record in records if record.key.kind == "model"]
+
+        yield prompts
+
+
+def _shown(journal: JournalReader, record: CallRecord) -> dict[str, Any]:
+    answer = record.answer
+    completion = answer.get("text") if record.status == "ok" else answer.get("message")
+    *texts, _ = journal.texts(record)  # the last one is the request's form: roles, grammar, tools
+    return {"place": record.key.call_site, "prompt": texts, "completion": str(completion or "")}

@@ -1,0 +1,331 @@
+"""The text between a call's brackets: a text, or inputs by position, by name or as JSON.
+
+    Search[Kuala Lumpur Tower]                      "Kuala Lumpur Tower"
+    Search["a title [with brackets"]                "a title [with brackets"
+    Search[{"query": "tower", "country": "MY"}]     {"query": "tower", "country": "MY"}
+    flights[Oslo, 3]                                {"city": "Oslo", "seats": 3}
+    flights[city=Oslo, seats=3]                     {"city": "Oslo", "seats": 3}
+
+Text is the whole value of a tool with one input that is a text. For any other tool it is read where its schema
+leaves one way to do so (schemas.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from rewoo_bench.runners.notation.schemas import Input, Inputs, inputs, is_one_of, literal, unquoted
+from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, note, shown
+from rewoo_bench.types import Tool
+
+Arguments = str | dict[str, Any]
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_BRACKET = re.compile(r"[\[\]]")
+_MARK = re.compile(r"""[\[\](){},:="']|[^\s\[\](){},:="']+""")
+_QUOTED = {
+    '"': re.compile(r'"(?:[^"\\]|\\.)*+"(?=\s*+(?:[\],:)}=]|$))', re.DOTALL),
+    "'": re.compile(r"'(?:[^'\\]|\\.)*+'(?=\s*+(?:[\],:)}=]|$))", re.DOTALL),
+}
+_NAMED = re.compile(r"""\s*+(?P<quote>["'`]?)([^\s"'`=:,\[\](){}]{1,100})(?P=quote)\s*+(=(?!=)|:)""")
+_PARTS = 200  # that are looked at
+
+
+class Misfit(ValueError):
+    """Arguments that a tool can't be called with. Says why."""
+
+
+def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
+    """The arguments that begin at `start`, after an opening bracket, and where their closing one is.
+
+    Brackets inside them are balanced; where they aren't, the line's last `]` closes, or its end. JSON
+    that is too deep or too long to be arguments (model_output.py) is read as text.
+    """
+    about = inputs(tool.arguments) if tool else None
+    quoted = _read_json(text, start, limit)
+    if quoted is not None and (isinstance(quoted[0], dict) or about is None or about.is_text):
+        return quoted
+    if about is not None:
+        inner, end = _inner(text, start, limit, about)
+        return read_inputs(inner, about), end
+    end = _closing_bracket(text, start, limit)
+    return check_argument(" ".join(text[start:end].split())), end
+
+
+def read_inputs(text: str, about: Inputs) -> Arguments:
+    """What is between a call's brackets, by input; as text where it can't be read, or is that of the only input."""
+    name = about.items[0].name if about.is_text else ""
+    if about.is_text and not re.match(rf"""\s*+{re.escape(name)}\s*+=\s*+["']""", text):
+        return check_argument(" ".join(text.split()))
+    try:
+        found = _reading(text, about)
+        if found is not None and not (about.is_text and unquoted(text.partition("=")[2].strip()) is None):
+            return check_fields(about.schema.convert(about.schema.root, found))
+    except ValueError:  # said again by `to_fields`, which a call's faults come from
+        pass
+    return check_argument(" ".join(text.split()))
+
+
+def write_call(arguments: Arguments) -> str:
+    """Arguments as the text between brackets; `read_call` reads them back equal."""
+    if isinstance(arguments, str) and _is_plain(arguments):
+        return arguments
+    # Brackets inside strings are escaped, so that none is taken for the call's own.
+    return _STRING.sub(
+        lambda string: string[0].replace("[", "\\u005b").replace("]", "\\u005d"),
+        json.dumps(arguments, ensure_ascii=False),
+    )
+
+
+def show_call(arguments: Arguments) -> str:
+    """Arguments as a reader wants them: a single value without its field's name, and none as no text."""
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        (value,) = arguments.values()
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False) if arguments else ""
+
+
+def to_model(tool: Tool, arguments: Arguments) -> BaseModel:
+    """The tool's own arguments, validated. Raises pydantic's `ValidationError`, or `Misfit`."""
+    return tool.arguments.model_validate(to_fields(tool, arguments))
+
+
+def to_fields(tool: Tool, arguments: Arguments) -> Mapping[str, Any]:
+    """Arguments by input, of the types that the schema asks for where they can be converted. Raises `Misfit`."""
+    about = inputs(tool.arguments)
+    if isinstance(arguments, str):
+        if about.is_text and arguments:
+            return {about.items[0].name: arguments}
+        found = _reading(arguments, about)
+        arguments = {about.items[0].name: arguments} if found is None and about.items else found or {}
+    fields: dict[str, Any] = about.schema.convert(about.schema.root, arguments)
+    return fields
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every string in it changed; the names of fields stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: map_strings(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    return value
+
+
+def split_inputs(text: str) -> list[str]:
+    """The parts of a text between its commas, without those in strings and in brackets."""
+    parts: list[str] = []
+    start = depth = 0
+    for position, mark in _marks(text, 0, len(text)):
+        if mark in ("[", "(", "{"):
+            depth += 1
+        elif mark in ("]", ")", "}"):
+            depth -= 1
+        elif mark == "," and depth <= 0 and len(parts) < _PARTS:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]
+
+
+def end_of_call(text: str, start: int, limit: int, brackets: str) -> int | None:
+    """Where the closing one of the two brackets is, brackets in strings left aside; None where it isn't closed."""
+    depth = 1
+    for position, mark in _marks(text, start, limit):
+        depth += (mark == brackets[0]) - (mark == brackets[1])
+        if not depth:
+            return position
+    return None
+
+
+def _marks(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
+    """The commas and brackets of a text that are in no string. A string begins where a value does."""
+    begins, position, unclosed = True, start, set[str]()
+    while match := _MARK.search(text, position, limit):
+        mark, position = match[0], match.end()
+        if mark in _QUOTED and begins and mark not in unclosed:
+            if string := _QUOTED[mark].match(text, match.start(), limit):
+                begins, position = False, string.end()
+                continue
+            unclosed.add(mark)
+        begins = mark in "[({,=:"
+        if mark in "[](){},":
+            yield match.start(), mark
+
+
+def _inner(text: str, start: int, limit: int, about: Inputs) -> tuple[str, int]:
+    end = None if about.is_text else end_of_call(text, start, limit, "[]")
+    end = _closing_bracket(text, start, limit) if end is None else end
+    return text[start:end], end
+
+
+def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
+    """The inputs by name, or None where the text is no reading of them. Raises `Misfit` for several readings."""
+    text = text.strip()
+    if text.startswith("{") and (found := literal(text)) and isinstance(found[0], dict):
+        return _object(found[0], about)
+    if not text or not about.items:
+        return {}
+    if text.startswith("{") and text.endswith("}") and (named := _by_name(split_inputs(text[1:-1]), about)):
+        return named
+    parts = split_inputs(text)
+    named = _by_name(parts, about)
+    if named is not None:
+        return named
+    readings: list[dict[str, Any]] = []
+    misfits: list[dict[str, Any]] = []
+    first, *others = about.items
+    typed = [not (kinds := about.schema.kinds(each.schema)) or "string" in kinds for each in about.items]
+    candidates = [dict(zip(about.by_name, parts, strict=False))]
+    listed = len(parts) > 1 and all(map(_is_literal, parts)) and any(unquoted(part.strip()) for part in parts)
+    can_only_be_listed = len(parts) > 1 and (listed or 1 < len(about.required) <= len(parts))
+    if not (others and listed):
+        candidates.append({first.name: text})
+    if len(parts) == 1 and others and not any(typed):
+        candidates.append(dict(zip(about.by_name, text.split(), strict=False)))
+    for number, each in enumerate(candidates):
+        given = len(parts) if not number else len(each)
+        values = {name: _value(raw, about.by_name[name], about) for name, raw in each.items()}
+        if given <= len(about.items) and _fits(values, about) and values not in readings:
+            readings.append(values)
+        elif not number and can_only_be_listed and len(parts) <= len(about.items):
+            misfits.append(values)  # whose fault says more than that of the whole text
+    if len(readings) > 1:
+        raise Misfit("it can be read in more than one way; name the inputs")
+    return next(iter(readings or misfits), None)
+
+
+def _object(value: dict[str, Any], about: Inputs) -> dict[str, Any]:
+    """An object as the inputs of a call; as the value of the first one where that is what it fits."""
+    names = about.by_name
+    if about.items and not set(value) <= set(names):
+        whole = {about.items[0].name: value}
+        kinds = about.schema.kinds(about.items[0].schema)
+        if kinds and "object" in kinds and _fits(whole, about):
+            return whole
+    return value
+
+
+def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
+    """Inputs by name, those before the first name by position; None where none is named. Raises `Misfit`."""
+    names = {**{name.casefold(): name for name in about.by_name}, **{name: name for name in about.by_name}}
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    last = ""
+    for part in parts:
+        match = _NAMED.match(part)
+        name = names.get(match[2], names.get(match[2].casefold())) if match else None
+        if match and name:
+            if name in named:
+                raise Misfit(f"{shown(name)!r} is given twice")
+            last, named[name] = name, part[match.end() :]
+        elif match and match[3] == "=" and named and match[2].isidentifier():
+            raise Misfit(f"there is no field {shown(match[2])!r}; the fields are: {', '.join(about.by_name)}")
+        elif named:
+            named[last] += f",{part}"
+        else:
+            positional.append(part)
+    if not named:
+        return None
+    before = dict(zip(about.by_name, positional, strict=False))
+    if len(positional) > len(before) or set(before) & set(named):
+        before = {about.items[0].name: ",".join(positional)}
+    if set(before) & set(named):
+        raise Misfit(f"{shown(next(iter(before)))!r} is given twice")
+    given = {**before, **named}
+    for name, raw in given.items():
+        _check_end(name, raw.strip(), about)
+    return {name: _value(raw, about.by_name[name], about) for name, raw in given.items()}
+
+
+def _check_end(name: str, raw: str, about: Inputs) -> None:
+    """Raises `Misfit` for a bare value in which another input may begin: `city=Oslo year=2020`."""
+    if raw.startswith(("[", "{")) or unquoted(raw) is not None:
+        return
+    for other in about.by_name:
+        if other != name and re.search(rf"[\s;]{re.escape(other)}\s*+=", raw):
+            raise Misfit(f"{other!r} may begin inside the value of {name!r}: put a comma between them, or quote it")
+
+
+def _value(raw: str, each: Input, about: Inputs) -> Any:
+    """The value of one input as it is written: quoted or bare text, or JSON."""
+    raw = raw.strip()
+    kinds = about.schema.kinds(each.schema)
+    value: Any = unquoted(raw)
+    if value is None:
+        value = " ".join(raw.split())
+        found = literal(raw) if kinds is None or kinds - {"string"} or raw in ("null", "None") else None
+        if found and found[0] is None and not each.required:
+            value = None
+        elif found and (kinds is None or is_one_of(kinds, found[0])):
+            value = found[0]
+    if kinds and "array" in kinds and about.schema.fault(each.schema, value, pending=True):
+        several = literal(f"[{raw}]")  # the brackets of the call may be meant as those of the list
+        if several and about.schema.fault(each.schema, several[0], pending=True) is None:
+            value = several[0]
+    return about.schema.convert(each.schema, value)
+
+
+def _fits(values: Mapping[str, Any], about: Inputs) -> bool:
+    by_name = about.by_name
+    return set(about.required) <= set(values) and not any(
+        about.schema.fault(by_name[name].schema, value, pending=True)
+        for name, value in values.items()
+        if value is not None or by_name[name].required
+    )
+
+
+def _is_literal(part: str) -> bool:
+    part = part.strip()
+    return unquoted(part) is not None or literal(part) is not None
+
+
+def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | None:
+    """A JSON object or string that fills the brackets; None where there is none."""
+    begin = _skip_space(text, start, limit)
+    if text[begin : begin + 1] not in ("{", '"'):
+        return None
+    try:
+        # Not the whole text: many calls in a row would each be read to its end.
+        value, size = decode(text[begin : begin + 2 * LARGEST_CALL])
+    except ValueError:
+        return None
+    end = _skip_space(text, begin + size, len(text))
+    if text[end : end + 1] != "]":
+        return None
+    try:
+        return (check_argument(value) if isinstance(value, str) else check_fields(value)), end
+    except ValueError as error:
+        note(f"the arguments of a call were read as text: {error}")
+        return None
+
+
+def _skip_space(text: str, start: int, limit: int) -> int:
+    match = _SPACE.match(text, start, limit)
+    return match.end() if match else start
+
+
+def _closing_bracket(text: str, start: int, limit: int) -> int:
+    depth = 1
+    for bracket in _BRACKET.finditer(text, start, limit):
+        depth += 1 if bracket[0] == "[" else -1
+        if depth == 0:
+            return bracket.start()
+    line_end = text.find("\n", start, limit)
+    line_end = limit if line_end < 0 else line_end
+    last = text.rfind("]", start, line_end)
+    return last if last >= 0 else line_end
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the text reads back as itself: one line, balanced, no call inside, not taken for JSON."""
+    if text != " ".join(text.split()) or text.startswith(("{", '"')) or re.search(r"#E\d+[\s*`]*=", text):
+        return False
+    # A bracket left open inside would be closed by one in a later line.
+    return text.count("[") == text.count("]") and _closing_bracket(f"{text}]", 0, len(text) + 1) == len(text)

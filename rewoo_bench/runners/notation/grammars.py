@@ -1,0 +1,338 @@
+"""The forms of replies, for models that can constrain their decoding: GBNF grammars and a JSON Schema.
+
+They say nothing that the prompt doesn't: they keep a small model in the form that every reader
+here expects, for all architectures alike. Format of grammars: llama.cpp, grammars/README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from rewoo_bench.runners.notation.schemas import Schema, inputs
+from rewoo_bench.types import Tool
+
+Form = Literal[
+    "plan",
+    "numbered plan",
+    "join",
+    "join or replan",
+    "action",
+    "step",
+    "words",
+    "words or answer",
+    "answer",
+    "thought and answer",
+    "choice",
+]
+
+
+class Grammar(str):
+    """A grammar with the name of its form, for models that ignore grammars."""
+
+    form: Form
+
+    def __new__(cls, text: str, form: Form) -> Grammar:
+        grammar = super().__new__(cls, text)
+        grammar.form = form
+        return grammar
+
+
+# Lengths are bounded, since a small model that can't stop writes until its output limit.
+_THOUGHT = "[^\\n#\\[\\]]{1,120}"
+_ANSWER = "[^\\n]{1,120}"
+_LONGEST_THOUGHT, _LONGEST_ARGUMENT = 120, 160
+_MOST_OPTIONAL = 20  # inputs that may be left out of a call
+_STEP = "\N{SECTION SIGN}"  # in the names of rules, for the number of a step
+_RULE = re.compile(r"(?<![\w\"])(?:str|int|num|flat|near|ref)(?![\w\"])")
+_Form = tuple[str, str | None]
+"""A tool's name, and its named inputs where it takes more than a text."""
+
+
+def plan_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int) -> Grammar:
+    """A plan of 1 to `max_steps` steps; step n refers only to steps before it.
+
+    It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line. The inputs of tools
+    that take more than a text are named; those of tools that are only names are texts.
+    """
+    return _plan_grammar(_forms(tools), max_steps)
+
+
+@lru_cache(maxsize=64)
+def _plan_grammar(forms: tuple[_Form, ...], max_steps: int) -> Grammar:
+    rules = ["root ::= s1"]
+    for number in range(1, max_steps + 1):
+        call = _calls(forms, number, f'(%s) a{number} "]"', ("[", "[", "]"))
+        more = f"(end | s{number + 1})" if number < max_steps else "end"
+        rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} ("\\n" {more})?')
+        rules.append(f"a{number} ::= {_argument(number)}")
+        rules += _values(forms, number, [f"#E{n}" for n in range(1, number)], "#")
+    rules += [f"thought ::= {_THOUGHT}", 'end ::= "\\n"']
+    return Grammar("\n".join(rules), "plan")
+
+
+def _calls(forms: Iterable[_Form], number: int, texts: str, brackets: tuple[str, str, str]) -> str:
+    """A call in the step `number`: one with a text, where `texts` has the names in the place of `%s`, or with inputs.
+
+    `brackets` are what opens a text, what opens inputs, and what ends them.
+    """
+    text_opening, opening, closing = brackets
+    names = " | ".join(_literal(f"{name}{text_opening}") for name, inputs_ in forms if inputs_ is None)
+    calls = [texts.replace("%s", names)] if names else []
+    for name, inputs_ in forms:
+        if inputs_ is not None:
+            values = inputs_ if number > 1 else inputs_.replace(f" | ref{_STEP}", "")  # there is no earlier step
+            parts = [_literal(f"{name}{opening}"), values.replace(_STEP, str(number)), _literal(closing)]
+            calls.append(" ".join(filter(None, parts)))
+    return calls[0] if len(calls) == 1 and names else f"( {' | '.join(calls)} )"
+
+
+def _argument(number: int) -> str:
+    """Text without brackets or a hash sign, and from the second step on references to earlier steps."""
+    text = "[^\\n#\\[\\]]"
+    if number == 1:
+        return f"{text}{{1,160}}"
+    earlier = " | ".join(f'"#E{n}"' for n in range(1, number))
+    return f"( {text} | {earlier} ){{1,160}}"
+
+
+def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
+    """A plan of 1 to `max_steps` numbered tasks and `join()`; a task refers only to tasks before it.
+
+    `first` is the number of its first task: those before it are of earlier plans.
+    """
+    return _numbered_grammar(_forms(tools), max_steps, first)
+
+
+@lru_cache(maxsize=64)
+def _numbered_grammar(forms: tuple[_Form, ...], max_steps: int, first: int) -> Grammar:
+    rules = [f"root ::= s{first}"]
+    text = '[^\\n$"\\\\]'
+    for number in range(first, first + max_steps):
+        join = f'"{number + 1}. join()" end?'
+        more = f"( s{number + 1} | {join} )" if number + 1 < first + max_steps else join
+        earlier = "".join(f' | "${n}"' for n in range(1, number))
+        call = _calls(forms, number, f'( %s ) a{number} "\\")\\n"', ('("', "(", ")\n"))
+        rules.append(f's{number} ::= "{number}. " {call} {more}')
+        rules.append(f"a{number} ::= ( {text}{earlier} ){{1,160}}")
+        rules += _values(forms, number, [f"${n}" for n in range(1, number)], "$")
+    return Grammar("\n".join([*rules, 'end ::= "\\n"']), "numbered plan")
+
+
+def _forms(tools: Iterable[str] | Mapping[str, Tool | None]) -> tuple[_Form, ...]:
+    """Each tool's name, with its inputs where it takes more than a text."""
+    known = tools if isinstance(tools, Mapping) else {}
+    return tuple((name, _named_inputs(tool.arguments) if (tool := known.get(name)) else None) for name in tools)
+
+
+@lru_cache(maxsize=512)
+def _named_inputs(arguments: type[BaseModel]) -> str | None:
+    """Inputs by name, the required ones first; None for a single text. A rule's name ends with a sign for its step."""
+    about = inputs(arguments)
+    if about.is_text:
+        return None
+    values = [(f"{each.name}=", _value_rule(about.schema, each.schema), each.required) for each in about]
+    return _sequence(values)
+
+
+def _sequence(values: Sequence[tuple[str, str, bool]]) -> str:
+    """Values with commas between them: the required ones, and any of the others, in their order."""
+    needed = [f"{_literal(name)} {rule}" for name, rule, required in values if required]
+    others = [f"{_literal(name)} {rule}" for name, rule, required in values if not required][:_MOST_OPTIONAL]
+    if needed:
+        return ' ", " '.join(needed) + "".join(f' (", " {each})?' for each in others)
+    starts = [
+        each + "".join(f' (", " {later})?' for later in others[number + 1 :]) for number, each in enumerate(others)
+    ]
+    return f"( {' | '.join(starts)} )?" if starts else ""
+
+
+def _value_rule(schema: Schema, part: object, depth: int = 3) -> str:
+    """A value as JSON, or a reference to an earlier step."""
+    about = schema.resolve(part)
+    choices = [about["const"]] if "const" in about else about.get("enum")
+    if isinstance(choices, list) and choices:
+        return f"( {' | '.join(_literal(json.dumps(each, ensure_ascii=False)) for each in choices)} | ref{_STEP} )"
+    kinds = (schema.kinds(about) or set()) - {"null"}
+    if len(kinds) != 1 or not depth or "anyOf" in about or "oneOf" in about:
+        return f"json{_STEP}"
+    (kind,) = kinds
+    if kind == "array" and (items := about.get("items")):
+        each = _value_rule(schema, items, depth - 1)
+        return f'( "[" ( {each} (", " {each}){{0,8}} )? "]" | ref{_STEP} )'
+    if kind == "object" and (properties := about.get("properties")):
+        required = about.get("required") or ()
+        values = [
+            (f'"{name}": ', _value_rule(schema, each, depth - 1), name in required) for name, each in properties.items()
+        ]
+        values.sort(key=lambda value: not value[2])
+        return f'( "{{" {_sequence(values)} "}}" | ref{_STEP} )'
+    rules = {"string": "str", "number": "num", "integer": "int", "boolean": "bool"}
+    return f"{rules.get(kind, 'json')}{_STEP}"
+
+
+def _values(forms: Iterable[_Form], number: int, earlier: Sequence[str], sign: str) -> list[str]:
+    """The rules of the values in one step; none where no tool needs them."""
+    if all(inputs_ is None for _, inputs_ in forms):
+        return []
+    ref = " | ref" if earlier else ""
+    rules = {
+        "str": f'"\\"" ( [^"\\\\\\n{sign}] | "\\\\" ["\\\\/bfnrt]{ref} ){{0,160}} "\\""',
+        "int": f'"-"? [0-9]{{1,15}}{ref}',
+        "num": f'"-"? [0-9]{{1,15}} ("." [0-9]{{1,15}})?{ref}',
+        "bool": f'"true" | "false"{ref}',
+        "flat": 'str | num | "true" | "false" | "null"',
+    }
+    for name, inner in (("near", "flat"), ("json", "near")):  # lists and objects, two deep
+        pair = f'str ": " {inner}'
+        several = f'( {inner} (", " {inner}){{0,8}} )?', f'( {pair} (", " {pair}){{0,8}} )?'
+        rules[name] = f'{inner} | "[" {several[0]} "]" | "{{" {several[1]} "}}"'
+    if earlier:
+        rules["ref"] = " | ".join(map(_literal, earlier))
+    return [
+        f"{name}{number} ::= " + _RULE.sub(lambda found: f"{found[0]}{number}", rule) for name, rule in rules.items()
+    ]
+
+
+def _literal(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def join_grammar(*, replan: bool) -> Grammar:
+    """A thought, and an answer or, where `replan` allows it, what a new plan has to find."""
+    either = f'( "Answer: " | "Replan: " ) {_ANSWER}' if replan else f'"Answer: " {_ANSWER}'
+    return Grammar(
+        f'root ::= "Thought: " [^\\n]{{1,300}} "\\n" {either} "\\n"?', "join or replan" if replan else "join"
+    )
+
+
+def action_grammar(actions: Iterable[str] | Mapping[str, Tool | None], *, thought: bool = True) -> Grammar:
+    """One turn of an agent: a thought where wanted, and an action with its input or inputs."""
+    forms = _forms(actions)
+    call = _calls(forms, 0, '( %s ) argument "]"', ("[", "[", "]"))
+    before = '"Thought: " [^\\n]{1,300} "\\n" ' if thought else ""
+    rules = [f'root ::= {before}"Action: " {call}', "argument ::= [^\\n\\[\\]]{1,160}", *_values(forms, 0, [], "")]
+    return Grammar("\n".join(rules), "action" if thought else "step")
+
+
+def words_grammar(max_steps: int, *, answer: bool) -> Grammar:
+    """`Plan:` and numbered lines in words, or `Answer: …` where that is wanted too."""
+    item = "[^\\n]{1,120}"
+    rules = [(f'root ::= "Answer: " {_ANSWER} "\\n"? | ' if answer else "root ::= ") + '"Plan:\\n" i1 "\\n"?']
+    for number in range(1, max_steps + 1):
+        more = f' ("\\n" i{number + 1})?' if number < max_steps else ""
+        rules.append(f'i{number} ::= "{number}. " {item}{more}')
+    return Grammar("\n".join(rules), "words or answer" if answer else "words")
+
+
+def answer_grammar(*, thought: bool = False) -> Grammar:
+    """`Answer: …` on one line, after a `Thought: …` where wanted.
+
+    The line may end with its line end: a model that goes on with a transcript wants to write that
+    next, and where it may not, it writes on instead.
+    """
+    before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
+    return Grammar(f'root ::= {before}"Answer: " {_ANSWER} "\\n"?', "thought and answer" if thought else "answer")
+
+
+def choice_grammar(agents: int) -> Grammar:
+    """`Agent: ` and a number from 1 to that of the agents."""
+    numbers = " | ".join(f'"{number}"' for number in range(1, agents + 1))
+    return Grammar(f'root ::= "Agent: " ({numbers}) "\\n"?', "choice")
+
+
+def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
+    """A plan in the JSON notation, each step with the arguments of its tool.
+
+    The list is in an object, since providers' structured outputs want an object at the root.
+    """
+    shared: dict[str, Any] = {}
+    steps = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": max_steps,
+        "items": {"anyOf": [_step(tool, shared) for tool in tools.values()]},
+    }
+    return {
+        **({"$defs": shared} if shared else {}),
+        "title": "Plan",
+        "type": "object",
+        "properties": {"steps": steps},
+        "required": ["steps"],
+        "additionalProperties": False,
+    }
+
+
+def _step(tool: Tool, shared: dict[str, Any]) -> dict[str, Any]:
+    about = inputs(tool.arguments)
+    part = _SchemaOfStep(tool.name, about.schema, shared)
+    args = {
+        "type": "object",
+        "properties": {each.name: part.value(each.schema) for each in about},
+        "required": about.required,
+        "additionalProperties": False,
+    }
+    id_ = {"type": "string", "pattern": "^E[1-9][0-9]?$"}
+    fields = {
+        "id": id_,
+        "thought": {"type": "string", "maxLength": _LONGEST_THOUGHT},
+        "tool": {"const": tool.name},
+        "args": args,
+        "depends_on": {"type": "array", "items": id_},
+    }
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+class _SchemaOfStep:
+    """A tool's schema as a part of the plan's, in common keywords; what it refers to goes to `shared`."""
+
+    def __init__(self, tool: str, schema: Schema, shared: dict[str, Any]) -> None:
+        self._tool = tool
+        self._schema = schema
+        self._shared = shared
+
+    def value(self, part: object) -> dict[str, Any]:
+        """An input's own schema, or text that names an earlier step."""
+        about = self._schema.resolve(part)
+        text = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
+        if self._schema.kinds(about) == {"string"}:
+            reference = {"type": "string", "pattern": "^[{][{]E[1-9][0-9]?[}][}]$"}
+            return {"anyOf": [self._part(part), reference]} if self._schema.has_choices(about) else text
+        return {"anyOf": [self._part(part), text]}
+
+    def _part(self, part: object) -> dict[str, Any]:
+        if not isinstance(part, Mapping):
+            return {}
+        if isinstance(reference := part.get("$ref"), str):
+            return {"$ref": f"#/$defs/{self._share(reference)}"}
+        made = {key: value for key, value in part.items() if key in _PLAIN_KEYWORDS}
+        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            if isinstance(part.get(key), list):  # engines refuse `oneOf` where they can't see that its parts differ
+                made["anyOf" if key == "oneOf" else key] = [self._part(each) for each in part[key]]
+        if isinstance(part.get("properties"), Mapping):
+            made["properties"] = {name: self._part(each) for name, each in part["properties"].items()}
+        for key in ("items", "additionalProperties"):
+            if isinstance(part.get(key), Mapping):
+                made[key] = self._part(part[key])
+            elif part.get(key) is False:
+                made[key] = False
+        return made
+
+    def _share(self, reference: str) -> str:
+        """The name in `shared` of what a tool's schema refers to: another one than that of other tools."""
+        name = re.sub(r"\W+", "_", f"{self._tool}_{reference.removeprefix('#/$defs/').removeprefix('#')}")
+        if name not in self._shared:
+            self._shared[name] = {}  # it may refer to itself
+            self._shared[name] = self._part(self._schema.resolve({"$ref": reference}))
+        return name
+
+
+_PLAIN_KEYWORDS = (
+    *("type", "enum", "const", "description", "default", "title", "required", "minimum", "maximum"),
+    *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength"),
+)

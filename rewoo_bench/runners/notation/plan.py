@@ -1,0 +1,176 @@
+"""A plan: steps, what they wait for, and how evidence takes its place in them. Knows no model.
+
+    PlanStep(id="E2", tool="LLM", args="Where was {{E1}} born?", depends_on=("E1",))
+
+A step's reference to an earlier one is written `{{E1}}` here, whatever the notation was
+(notations.py). A `Plan` may be unsound: checks.py says how. Source of the idea: Xu et al. 2023,
+arXiv 2305.18323, section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from graphlib import TopologicalSorter
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
+from rewoo_bench.text.model_output import check_text
+from rewoo_bench.types import Tool
+
+# `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
+_ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)
+_REFERENCE = re.compile(r"\{\{E(\d{1,9})\}\}", re.ASCII)
+
+
+class PlanStep(BaseModel):
+    """One tool call of a plan. `args` is text, the value of the tool's only field, or fields by name.
+
+    `depends_on` holds every step whose evidence is waited for: those that `args` names, and any
+    others that were asked for.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    tool: str
+    args: Arguments
+    depends_on: tuple[str, ...] = ()
+    thought: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _canonical(cls, values: dict[str, Any]) -> dict[str, Any]:
+        args = map_strings(values.get("args", ""), canonical)
+        needs = {*values.get("depends_on", ()), *references(args)}
+        thought = " ".join(str(values.get("thought", "")).split())
+        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": check_text(thought)}
+
+    @property
+    def call(self) -> str:
+        """The step as a reader wants it: `LLM[Where was #E1 born?]`."""
+        return f"{self.tool}[{as_text(show_call(self.args))}]"
+
+
+class Plan(BaseModel):
+    """The planner's steps, in the order written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    steps: tuple[PlanStep, ...]
+
+    def dependencies(self) -> dict[str, set[str]]:
+        """Step id -> ids of the steps it waits for."""
+        return {step.id: set(step.depends_on) for step in self.steps}
+
+    def levels(self) -> dict[str, int]:
+        """Step id -> length of the longest chain of steps that it waits for. Raises `CycleError`."""
+        dependencies = self.dependencies()
+        depth: dict[str, int] = {}
+        for id_ in TopologicalSorter(dependencies).static_order():
+            depth[id_] = max((depth[before] + 1 for before in dependencies[id_]), default=0)
+        return depth
+
+    def leaves(self) -> list[str]:
+        """Ids of the steps that no other step waits for: the aim of the plan."""
+        needed = {before for step in self.steps for before in step.depends_on}
+        return [step.id for step in self.steps if step.id not in needed]
+
+
+def canonical(text: str) -> str:
+    """A text with its references (`#E1`, `{E1}`, `{{ E1 }}`) as `{{E1}}`; again, it stays as it is."""
+    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", check_text(text))
+
+
+def as_text(text: str) -> str:
+    """A text with its references as `#E1`, but where a digit follows."""
+    return re.sub(r"\{\{(E\d{1,9})\}\}(?!\d)", r"#\1", text)
+
+
+def references(value: Any) -> tuple[str, ...]:
+    """Ids of the steps that a canonical JSON value names, each once, in order."""
+    return tuple(dict.fromkeys(f"E{number}" for text in _strings(value) for number in _REFERENCE.findall(text)))
+
+
+def count_references(value: Any) -> int:
+    """How often a canonical JSON value names a step."""
+    return sum(len(_REFERENCE.findall(text)) for text in _strings(value))
+
+
+def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
+    """`args` with every reference replaced by its evidence, once, nested values included.
+
+    Evidence is data: a reference inside it stays as it is.
+    """
+    filled: Arguments = map_strings(
+        args, lambda text: _REFERENCE.sub(lambda match: evidence.get(f"E{match[1]}", match[0]), text)
+    )
+    return filled
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
+
+def _number(id_: str) -> tuple[int, str]:
+    digits = id_.removeprefix("E")
+    return (int(digits) if digits.isdecimal() else 0, id_)
+
+
+# Names of tools in what a model writes: `Search`, and as servers have them `web-search`, `fs.read`, `ns/tool`.
+#
+# spellings({"web_search": …})            {"web_search": "web_search"}
+# spelt("Web-Search", spellings(tools))   "web_search"
+
+
+NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})
+
+_NAME = r"[^\W\d][^\s*`\[\](){}=#\"',;<>|]{0,199}+"
+_ANY_NAME = re.compile(_NAME)
+
+
+def odd_names(tools: Iterable[str]) -> tuple[str, ...]:
+    """The names that only one who knows the tools takes for names, such as `3d`."""
+    return _odd_names(tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _odd_names(tools: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in tools if not _ANY_NAME.fullmatch(name))
+
+
+def name_pattern(odd: Iterable[str] = ()) -> str:
+    """A regular expression for names of tools, known or not."""
+    return "|".join([*map(re.escape, sorted(odd, key=len, reverse=True)), _NAME])
+
+
+def spellings(tools: Iterable[str]) -> Mapping[str, str]:
+    """The tools' names by any spelling that means one of them."""
+    return _spellings(tuple(tools))
+
+
+@lru_cache(maxsize=64)
+def _spellings(tools: tuple[str, ...]) -> Mapping[str, str]:
+    exact = {name: name for name in tools}
+    folded: dict[str, list[str]] = {}
+    for name in exact:
+        folded.setdefault(_fold(name), []).append(name)
+    return {fold: names[0] for fold, names in folded.items() if len(names) == 1} | exact
+
+
+def spelt(written: str, known: Mapping[str, str]) -> str:
+    """The tool's own spelling of a name, or the name as it is written."""
+    return known.get(written) or known.get(_fold(written), written)
+
+
+def _fold(name: str) -> str:
+    """`web-search` and `Web_Search` are meant alike."""
+    return re.sub(r"\W+", "_", name).casefold()

@@ -1,0 +1,136 @@
+"""Reads replies: the action of a turn, the answer, and its citations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from rewoo_bench.errors import ActionError
+from rewoo_bench.runners.notation.arguments import Arguments, read_call, write_call
+from rewoo_bench.runners.notation.plan import name_pattern, odd_names, spellings, spelt
+from rewoo_bench.runners.notation.schemas import inputs
+from rewoo_bench.text.model_output import shown
+from rewoo_bench.types import Completion, StopReason, Tool
+
+NO_RESULTS = "No results."
+_THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
+_ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
+
+_REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*:(.*)$")
+_THOUGHT_LINE = re.compile(r"(?im)^[^\w\n]*+thought[^\w\n]*:.*$")
+
+_UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
+_CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
+_CITED = re.compile(r"#E(\d{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A ReAct turn: `Thought: …` and `Action: tool[argument]`."""
+
+    thought: str
+    tool: str
+    arguments: Arguments
+
+    def render(self) -> str:
+        """The turn as it goes into the trace: without any text that the model invented after it."""
+        return f"Thought: {self.thought}\nAction: {self.tool}[{write_call(self.arguments)}]"
+
+
+def parse_action(text: str, actions: Mapping[str, object]) -> Action:
+    """The first action of a turn. Raises `ActionError` with a message for the model.
+
+    >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
+    Action(thought='I know it.', tool='Finish', arguments='Rome')
+    """
+    known = spellings(actions)
+    action, bare = _action_patterns(odd_names(actions))
+    # A line without `Action:` is one too where its name is known.
+    lines = (match for match in bare.finditer(text) if spelt(match[1], known) in actions)
+    match = action.search(text) or next(lines, None)
+    if not match:
+        raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
+    name = spelt(match[1], known)
+    if name not in actions:
+        raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
+    meant = actions[name]
+    tool = cast(Tool, meant) if hasattr(meant, "arguments") else None
+    arguments, _ = read_call(text, match.end(), len(text), tool)
+    if not arguments and not (tool and not inputs(tool.arguments).required):
+        raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
+    before = text[: match.start()]  # text after the action may be invented
+    thought = _THOUGHT.search(before)
+    return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
+
+
+@lru_cache(maxsize=16)
+def _action_patterns(odd: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """The beginning of an action after `Action:`, and on a line of its own; with or without Markdown's signs."""
+    name = name_pattern(odd)
+    action = re.compile(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({name})[\s*`]*\[")
+    return action, re.compile(rf"^[ *`]*({name})[*`]*\[", re.MULTILINE)
+
+
+def read_answer(text: str) -> str:
+    """The answer in a reply: what follows its last `Answer:`, else the whole reply.
+
+    >>> read_answer("Thought: It is in Denmark.\\nAnswer: Copenhagen")
+    'Copenhagen'
+    """
+    matches = _ANSWER.findall(text)
+    return str(matches[-1] if matches else text).strip().strip("*\"'`").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What LLMCompiler's joiner decided: the answer, or what a new plan has to find."""
+
+    answer: str
+    missing: str | None = None
+
+
+def read_joined(text: str) -> Joined:
+    """The first `Answer:` or `Replan:` of a joiner's reply; without either, all but its thought is the answer.
+
+    >>> read_joined("Thought: The page names no city.\\nReplan: Utzon's place of birth")
+    Joined(answer='', missing="Utzon's place of birth")
+    """
+    answer, replan = _ANSWER.search(text), _REPLAN.search(text)
+    if replan and (answer is None or replan.start() < answer.start()):
+        return Joined("", replan[1].strip().strip("*").strip())
+    if answer:
+        return Joined(read_answer(answer[0]))
+    return Joined(read_answer(_THOUGHT_LINE.sub("", text)))
+
+
+def names_answer(text: str) -> bool:
+    """Whether a reply has an `Answer:`, or was cut before it."""
+    return _ANSWER.search(text) is not None
+
+
+def citations(answer: str, evidence: Mapping[str, str]) -> tuple[str, dict[str, list[str]]]:
+    """The answer without its citations `[#E2]`, and which slots they named: those there are, and others.
+
+    >>> citations("Copenhagen [#E4] [#E9]", {"E4": "Born in Copenhagen."})
+    ('Copenhagen', {'cited': ['E4'], 'unknown': ['E9']})
+    """
+    named = [f"E{int(number)}" for number in _CITED.findall(" ".join(_CITATION.findall(answer)))]
+    slots = list(dict.fromkeys(named))
+    cited = [slot for slot in slots if slot in evidence]
+    unknown = [slot for slot in slots if slot not in evidence]
+    return _CITATION.sub("", answer).strip(), {"cited": cited, "unknown": unknown}
+
+
+def gives_up(answer: str) -> bool:
+    """Whether a solver answers "unknown", as its prompt asks where evidence is missing."""
+    return _UNKNOWN.match(answer) is not None
+
+
+def answered(answer: str, completion: Completion) -> tuple[str | None, StopReason]:
+    """The answer, or None where it is empty, and the stop reason that goes with it."""
+    if answer:
+        return answer, "answered"
+    return None, "length_limit" if completion.finish_reason == "length" else "empty_answer"

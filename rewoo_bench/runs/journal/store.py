@@ -1,0 +1,482 @@
+"""Every finished call and question of a run, in one SQLite file, on disk before its result is used.
+
+    async with open_journal(folder / "journal.sqlite") as journal:
+        await journal.add_call(record)              # returns when it is on disk
+        await journal.add_question(task, rows, trace, failed=False)
+        await journal.settle()                      # all records are on disk
+        journal.calls(task)                         # the recorded calls of a question
+
+The key of a call is its place (task, call site, kind, name), the hash of its request, and a count for repeated
+requests in one place; never the order of arrival, since parallel steps finish in any order. Each text of a prompt
+is stored once, however often it is sent.
+
+One thread writes (writer.py), a commit for all records that arrive while it writes. In a run that goes on or was
+killed, `journal.sqlite-wal` has the records of the last second and `journal.sqlite-count` their number: a resume
+that finds fewer says how many are missing, and makes those calls again only if it is told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shlex
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from struct import pack, unpack
+from typing import Any, Literal, NamedTuple
+
+from anyio import CancelScope, to_thread
+
+from rewoo_bench.errors import DataError, JournalError
+from rewoo_bench.runs.journal.database import (
+    CountFile,
+    JournalFile,
+    begin_writing,
+    checksum,
+    connect_to_read,
+    connect_to_write,
+    damaged,
+    is_sound,
+)
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
+from rewoo_bench.system.files import locked
+from rewoo_bench.text.escaping import replace_surrogates
+
+# The thread that writes a journal: what was handed in while it wrote is one group, and one commit.
+#
+#     writer = Writer(path, connection, count_file, calls=0)
+#     await writer.write([("calls", values), ...])    # returns when they are on disk
+#     await writer.close()                            # a file without a log beside it
+#
+# A group is on disk before the number of its calls is in the count file, and that before anyone hears of it: so the
+# count is never too high for a process that was killed. Once a second the log is moved into the file.
+
+
+_log = logging.getLogger(__name__)
+
+Table = Literal["texts", "calls", "questions"]
+Row = tuple[Table, tuple[Any, ...]]
+
+# Texts come first, since calls name them.
+_INSERTS: dict[Table, str] = {
+    "texts": "INSERT OR IGNORE INTO texts",
+    "calls": "INSERT INTO calls",
+    "questions": "INSERT OR REPLACE INTO questions",
+}
+_ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
+_CHECKPOINT_S = 1.0
+
+
+class _Handed(NamedTuple):
+    rows: Sequence[Row]
+    on_disk: asyncio.Future[None]
+
+
+class Writer:
+    """Writes into an existing journal; `calls` are on disk. Made on the event loop that hands in the rows."""
+
+    def __init__(self, path: Path, database: sqlite3.Connection, count_file: CountFile, calls: int) -> None:
+        self._path = path
+        self._database = database
+        self._count_file = count_file
+        self.calls = calls
+        self._failure: str | None = None
+        self._queue: SimpleQueue[_Handed | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    async def write(self, rows: Sequence[Row]) -> None:
+        """Returns when the rows are on disk, also where it is cancelled meanwhile. Raises `JournalError`."""
+        self.check()
+        handed = _Handed(rows, self._loop.create_future())
+        self._queue.put(handed)
+        with CancelScope(shield=True):
+            await handed.on_disk
+        self.check()
+
+    def check(self) -> None:
+        """Raises `JournalError` where a group couldn't be written: nothing is written any more."""
+        if self._failure is not None:
+            raise JournalError(f"can't write {str(self._path)!r}: {self._failure}; what was finished before is in it")
+
+    async def close(self) -> None:
+        """Writes what was handed in, and leaves one file; after a failure its log and its count stay beside it."""
+        self._queue.put(None)
+        with CancelScope(shield=True):
+            await to_thread.run_sync(self._thread.join)
+
+    def _run(self) -> None:
+        checkpoint_at: float | None = None
+        while True:
+            try:
+                wait_s = None if checkpoint_at is None else max(0.0, checkpoint_at - time.monotonic())
+                group = [self._queue.get(timeout=wait_s)]
+            except Empty:
+                checkpoint_at = None
+                self._checkpoint("PASSIVE")
+                continue
+            with suppress(Empty):
+                while True:
+                    group.append(self._queue.get_nowait())
+            self._write([handed for handed in group if handed is not None])
+            if None in group:
+                return self._close()
+            if checkpoint_at is None:
+                checkpoint_at = time.monotonic() + _CHECKPOINT_S
+            elif time.monotonic() > checkpoint_at:
+                checkpoint_at = None
+                self._checkpoint("PASSIVE")
+
+    def _write(self, group: Sequence[_Handed]) -> None:
+        rows = [row for handed in group for row in handed.rows]
+        if rows and self._failure is None:
+            try:
+                self._commit(rows)
+            except (sqlite3.Error, OSError) as error:
+                self._failure = str(error)
+            except Exception as error:  # a bug: the run ends with it, and nobody waits for a thread that has ended
+                _log.exception("%s: a record can't be written", self._path)
+                self._failure = f"{type(error).__name__}: {error}"
+        self._tell(group)
+
+    def _tell(self, group: Sequence[_Handed]) -> None:
+        def tell() -> None:
+            for handed in group:
+                if not handed.on_disk.done():  # its task was cancelled
+                    handed.on_disk.set_result(None)
+
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(tell)
+
+    def _commit(self, rows: Iterable[Row]) -> None:
+        of_table: dict[Table, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+        for table, values in rows:
+            plain = [replace_surrogates(value) if isinstance(value, str) else value for value in values]
+            of_table[table].append((*plain, checksum(plain)))
+        calls = self.calls + len(of_table["calls"])
+        try:
+            self._transact(of_table, calls)
+        except sqlite3.OperationalError:  # of a full disk: once the log is in the file, its space is free
+            self._checkpoint("TRUNCATE")
+            self._transact(of_table, calls)
+        self.calls = calls
+        self._count_file.write(calls)
+
+    def _transact(self, of_table: dict[Table, list[tuple[Any, ...]]], calls: int) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            for table, insert in _INSERTS.items():
+                for start in range(0, len(of_table[table]), _ROWS_A_STATEMENT):
+                    part = of_table[table][start : start + _ROWS_A_STATEMENT]
+                    places = f"({', '.join('?' * len(part[0]))})"
+                    values = [value for row in part for value in row]
+                    self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
+            self._database.execute("UPDATE counts SET calls = ?, crc = ?", (calls, checksum((calls,))))
+            self._database.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._database.execute("ROLLBACK")
+            raise
+
+    def _checkpoint(self, how: Literal["PASSIVE", "TRUNCATE"]) -> None:
+        with suppress(sqlite3.Error):  # the records stay in the log, and the next commit says what is wrong
+            self._database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+
+    def _close(self) -> None:
+        """Nothing is removed beside the file before all is in it, which SQLite says by leaving the mode of a log."""
+        mode = "wal"
+        with suppress(sqlite3.Error):  # somebody reads it, or the disk is full
+            self._database.execute("PRAGMA busy_timeout = 1000")
+            ((mode,),) = self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        self._database.close()
+        self._count_file.close()
+        if mode == "delete":
+            self._count_file.path.unlink(missing_ok=True)
+
+
+JOURNAL = "journal.sqlite"
+
+_TEXTS_KNOWN = 1000  # texts of prompts in memory, so that not every call hashes and writes them
+
+
+@dataclass(slots=True)
+class Spent:
+    """The cost of a run so far, in all its sessions. `unpriced`: the price of some call isn't known."""
+
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: bool = False
+
+    def add(self, tokens: int, cost_usd: float | None) -> None:
+        self.tokens += tokens
+        self.cost_usd += cost_usd or 0.0
+        self.unpriced |= bool(tokens) and cost_usd is None
+
+
+@dataclass(slots=True)
+class Survey:
+    """What is in a journal, and what isn't: the number of sound calls, their cost, and what is lost in words."""
+
+    calls: int = 0
+    spent: Spent = field(default_factory=Spent)
+    damaged: dict[int, str] = field(default_factory=dict)
+    """Number of a row with a wrong checksum -> its task."""
+    loss: str = ""
+    """Empty where no call is missing or damaged."""
+
+
+class JournalReader:
+    """A journal that is only read; `read_journal` opens one."""
+
+    def __init__(self, database: JournalFile) -> None:
+        self.path = database.path
+        self.database = database
+
+    def survey(self, recorded_calls: int = 0) -> Survey:
+        """Reads every call. `recorded_calls` is the least number that there should be. Raises `JournalError`."""
+        found = Survey()
+        for number, row in self.database.numbered("calls"):
+            if is_sound(row):
+                found.calls += 1
+                found.spent.add(row[9], row[10])
+            else:
+                found.damaged[number] = str(row[0])
+        counted = self.database.counted_calls()
+        if counted is None:
+            count = f"its number of calls ({CountFile(self.path).path.name}) is missing or damaged"
+            found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
+            return found
+        there, damaged_calls = found.calls + len(found.damaged), len(found.damaged)
+        expected = max(counted, recorded_calls, there)
+        lost = []
+        if damaged_calls:
+            first = next(iter(found.damaged.values()))
+            lost.append(f"{damaged_calls:,} of {expected:,} recorded calls are damaged, first that of {first}")
+        if there < expected:
+            lost.append(f"{expected - there:,} of {expected:,} recorded calls are missing")
+        found.loss = ", and ".join(lost)
+        return found
+
+    def report_damaged_questions(self) -> None:
+        """Warns of damaged results: they cost nothing, since their calls are recorded."""
+        checked = [(row[0], is_sound(row)) for row in self.database.each("questions")]
+        if bad := [str(task) for task, sound in checked if not sound]:
+            message = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
+            _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", self.path, message)
+
+    def calls(self, task: TaskKey) -> list[CallRecord]:
+        """The recorded calls of a question, in the order written."""
+        rows = self.database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
+        return [
+            CallRecord(task, CallKey(*row[1:6]), row[6], (), read_answer(row[8]), row[9], row[10], text_ids=row[7])
+            for row in rows
+        ]
+
+    def has_answers(self) -> bool:
+        """Whether any model call was answered."""
+        return bool(self.database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
+
+    def holds_answers(self) -> bool:
+        """Whether any call was answered or billed: also a tool's call, and one that failed after it was billed."""
+        answered = "status = 'ok' OR billed_tokens > 0 OR cost_usd > 0"
+        return bool(self.database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
+
+    def texts(self, record: CallRecord) -> list[str]:
+        """The texts of a record's prompt."""
+        ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
+        texts = [self.database.rows("texts", "WHERE id = ?", (id_,)) for id_ in ids]
+        return [rows[0][1] if rows else "" for rows in texts]
+
+    def finished(self) -> set[str]:
+        """The finished tasks, as text: all but those that the infrastructure failed."""
+        return {row[0] for row in self.database.each("questions") if not row[1] and is_sound(row)}
+
+    def count_finished(self) -> int:
+        return len(self.finished())
+
+    def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
+        """The results of questions, in their order: rows and trace of each finished one."""
+        names = [str(task) for task in tasks]
+        places = ", ".join("?" * len(names))
+        results = self.database.rows("questions", f"WHERE task IN ({places})", names)
+        by_task = {task: (rows, trace) for task, _, rows, trace, _ in results}
+        return [by_task[name] for name in names if name in by_task]
+
+
+class Journal(JournalReader):
+    """The journal of a running run; `open_journal` opens one. Added records can be read once they are on disk.
+
+    `spent` covers all calls in it; `is_new`: it had none when it was opened.
+    """
+
+    def __init__(self, database: JournalFile, writer: Writer, survey: Survey) -> None:
+        super().__init__(database)
+        self.spent = survey.spent
+        self.is_new = not survey.calls
+        self._writer = writer
+        self._unwritten: list[Row] = []
+        self._ids: dict[str, int] = {}  # of some written texts
+
+    @property
+    def recorded_calls(self) -> int:
+        """The number of calls on disk."""
+        return self._writer.calls
+
+    async def add_call(self, record: CallRecord) -> None:
+        """Returns when the call is on disk. Raises `JournalError`.
+
+        A tool's call can be repeated for free, so it is written together with the next record: no later call that
+        depends on it can be in the journal without it.
+        """
+        self._writer.check()
+        ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
+        key = record.key
+        values = (  # a user's tool or price may be a subclass of str or float
+            str(record.task), str(key.call_site), key.kind, str(key.name), key.request, int(key.nth), record.status,
+            pack(f"{len(ids)}q", *ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
+            None if record.cost_usd is None else float(record.cost_usd),
+        )  # fmt: skip
+        self._unwritten.append(("calls", values))
+        if key.kind == "tool":
+            return
+        await self._write()
+        self.spent.add(record.billed_tokens, record.cost_usd)
+
+    async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
+        """Writes the result of a question (two JSON texts) instead of an earlier one. Raises `JournalError`."""
+        self._unwritten.append(("questions", (str(task), int(failed), rows.decode(), trace.decode())))
+        await self._write()
+
+    async def settle(self) -> None:
+        """Waits until all added records are on disk, or can't be written."""
+        with suppress(JournalError):  # the next added record raises it
+            await self._write()
+
+    async def close(self) -> None:
+        await self.settle()
+        self.database.close()  # first: the last connection leaves one file
+        await self._writer.close()
+
+    def _add_text(self, text: str) -> int:
+        if len(self._ids) >= _TEXTS_KNOWN:
+            self._ids.clear()  # those that are sent often are soon in it again
+        self._ids[text] = id_ = _text_id(text)
+        self._unwritten.append(("texts", (id_, text)))
+        return id_
+
+    async def _write(self) -> None:
+        rows, self._unwritten = self._unwritten, []
+        await self._writer.write(rows)
+
+
+@asynccontextmanager
+async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool = False) -> AsyncIterator[Journal]:
+    """The journal in a file, created if it doesn't exist.
+
+    `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing or
+    damaged, unless `accept_loss`, and for another kind of file; and `UsageError` where another process writes it.
+    """
+    lock = path.with_name(f"{path.name}-lock")
+    busy = f"another process is at work on this run: it has {str(path)!r} open"
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(lock, busy))
+        except OSError as error:
+            raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+        stack.callback(lock.unlink, missing_ok=True)
+        connection, count_file, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
+        reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        journal = Journal(JournalFile(path, reading), Writer(path, connection, count_file, survey.calls), survey)
+        try:
+            yield journal
+        finally:
+            await journal.close()
+
+
+@asynccontextmanager
+async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
+    """The journal of another run. Raises `DataError` where there is none."""
+    if not await to_thread.run_sync(path.is_file):
+        way = "expected a folder that `rewoo-bench run` wrote (a published copy has no journal)"
+        raise DataError(f"no recorded run: there is no {str(path)!r}; {way}")
+    database = await to_thread.run_sync(connect_to_read, path)
+    journal = JournalReader(database)
+    try:
+        if loss := (await to_thread.run_sync(journal.survey)).loss:
+            _log.warning("%s: %s; they are answered no more", path, loss)
+        yield journal
+    finally:
+        database.close()
+
+
+def is_unused(path: Path) -> bool:
+    """Whether a journal was made and no call was recorded, as by a run that was killed when it began."""
+    try:
+        if path.stat().st_size == 0:
+            return not CountFile(path).read()
+        with closing(connect_to_read(path, check=False)) as database:
+            return not CountFile(path).read() and not database.read("SELECT 1 FROM calls LIMIT 1")
+    except (OSError, DataError, JournalError):
+        return False
+
+
+def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, CountFile, Survey]:
+    """A connection to write with, the file of the count, and what was in the journal."""
+    count_file = CountFile(path)
+    try:
+        survey = _survey(path, count_file, recorded_calls)
+        if survey.loss and not accept_loss:
+            raise DataError(
+                f"{path}: {survey.loss}; bring back the files of the run's folder as they were ({path.name}-wal and "
+                f"{count_file.path.name} belong to it), or ask again what is missing: rewoo-bench run --resume "
+                f"{shlex.quote(str(path.parent))} --accept-loss"
+            )
+        if survey.loss:
+            _log.warning(
+                "%s: %s; what is needed of them is asked again, and their cost is in no sum", path, survey.loss
+            )
+        else:
+            count_file.write(survey.calls)  # before there can be a log beside the file
+        connection = connect_to_write(path)
+        try:
+            begin_writing(connection, survey.calls, survey.damaged)
+            count_file.write(survey.calls)
+        except BaseException:
+            connection.close()
+            raise
+    except (sqlite3.Error, OSError) as error:
+        count_file.close()
+        raise DataError(f"{path}: can't be opened as a journal: {error}") from None
+    return connection, count_file, survey
+
+
+def _survey(path: Path, count_file: CountFile, recorded_calls: int) -> Survey:
+    """What is in the journal before anything is written. Raises `DataError`, `OSError`."""
+    for piece in path.parent.glob(f"{path.name}-log.*"):
+        cause = "the log of a run that was killed under an older version, which alone can read it"
+        raise DataError(
+            f"{path}: {piece.name} is {cause}; resume it there, or remove that file and ask its calls again"
+        )
+    if not path.exists() or not path.stat().st_size:
+        expected = max(count_file.read() or 0, recorded_calls)
+        return Survey(loss=f"the file is missing or empty, and with it {expected:,} recorded calls" if expected else "")
+    try:
+        with closing(connect_to_read(path, check=False)) as database:
+            journal = JournalReader(database)
+            survey = journal.survey(recorded_calls)
+            journal.report_damaged_questions()
+    except JournalError as error:
+        raise damaged(path, str(error).rpartition(": ")[2]) from None
+    return survey
+
+
+def _text_id(text: str) -> int:
+    """64 bits of the hash. Among a million texts, two share them with a chance of 3 in 100 million."""
+    return int.from_bytes(digest_of(text)[:8], "big", signed=True)

@@ -1,0 +1,178 @@
+"""The tables of a run from its journal: at the run's end, and for a page of a run that goes on.
+
+    export(Path("results/local/mine"), journal, tasks, columns)    # questions.parquet, calls.parquet, traces.jsonl
+
+The journal has the rows as JSON, and the prompts, so this needs nothing that runs a benchmark.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from rewoo_bench.runs.columns import CALLS, OLD_NAMES, QUESTIONS
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.store import JournalReader
+from rewoo_bench.runs.rows import ORACLE_COLUMN
+from rewoo_bench.system.files import new_file, removed_unless_written
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rewoo_bench.runs.journal.prefixes import SharedPrefixes
+
+
+_QUESTIONS_A_GROUP = 1000
+
+
+def _with_old_names(schema: pa.Schema) -> pa.StructType:
+    """A row, which an earlier version may have written with the names of its columns."""
+    renamed = [field.with_name(OLD_NAMES[field.name]) for field in schema if field.name in OLD_NAMES]
+    return pa.struct([*schema, *renamed])
+
+
+_ROWS = pa.schema([("question", _with_old_names(QUESTIONS)), ("calls", pa.list_(_with_old_names(CALLS)))])
+_BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
+
+
+def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The tables of questions and calls from a journal's rows, without Python objects for their values."""
+    lines = [row.encode() for row in rows]
+    read = pyarrow.json.read_json(
+        pa.BufferReader(b"\n".join(lines)),
+        read_options=pyarrow.json.ReadOptions(block_size=max(_BYTES_AT_ONCE, *map(len, lines)) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
+    ).combine_chunks()
+    calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
+    return _with_new_names(read["question"], QUESTIONS), _with_new_names(calls, CALLS)
+
+
+def _with_new_names(rows: pa.StructArray | pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_struct_array(rows)
+    for position, field in enumerate(schema):
+        if field.name in OLD_NAMES and (old := table[OLD_NAMES[field.name]]).null_count < len(old):
+            import pyarrow.compute as pc  # only for rows of an earlier version: it would take time of each short run
+
+            table = table.set_column(position, field, pc.coalesce(table[field.name], old))
+    return table.select(schema.names)
+
+
+def export(
+    folder: Path,
+    journal: JournalReader,
+    tasks: Iterable[TaskKey],
+    columns: Mapping[str, Any],
+    prompts: JournalReader | None = None,
+) -> int:
+    """Writes the finished questions of a journal as files, in the order of `tasks`; returns their number.
+
+    `columns` are those of questions.parquet that all rows share; without the run's model, as for a page of a run that
+    goes on, what calls share with earlier ones (`Shared`) is left out. A replay's prompts are those of another
+    journal, `prompts`. The files get their names when all three are complete: on a full disk the earlier ones stay.
+    """
+    written = 0
+    shared = _shared(prompts or journal, columns) if "model" in columns else None
+    rest = iter(tasks)
+    traces = folder / f"{TRACES_FILE}.part"
+    with (
+        removed_unless_written(traces),
+        ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
+        ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
+        io.TextIOWrapper(new_file(traces), encoding="utf-8", newline="\n") as lines,
+    ):
+        while group := list(islice(rest, _QUESTIONS_A_GROUP)):
+            if finished := journal.questions(group):
+                of_questions, of_calls = tables_of([rows for rows, _ in finished])
+                questions.add(_with_oracle(of_questions, columns.get(ORACLE_COLUMN)))
+                calls.add(of_calls if shared is None else _with_shared(of_calls, shared))
+                lines.writelines(f"{line}\n" for _, line in finished)
+                written += len(finished)
+        questions.close()
+        calls.close()
+    traces.replace(folder / TRACES_FILE)
+    return written
+
+
+def _with_oracle(questions: pa.Table, oracle: bool | None) -> pa.Table:
+    """The rows with the column `oracle` of their run: rows that an older version wrote lack it."""
+    if oracle is None:
+        return questions
+    position = questions.schema.get_field_index(ORACLE_COLUMN)
+    return questions.set_column(position, questions.schema.field(position), _repeated(oracle, len(questions)))
+
+
+def _shared(journal: JournalReader, columns: Mapping[str, Any]) -> SharedPrefixes:
+    from rewoo_bench.runs.journal.prefixes import shared_prefixes
+
+    of_roles = {role: str(columns.get(f"{role}_model") or "") for role in ("planner", "solver")}
+    return shared_prefixes(journal.database, {"": str(columns["model"]), **of_roles})
+
+
+def _with_shared(calls: pa.Table, shared: SharedPrefixes) -> pa.Table:
+    """The rows of calls with the columns `Shared`."""
+    from rewoo_bench.runs.journal.prefixes import Shared
+
+    for name, values in zip(Shared._fields, shared.of(calls).T, strict=True):
+        position = calls.schema.get_field_index(name)
+        field = calls.schema.field(position)
+        calls = calls.set_column(position, field, _numbers(values, field.type))
+    return calls
+
+
+def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
+    """A column of numbers, null for NaN. `pa.array` would import pandas."""
+    import numpy as np
+
+    known = ~np.isnan(values)
+    numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
+    bits = np.packbits(known, bitorder="little").tobytes()
+    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])
+
+
+def _repeated(value: bool, rows: int) -> pa.Array:
+    """A column of one boolean. `pa.repeat` and `pa.array` would import pandas, half a second of a short run."""
+    bits = (b"\xff" if value else b"\x00") * ((rows + 7) // 8)
+    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
+
+
+class ParquetWriter:
+    """Writes a parquet file, which gets its name only when it is complete."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self._part = path.with_suffix(".parquet.part")
+        self._schema = schema
+
+    def __enter__(self) -> ParquetWriter:
+        self._file = new_file(self._part)
+        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+            self._part.replace(self._path)
+            return
+        with suppress(OSError):  # the first exception is the cause
+            self.close()
+        self._part.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Writes the rest of the file. Raises `OSError`."""
+        try:
+            self._writer.close()
+        finally:
+            self._file.close()
+
+    def add(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows)

@@ -1,0 +1,156 @@
+"""Unexpected exceptions: as one question's error, as the end of the run, or as a fault of the harness.
+
+    crash_of(error, "ReAct")        ->  Crash(error="KeyError in ReAct: 'x'", place="my_agent.py:41", …)
+    harness_fault(error, "Search")  ->  HarnessFault("Search: OSError: [Errno 24] Too many open files: out of …")
+
+A model's reply can make a parser fail, so a crash is data in the question's row. The same exception at the
+same place on three questions is a bug of the code, and the run stops.
+"""
+
+from __future__ import annotations
+
+import errno
+import sysconfig
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError, causes
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.redaction import redact
+
+RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
+"""Exceptions that always end a run."""
+
+_SAME_CRASHES = 3  # questions with the same crash that stop a run
+_LONGEST_MESSAGE = 300
+_LONGEST_TRACEBACK = 10_000  # characters
+_OWN = Path(__file__).parents[1]
+_LIBRARIES = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+_SHORT_OF = {
+    errno.EMFILE: "open files; raise the limit (`ulimit -n`), or lower --max-connections or --concurrency",
+    errno.ENFILE: "open files on the whole machine; lower --max-connections or --concurrency",
+    errno.ENOMEM: "memory; lower --concurrency",
+    errno.ENOSPC: "space on the disk",
+    errno.EAGAIN: "processes or threads; lower --concurrency",
+}
+_RECORDED_FAULTS = (
+    "ImportError",
+    "ModuleNotFoundError",
+    "MemoryError",
+    "OSError: [Errno 24]",
+    "OSError: [Errno 23]",
+    "OSError: [Errno 12]",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """An exception of a question: `error` is one line, `place` the file and line of the code that failed."""
+
+    kind: str
+    message: str
+    place: str
+    error: str
+    traceback: str
+
+
+class CrashCounter:
+    """Counts the questions with the same exception at the same place."""
+
+    def __init__(self) -> None:
+        self._questions: dict[tuple[str, str], list[str]] = defaultdict(list)
+
+    def add(self, crash: Crash, question: str) -> str | None:
+        """The reason to stop the run, or None."""
+        same = self._questions[crash.kind, crash.place]
+        if question not in same:
+            same.append(question)
+        if len(same) < _SAME_CRASHES:
+            return None
+        where = f"{crash.kind} in {crash.place} on question {question!r} and {len(same) - 1} others"
+        return f"{where}: {crash.message}" if crash.message else where
+
+
+def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
+    """An exception as a question's error; `where` is the name of the failed class, `group` its exception group."""
+    kind, message = type(error).__name__, _one_line(text_of(error))
+    line = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
+    raised = group or error
+    text = redact("".join(traceback.format_exception(raised)))
+    if len(text) > _LONGEST_TRACEBACK:
+        text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
+    return Crash(kind, message, _place(error.__traceback__ or raised.__traceback__), line, text)
+
+
+def deciding(error: BaseException) -> BaseException:
+    """The most important exception of a group: one that stops a run before one that ends a question."""
+    leaves = list(_leaves(error))
+    stopping = (leaf for leaf in leaves if isinstance(leaf, RUN_STOPPING) or harness_fault(leaf, ""))
+    return next(stopping, leaves[0])
+
+
+def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
+    """The fault, if an exception means that this machine is out of a resource, or that code is missing."""
+    for cause in causes(error):
+        if cause is not error and isinstance(cause, BlockingIOError):
+            continue  # usual with a non-blocking socket
+        if (short_of := _short_of(cause)) is not None:
+            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(text_of(cause))}: out of {short_of}")
+    if isinstance(error, ImportError | SystemError):
+        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(text_of(error))}")
+    return None
+
+
+def is_recorded_harness_fault(message: str) -> bool:
+    """Whether a tool's failure in a journal of an earlier version was a fault of the harness."""
+    return message.startswith(_RECORDED_FAULTS)
+
+
+def _short_of(error: BaseException) -> str | None:
+    if isinstance(error, MemoryError):
+        return "memory; lower --concurrency"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return _SHORT_OF[errno.EAGAIN]
+    if isinstance(error, OSError):
+        number = errno.EAGAIN if isinstance(error, BlockingIOError) else error.errno
+        return _SHORT_OF.get(number or 0)
+    return None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions of a group and of its groups; a single exception is its own leaf."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _place(trace: TracebackType | None) -> str:
+    """The file and line that raised it: the last one outside of libraries, if any."""
+    frames = traceback.extract_tb(trace)
+    own = [frame for frame in frames if not _is_library(Path(frame.filename))]
+    chosen = own or frames
+    return f"{Path(chosen[-1].filename).name}:{chosen[-1].lineno}" if chosen else "?"
+
+
+def _is_library(file: Path) -> bool:
+    return not file.is_relative_to(_OWN) and any(file.is_relative_to(folder) for folder in _LIBRARIES)
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's text; empty where `str` fails."""
+    try:
+        return str(error)
+    except Exception:  # in a user's own class
+        return ""
+
+
+def _one_line(text: str) -> str:
+    line = redact(" ".join(replace_surrogates(text).split()))
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} …"

@@ -1,0 +1,141 @@
+"""Folders: those that ship with the package (`architectures` and `datasets`), and the download cache.
+
+In an installed wheel the bundled ones are in `rewoo_bench/_bundled/`, in a clone next to the package.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Literal
+
+from rewoo_bench.errors import UsageError
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
+    """The folder of that kind; it exists in a wheel, a clone and an editable install."""
+    installed = PACKAGE / "_bundled" / kind
+    return installed if installed.is_dir() else PACKAGE.parent / kind
+
+
+def agents_folder() -> Path:
+    """The folder of the bundled agents of other frameworks, one folder each."""
+    return bundled_folder("architectures") / "agents"
+
+
+def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
+    """Names of the bundled folders that hold the file `description`, sorted."""
+    return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))
+
+
+def cache_dir() -> Path:
+    """The download cache: `$REWOO_BENCH_CACHE`, else the folder that this platform has for caches.
+
+    On Linux that is `$XDG_CACHE_HOME/rewoo_bench` or `~/.cache/rewoo_bench`. Earlier versions used these on every
+    platform, and where there is one it is used.
+    """
+    from platformdirs import user_cache_path  # some milliseconds, and most commands need no cache
+
+    if own := os.environ.get("REWOO_BENCH_CACHE"):
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    earlier = (Path(shared) if shared else Path.home() / ".cache") / "rewoo_bench"
+    return earlier if earlier.is_dir() else user_cache_path("rewoo_bench", appauthor=False)
+
+
+# One process at a time: a lock on a file, which the operating system releases when the process ends.
+#
+#     with locked(folder / "run.lock", "another process is at work on this run"):
+#         ...
+#
+# It is flock on Linux and macOS, and msvcrt.locking on Windows. A network file system takes part where it
+# supports these, as NFS 4 and SMB do.
+
+
+_MOMENT_S = 0.1  # for which `is_locked` of another process may hold a lock
+
+
+@contextmanager
+def locked(path: Path, busy: str) -> Iterator[None]:
+    """Holds the lock. The file is never removed, since another process may have it open.
+
+    Raises `UsageError` with `busy` where another process holds it, and `OSError` where the file can't be made.
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=_MOMENT_S, poll_interval=_MOMENT_S / 10)
+    except Timeout:
+        raise UsageError(busy) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock; nothing is written. Raises `OSError` for a file that can't be opened."""
+    if not path.exists():
+        return False
+    try:
+        with locked(path, "busy"):
+            return False
+    except UsageError:
+        return True
+
+
+# Files that a flag names: a file is whole or not there, and symbolic links, pipes and devices stay what they are.
+#
+# with replaced(Path("report.html")) as file:
+#     file.write(b"<!doctype html>")
+
+
+@contextmanager
+def replaced(path: Path, *, follows: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write. Raises `OSError`.
+
+    A regular file is replaced as a whole when the block ends without an exception, and keeps its permissions. So is
+    that behind a symbolic link, where the user named the file; without `follows` the link itself is replaced, as in a
+    run's folder, which somebody else may have made. What is written for a pipe or a device goes there at once.
+    """
+    if follows and is_stream(path):
+        with path.open("ab") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path)) if follows else path
+    part = target.with_name(f".{secrets.token_hex(8)}.part")  # which nobody can foresee: others may write here, too
+    with removed_unless_written(part):
+        with new_file(part) as file:
+            yield file
+        if target.exists() and not target.is_symlink():
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
+
+
+def new_file(path: Path) -> IO[bytes]:
+    """A new file in the place of whatever has the name; a symbolic link is replaced, and never written through."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o666), "wb")
+
+
+def is_stream(path: Path) -> bool:
+    """Whether a path is a pipe or a device; /dev/stdout is one even where it is redirected to a file."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
+
+
+@contextmanager
+def removed_unless_written(part: Path) -> Iterator[None]:
+    """Removes a partial file when writing it fails."""
+    try:
+        yield
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

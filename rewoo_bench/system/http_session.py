@@ -1,0 +1,90 @@
+"""Connections over HTTP with the proxies and the certificates that this machine is set up for.
+
+    async with open_session("https://en.wikipedia.org/w/api.php") as session, session.get(…) as response:
+        ...
+
+aiohttp is loaded on first use. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or from the
+settings of macOS and Windows; certificates from SSL_CERT_FILE and SSL_CERT_DIR, else from the system and certifi.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from rewoo_bench.text.escaping import one_line
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    import aiohttp
+
+
+def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **settings: Any) -> aiohttp.ClientSession:
+    """A session for the host of `url`, with at most `connections` connections (0: no limit).
+
+    `settings` are those of `aiohttp.ClientSession`; without `trust_env` no proxy is used.
+    """
+    import aiohttp
+
+    ssl = certificates() if url.startswith("https:") else True
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, ssl=ssl),
+        proxy=_proxy_for_all(url) if trust_env else None,
+        trust_env=trust_env,
+        **settings,
+    )
+
+
+def certificates() -> SSLContext:
+    """What a server's certificate is checked by."""
+    import ssl
+
+    import certifi
+
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file or folder:
+        return ssl.create_default_context(cafile=file or None, capath=folder or None)
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def proxies() -> dict[str, str]:
+    """The proxy of each scheme. That of ALL_PROXY is used for a scheme without its own."""
+    known = getproxies()
+    common = {scheme: known["all"] for scheme in ("http", "https") if known.get("all", "").startswith("http")}
+    return {**common, **{scheme: known[scheme] for scheme in ("http", "https") if scheme in known}}
+
+
+def basic_authorization(user: str, password: str) -> str:
+    """The value of an Authorization header."""
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def server_log(name: str) -> logging.Logger:
+    """A logger for a server of aiohttp: a request that can't be read is a line, without a traceback or controls."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_one_line_of_a_request)
+    return logger
+
+
+def _one_line_of_a_request(record: logging.LogRecord) -> bool:
+    from aiohttp.http_exceptions import HttpProcessingError
+
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args, record.exc_info = one_line(f"{record.getMessage()}: {error.message}"), (), None
+    return True
+
+
+def _proxy_for_all(url: str) -> str | None:
+    """The proxy of ALL_PROXY, which aiohttp doesn't read, where it is the one to use."""
+    address = urlsplit(url)
+    if address.scheme in getproxies() or proxy_bypass(address.hostname or ""):
+        return None
+    return proxies().get(address.scheme)

@@ -1,0 +1,74 @@
+"""Arguments from Python and of commands: one of a wrong type is a `UsageError` with the argument's name.
+
+check_kind("limits", 5, (Limits,), "rewoo_bench.Limits")    # limits: expected rewoo_bench.Limits, got 5
+as_path("out", "results")                                   # Path("results")
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.text.redaction import is_credential_name, sent_in
+
+_VALUES = re.compile(r"[A-Za-z_][\w-]*=")
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
+_CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
+
+
+def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str) -> None:
+    """Raises `UsageError` for a value of another type."""
+    if not isinstance(value, kinds):
+        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+
+
+def check_switches(**values: object) -> None:
+    """Raises `UsageError` for one that is neither True nor False."""
+    for name, value in values.items():
+        check_kind(name, value, (bool,), "True or False")
+
+
+def check_callbacks(**values: object) -> None:
+    """Raises `UsageError` for one that is neither a function nor None."""
+    for name, value in values.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{name}: expected a function or None, got {shown(value)}")
+
+
+def check_names(**values: object) -> None:
+    """Raises `UsageError` for one that is no list of texts; a single text would be taken for its letters."""
+    for name, value in values.items():
+        if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(n, str) for n in value):
+            raise UsageError(f"{name}: expected a list of names, got {shown(value)}")
+
+
+def as_path(name: str, value: object, expected: str = "a path") -> Path:
+    """A path given as a text or a path. Raises `UsageError`."""
+    if not isinstance(value, str | Path):
+        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+    return Path(value)
+
+
+def shown(value: object) -> str:
+    """A value as a message has it, at most 60 characters of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def take_values(words: list[str], flag: str) -> dict[str, str]:
+    """Takes `NAME=VALUE` from the front of a command's words. Raises `UsageError` for a credential as it is."""
+    values: dict[str, str] = {}
+    while words and _VALUES.match(words[0]):
+        name, _, value = words.pop(0).partition("=")
+        values[name] = value
+        _check_hidden(name, value, flag)
+    return values
+
+
+def _check_hidden(name: str, value: str, flag: str) -> None:
+    """Raises `UsageError` for a credential as it is: it would stand in run.json."""
+    is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
+    if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
+        raise UsageError(f"{flag}: {name}: its value would stand in run.json; put it into a variable and write $NAME")

@@ -1,0 +1,351 @@
+"""Claims put to the test: the bundled file, what is refused, which runs serve which claim, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folder, small
+from comparison_rows import system
+
+from rewoo_bench.analysis.claims import check, gather, read_claims
+from rewoo_bench.analysis.claims.check import needed
+from rewoo_bench.analysis.claims.claim_file import AVERAGES
+from rewoo_bench.analysis.claims.measures import MEASURES
+from rewoo_bench.analysis.claims.render import Format, render
+from rewoo_bench.cli.main import main
+from rewoo_bench.errors import DataError, SpecError
+
+ABOVE = "above = 1"
+CHAIN = "chain"
+
+
+def bundled() -> dict[str, Any]:
+    return {claim.id: claim for claim in read_claims()}
+
+
+def verdicts(text: str, folder: Path, *runs: Path) -> list[str]:
+    return [finding.verdict for finding in found(text, folder, *runs)]
+
+
+def test_what_is_said_of_few_steps_is_what_the_oracles_map_has() -> None:
+    said = bundled()["few-steps"].untestable
+    cells = pd.read_csv(Path(__file__).parents[3] / "results" / "oracle" / "map-cells.csv").query("look_ups <= 2")
+    dearer = {
+        (price, column): {*rows["context"][rows[f"{column} / rewoo"] >= 1]}
+        for price, rows in cells.groupby("price")
+        for column in ("react", "react-native")
+    }
+    assert dearer["none", "react-native"] == set()
+    assert dearer["none", "react"] == {*cells["context"]}
+    assert "without a cache so it is with native tool calls, not with exemplars" in said
+    assert dearer["openai", "react"] == {context for context in cells["context"] if context >= 1024}
+    assert "with exemplars below 1,024 tokens" in said
+    assert dearer["openai", "react-native"] == {256, 384, 512, 640}
+    assert "with native tool calls except at 256 to 640" in said
+
+
+def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> None:
+    assert len(bundled()) >= 100
+    for claim in read_claims():
+        for source in claim.cited:
+            assert any(name in source for name in ("arXiv", "card", "guide", "documentation")), claim.id
+        if claim.test is None:
+            assert claim.untestable, claim.id
+        else:
+            assert type(claim.test.measure) in {**MEASURES, **AVERAGES}.values()
+            assert claim.claimed, claim.id
+            assert "run --arch" in needed(claim.test)
+
+
+def test_every_measure_serves_a_bundled_claim() -> None:
+    tests = [claim.test for claim in read_claims() if claim.test]
+    assert {type(test.measure) for test in tests} == {*MEASURES.values(), *AVERAGES.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("hotpotqa-tokens-react-rewoo", 9795.1 / 1986.2),
+        ("triviaqa-tokens-react-rewoo", 4212.9 / 1340.9),
+        ("hotpotqa-em-rewoo-react", 0.304 - 0.322),
+        ("triviaqa-f1-rewoo-direct", 0.606 - 0.740),
+        ("failure-loses-less", -0.292 + 0.408),
+        ("gsm8k-tokens-react-rewoo", 1874.3 / 1089.3),
+        ("gsm8k-judged-rewoo-cot", 0.624 - 0.674),
+        ("strategyqa-em-rewoo-cot", 0.666 - 0.560),
+        ("triviaqa-em-direct-react", 0.642 - 0.474),
+        ("yao-em-react-cot", 0.274 - 0.294),
+        ("yao-em-react-standard", 0.274 - 0.287),
+        ("sports-em-rewoo-direct", 0.553 - 0.680),
+        ("sports-steps-rewoo", 3.04),
+        ("sotu-f1-rewoo-direct", 0.448 - 0.153),
+        ("sotu-steps-react", 2.43),
+        ("average-tokens", 1 - 7783.4 / 21451.9),
+        ("llmcompiler-hotpotqa-latency", 1.80),
+        ("llmcompiler-hotpotqa-cost", 3.37),
+        ("llmcompiler-parallelqa-latency", 2.15),
+        ("llmcompiler-parallelqa-cost", 4.65),
+    ],
+)
+def test_claimed_numbers_are_those_of_the_papers_tables(name: str, number: float) -> None:
+    assert bundled()[name].number == pytest.approx(number, abs=0.005)
+
+
+def test_claims_about_cost_take_an_oracle_and_no_others_do() -> None:
+    serving = {claim.id for claim in read_claims() if claim.test and claim.test.measure.serves_oracle()}
+    assert {"hotpotqa-tokens-react-rewoo", "gap-widens", "two-calls"} <= serving
+    assert not [name for name in serving if any(word in name for word in ("em-", "f1-", "judged", "latency", "yao"))]
+    assert "failure-react-tokens" not in serving  # what an agent does after a failure is its model's behaviour
+
+
+def test_the_same_statement_of_several_sources_is_one_claim() -> None:
+    claim = bundled()["hotpotqa-tokens-react-rewoo"]
+    assert [source.partition(":")[0] for source in claim.cited] == [
+        "Xu et al. 2023, arXiv 2305.18323, Table 2", "Xu et al. 2023, arXiv 2305.18323, abstract",
+        "agent pattern card 'R5 ReWOO'",
+    ]  # fmt: skip
+    measured = [(claim.test, claim.number) for claim in read_claims() if claim.test]
+    assert len({str(each) for each in measured}) == len(measured)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (one_claim(ABOVE, nubmer=3), "unknown key 'nubmer', did you mean 'number'"),
+        (one_claim("abov = 1"), "rule: unknown key 'abov', did you mean 'above'"),
+        (one_claim("above = 1, relative = 0.2"), "claim 'it': rule: expected above or below or both"),
+        (one_claim("relative = 0.2"), "expected the key 'number'"),
+        (
+            one_claim(ABOVE, 'name = "ration", column = "f1", of = "a"'),
+            "unknown measure 'ration', did you mean 'ratio'",
+        ),
+        (one_claim(ABOVE, 'name = "mean", column = "total_token", of = "a"'), "did you mean 'total_tokens'"),
+        (one_claim(ABOVE, 'name = "mean", column = "f1", off = "a"'), "measure 'mean': "),
+        (one_claim(ABOVE, on='dat = ["chain"]'), "on: unknown key 'dat', did you mean 'data'"),
+        (one_claim(ABOVE, on='data = ["hotpot"]'), "'hotpot'"),
+        (one_claim(ABOVE) + "\n" + one_claim(ABOVE), "2 claims have the id 'it'"),
+        ('[[claim]]\nid = "it"\nsays = "so"\nsource = "there"', "expected a measure and a rule"),
+        ('[[claim]]\nid = "it"\nsays = "so"\nuntestable = "x"', "the key 'source' is missing"),
+        ('[[claims]]\nid = "it"', "unknown key 'claims', did you mean 'claim'"),
+        ("claim = 3", "has no claim"),
+        ("[[claim", "not valid TOML"),
+    ],
+)
+def test_a_file_of_claims_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SpecError) as error:
+        read_claims(claims_file(tmp_path, text))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [
+        ("above = 1", "reproduced"),
+        ("above = 2.4", "undecided"),
+        ("below = 1", "contradicted"),
+        ("above = 2, below = 3", "reproduced"),
+        ("above = 2.4, below = 3", "undecided"),
+        ("above = 3, below = 5", "contradicted"),
+        ("relative = 0.2", "reproduced"),
+        ("absolute = 0.05", "undecided"),
+    ],
+)
+def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> None:
+    run = run_folder(tmp_path / "0001", system(matches="1" * 20, tokens=10_000), system("react", "1" * 20, 26_000))
+    (finding,) = found(one_claim(rule, number=2.4), tmp_path, run)
+    assert finding.interval is not None
+    assert 2 < finding.interval.low < 2.35 < 2.4 < finding.interval.high < 3
+    assert finding.verdict == verdict
+
+
+def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_latency(tmp_path: Path) -> None:
+    oracle = "oracle?extra_steps=2"
+    run = run_folder(tmp_path / "0001", system(model=oracle), system("react", "110100", 2600, model=oracle))
+    (cost,) = found(one_claim(ABOVE), tmp_path, run)
+    assert cost.decided is not None
+    assert cost.decided.oracle
+    assert "reproduced*: " in render([cost], "terminal")
+    for column in ("exact_match", "f1", "wrong_answer", "latency_s"):
+        (refused,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
+        assert refused.verdict == "no data"
+        assert refused.reason.endswith("with a real model, an oracle won't do")
+
+
+def test_a_claim_can_be_about_questions_of_one_type(tmp_path: Path) -> None:
+    rows = system(matches="1" * 20), system("react", "1" * 20, 26_000)
+    for architecture in rows:
+        for number, row in enumerate(architecture):
+            row["question_type"] = "comparison" if number % 2 else "bridge"
+            row["total_tokens"] *= 1 if number % 2 or row["architecture"] == "rewoo" else 10
+    run = run_folder(tmp_path / "0001", *rows)
+    (every,) = found(one_claim(ABOVE), tmp_path, run)
+    (some,) = found(one_claim(ABOVE, on='question_type = "comparison"'), tmp_path, run)
+    (none,) = found(one_claim(ABOVE, on='question_type = "yes_no"'), tmp_path, run)
+    assert every.interval is not None
+    assert some.interval is not None
+    assert (every.interval.n, some.interval.n) == (20, 10)
+    assert some.interval.high < every.interval.low
+    assert none.verdict == "no data"
+    assert "only its questions of type 'yes_no' count" in none.reason
+
+
+@pytest.mark.parametrize(("model", "at_once", "tells"), [("local/a", 8, 0), ("local/a", 1, 1), ("openai/a", 8, 1)])
+def test_latency_of_questions_that_share_a_local_model_is_not_tested(
+    tmp_path: Path, model: str, at_once: int, tells: int
+) -> None:
+    run = run_folder(tmp_path / "0001", system(model=model), concurrency=at_once)
+    for column in ("latency_s", "total_tokens"):
+        (finding,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
+        assert (finding.decided is not None) == (tells == 1 or column == "total_tokens")
+        if finding.decided is None:
+            assert "one question at once where the model is a local one" in finding.reason
+
+
+def ran(folder: Path, questions: int, tokens: int, model: str = "openai/big") -> Path:
+    """A run in which ReAct takes so many tokens, and ReWOO 1,000."""
+    matches = "1" * questions
+    return run_folder(folder, system(matches=matches, model=model), system("react", matches, tokens, model=model))
+
+
+def test_the_run_with_the_most_questions_decides_and_the_others_stand_beside_it(tmp_path: Path) -> None:
+    runs = [ran(tmp_path / "few", 6, 500), ran(tmp_path / "many", 12, 2600, "openai/other")]
+    (finding,) = found(one_claim(ABOVE), tmp_path, *runs)
+    assert finding.decided is not None
+    assert (finding.verdict, finding.decided.runs) == ("reproduced", ("many",))
+    assert [(figure.runs, figure.verdict) for figure in finding.also] == [(("few",), "contradicted")]
+
+
+def test_a_large_model_decides_before_an_oracle_and_an_oracle_before_a_small_model(tmp_path: Path) -> None:
+    models = {"small": "local/smollm2-135m", "oracle": "oracle", "large": "local/qwen2.5-1.5b"}
+    runs = {name: ran(tmp_path / name, 12 - len(name), 2600, model) for name, model in models.items()}
+    for given, decides in (("small oracle large", "large"), ("small oracle", "oracle"), ("small large", "large")):
+        (finding,) = found(one_claim(ABOVE), tmp_path, *(runs[name] for name in given.split()))
+        assert finding.decided is not None
+        assert finding.decided.runs == (decides,)
+
+
+def test_architectures_of_two_runs_are_put_together_where_all_else_is_the_same(tmp_path: Path) -> None:
+    rewoo = run_folder(tmp_path / "0001", system())
+    react = run_folder(tmp_path / "0002", system("react", "110100", 2600))
+    other = run_folder(tmp_path / "0003", system("react", "110100", 2600), temperature=1.0)
+    (finding,) = found(one_claim(ABOVE), tmp_path, rewoo, react)
+    assert finding.verdict == "reproduced"
+    assert finding.decided is not None
+    assert finding.decided.runs == ("0001", "0002")
+    assert verdicts(one_claim(ABOVE), tmp_path, rewoo, other) == ["no data"]
+    again = run_folder(tmp_path / "0004", system("react", "110100", 900))
+    assert len(gather(rewoo, react, again)) == 2
+
+
+def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
+    assert verdicts(one_claim(ABOVE), tmp_path, run, run) == ["reproduced"]
+
+
+def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_path: Path) -> None:
+    runs = [
+        run_folder(tmp_path / "1", system(), data="triviaqa"),
+        run_folder(tmp_path / "5", system(), data="gsm8k"),
+        run_folder(tmp_path / "2", system(), data="chain?hops=1..3", generator=CHAIN),
+        run_folder(tmp_path / "3", system(), data="sample"),
+        run_folder(tmp_path / "4", system(), data="mine"),
+    ]
+    assert [each.data for each in gather(*runs)] == ["triviaqa", "gsm8k", "chain", "sample", "other"]
+    on_trivia = found(one_claim(ABOVE, 'name = "mean", column = "llm_calls", of = "rewoo"', 'data = ["triviaqa"]'),
+                      tmp_path, *runs)  # fmt: skip
+    assert [finding.decided.data for finding in on_trivia if finding.decided] == ["triviaqa"]
+
+
+def test_a_run_without_a_manifest_is_refused(tmp_path: Path) -> None:
+    run = run_folder(tmp_path / "0001", system())
+    (run / "run.json").unlink()
+    with pytest.raises(DataError, match=r"0001' is no run: it has no run.json; expected a folder"):
+        gather(run)
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown"])
+def test_it_is_printed_as_before(tmp_path: Path, form: Format) -> None:
+    golden = (GOLDEN / f"small.{ENDINGS[form]}").read_text(encoding="utf-8")
+    assert render(small(tmp_path), form) + "\n" == golden
+
+
+def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
+    lines = render(small(tmp_path), "terminal", details=False).splitlines()
+    assert lines[0].startswith("1 reproduced, 2 undecided, 1 not testable here.")
+    assert [line.split()[:2] for line in lines[4:7]] == [
+        ["tokens", "undecided"], ["better", "undecided"], ["failing", "reproduced"],
+    ]  # fmt: skip
+    assert lines[-1].endswith("--details")
+
+
+def test_json_has_all_and_no_nan(tmp_path: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    lonely = run_folder(tmp_path / "0009", system(matches="1"), system("react", "1", 2600))
+    (alone,) = json.loads(render(found(one_claim(ABOVE), tmp_path, lonely), "json"), parse_constant=refuse)["findings"]
+    assert (alone["verdict"], alone["high"], alone["n"]) == ("undecided", None, 1)
+    told = json.loads(render(small(tmp_path), "json"), parse_constant=refuse)
+    assert sum(told["verdicts"].values()) == len(told["findings"])
+    assert told["findings"][0]["source"] == ["Somebody and others 2023, Table 1: 5 / 2", "nobody 2024"]
+    assert [each["oracle"] for each in told["findings"]] == [False, False, False, None]
+    assert [each["oracle"] for each in told["findings"][0]["also"]] == [False, True]
+
+
+def command(*arguments: str | Path) -> int | str | None:
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    return end.value.code
+
+
+def test_the_command_on_runs_of_the_oracle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("--arch", "rewoo,react", "--model", "oracle", "--no-progress")
+    assert command("run", *common, "-n", "4", "--out", tmp_path / "sample") == 0
+    chain = ("--dataset", "chain?hops=1..6", "--max-steps", "16", "-n", "48")
+    assert command("run", *common, *chain, "--out", tmp_path / "chain") == 0
+    capsys.readouterr()
+    assert command("claims", tmp_path / "sample", tmp_path / "chain", "--format", "json") == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert {each["id"] for each in findings} == set(bundled())
+    by_id = {each["id"]: each["verdict"] for each in findings}
+    made_so = ("two-calls", "react-quadratic", "rewoo-linear", "react-formula", "rewoo-formula")
+    assert {by_id[name] for name in made_so} == {"by construction"}
+    assert by_id["gap-widens"] == "reproduced"
+    accuracy = {by_id[name] for name in by_id if "-em-" in name or "judged" in name}
+    assert accuracy == {"no data"}
+
+
+def test_the_command_says_which_models_decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ran(tmp_path / "0001", 6, 2600, "local/smollm2-135m")
+    file = ("--claims", claims_file(tmp_path), "--format", "json")
+    for chosen, verdict in (((), "not tested at this scale"), (("--claims-model", "135m"), "undecided")):
+        assert command("claims", run, *file, *chosen) == 0
+        assert json.loads(capsys.readouterr().out)["findings"][0]["verdict"] == verdict
+
+
+def test_the_command_takes_claims_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
+    assert command("claims", run, "--claims", claims_file(tmp_path), "--details") == 0
+    assert "tokens: ReAct takes 2.5 times the tokens of ReWOO" in capsys.readouterr().out
+    assert command("claims", run, "--claims", tmp_path / "none.toml") == 2
+    assert "there is no " in capsys.readouterr().err
+    assert command("claims", tmp_path / "nowhere") == 2
+
+
+def test_no_claim_of_the_bundled_file_is_decided_without_a_run() -> None:
+    assert {finding.verdict for finding in check(read_claims(), [])} == {"no data", "not testable here"}
+
+
+def test_a_replay_is_tested_only_on_the_verdicts_of_its_judge(tmp_path: Path) -> None:
+    rows = [*system(matches="1101", model="replay/mine"), *system("react", "1000", model="replay/mine")]
+    run = run_folder(tmp_path / "0001", [{**row, "judged_correct": row["exact_match"]} for row in rows])
+    judged = 'name = "difference", column = "judged_correct", of = "rewoo", minus = "react"'
+    (finding,) = found(one_claim("above = 0", judged, 'data = ["hotpotqa"]'), tmp_path, run)
+    assert finding.interval is not None
+    assert finding.interval.estimate == 0.5
+    assert verdicts(one_claim(ABOVE, on='data = ["hotpotqa"]'), tmp_path, run) == ["no data"]

@@ -1,0 +1,440 @@
+"""Intervals and tests: against scipy, published values, brute force, and simulated truth."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+from scipy import optimize
+from scipy import stats as scipy_stats
+
+from rewoo_bench.analysis.stats.paired import (
+    Interval,
+    difference_of_means,
+    difference_of_proportions,
+    difference_p,
+    effective_pairs,
+    geometric_mean_ratio,
+    mean_of,
+    proportion,
+    ratio_of_means,
+    ratio_p,
+    wilson,
+)
+from rewoo_bench.analysis.stats.power import mcnemar_power, minimum_detectable_difference, questions_for_difference
+from rewoo_bench.analysis.stats.tests import holm, mcnemar_exact
+from rewoo_bench.errors import DataError
+
+ROOT = Path(__file__).parents[3]
+DRAW = np.random.default_rng(7)
+TOKENS = np.exp(DRAW.normal(8, 0.6, 200)).round()
+FEWER = (TOKENS * 0.5 * np.exp(DRAW.normal(0, 0.3, 200))).round()
+
+
+class PairedInterval(Protocol):
+    """A function that compares two systems question by question."""
+
+    def __call__(self, a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None) -> Interval: ...
+
+
+def pairs(both: int, only_a: int, only_b: int, neither: int) -> tuple[list[int], list[int]]:
+    a = [1] * both + [1] * only_a + [0] * only_b + [0] * neither
+    return a, [1] * both + [0] * only_a + [1] * only_b + [0] * neither
+
+
+def bounds(interval: Interval) -> tuple[float, float]:
+    return interval.low, interval.high
+
+
+# Newcombe 1998, Statistics in Medicine 17, table I, method 3
+@pytest.mark.parametrize(("correct", "n", "low", "high"), [(81, 263, 0.2553, 0.3662), (0, 20, 0.0, 0.1611)])
+def test_a_share_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
+    assert bounds(wilson(correct, n)) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_a_difference_of_shares_has_tangos_interval() -> None:
+    # Fagerland, Lydersen and Laake 2014, Statistics in Medicine 33: airway reactivity, 1 / 1 / 7 / 12
+    b, a = pairs(1, 1, 7, 12)
+    found = difference_of_proportions(a, b)
+    assert found.estimate == pytest.approx(-6 / 21)
+    assert found.n == 21
+    assert bounds(found) == pytest.approx((-0.517, -0.026), abs=5e-4)
+
+
+@pytest.mark.parametrize(("only_a", "only_b", "n"), [(3, 9, 40), (0, 1, 44), (0, 6, 50), (30, 10, 100)])
+def test_tangos_bounds_are_where_the_score_test_turns(only_a: int, only_b: int, n: int) -> None:
+    found = difference_of_proportions(*pairs(n - only_a - only_b, only_a, only_b, 0))
+    for bound in bounds(found):
+
+        def unlikely(share: float, bound: float = bound) -> float:  # the likelihood by itself, without Tango's formula
+            cells = np.array([share + bound, share, 1 - 2 * share - bound])
+            return -float(np.log(np.maximum(cells, 1e-300)) @ [only_b, only_a, n - only_a - only_b])
+
+        lowest, highest = max(0.0, -bound), (1 - bound) / 2
+        share = optimize.minimize_scalar(unlikely, bounds=(lowest, highest), options={"xatol": 1e-12}).x
+        score = (only_b - only_a - n * bound) / math.sqrt(n * (2 * share + bound - bound**2))
+        assert abs(score) == pytest.approx(1.959964, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (pairs(5, 0, 0, 5), (-0.2775, 0.2775)),  # z² / (n + z²): nothing differs, which of ten says little
+        (pairs(0, 0, 4, 0), (0.0, 1.0)),
+        (([], []), (-1.0, 1.0)),
+    ],
+)
+def test_a_difference_of_shares_at_its_ends(
+    columns: tuple[list[int], list[int]], expected: tuple[float, float]
+) -> None:
+    low, high = bounds(difference_of_proportions(*columns))
+    assert high == pytest.approx(expected[1], abs=1e-3)
+    assert low >= expected[0] - 1e-3
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_an_interval_of_shares_holds_its_estimate_and_turns_round_with_the_pair(rows: list[tuple[bool, bool]]) -> None:
+    a, b = zip(*rows, strict=True)
+    there, back = difference_of_proportions(a, b), difference_of_proportions(b, a)
+    assert -1 <= there.low <= there.estimate <= there.high <= 1
+    assert bounds(back) == pytest.approx((-there.high, -there.low))
+
+
+@pytest.mark.parametrize("n", [20, 50, 100, 300])
+def test_a_shares_interval_holds_every_truth_at_least_92_times_in_100(n: int) -> None:
+    """Wilson's alone holds one near 0 or 1 as seldom as 84 times."""
+    low, high = np.array([bounds(wilson(right, n)) for right in range(n + 1)]).T
+    for truth in np.linspace(0.0005, 0.9995, 500):
+        held = scipy_stats.binom.pmf(np.arange(n + 1), n, truth)[(low <= truth) & (truth <= high)].sum()
+        assert held >= 0.92, truth
+
+
+@pytest.mark.parametrize("truth", [0.01, 0.02])
+def test_a_rare_right_answer_with_trials_is_held_93_times_in_100(truth: float) -> None:
+    draw, n, samples = np.random.default_rng(36), 50, 1_000
+    held = 0
+    for _ in range(samples):
+        answers = np.repeat(draw.random(n) < truth, 3)
+        found = proportion(answers, clusters=np.repeat(np.arange(n), 3))
+        held += found.low <= truth <= found.high
+    assert held >= scipy_stats.binom.ppf(0.01, samples, 0.93)
+
+
+def test_a_share_with_trials_counts_the_questions_where_they_agree() -> None:
+    questions = np.repeat(np.arange(20), 3)
+    right = proportion(np.ones(60), clusters=questions)
+    assert (right.estimate, right.high, right.n) == (1.0, 1.0, 20)
+    assert right.low < bounds(wilson(20, 20))[0]  # Student's quantile
+    again = proportion(np.repeat(TOKENS[:20] > 3000, 3), clusters=questions)
+    once = proportion(TOKENS[:20] > 3000)
+    assert again.high - again.low >= once.high - once.low
+
+
+def test_a_share_with_trials_counts_the_rows_where_they_are_free() -> None:
+    free = DRAW.random(3000) < 0.1
+    found, rows = proportion(free, clusters=np.repeat(np.arange(1000), 3)), wilson(int(free.sum()), 3000)
+    assert bounds(found) == pytest.approx(bounds(rows), abs=0.003)
+    assert proportion(free) == rows
+
+
+def test_a_share_of_one_question_or_none() -> None:
+    assert bounds(proportion([1, 1, 1], clusters=["q", "q", "q"])) == pytest.approx(bounds(wilson(1, 1)))
+    assert bounds(proportion([])) == (0.0, 1.0)
+
+
+def test_trials_that_agree_count_once_and_trials_that_dont_count_more() -> None:
+    a, b = pairs(20, 5, 10, 15)
+    questions = np.repeat(np.arange(50), 3)
+    again = np.repeat(a, 3), np.repeat(b, 3)
+    assert effective_pairs(*again, questions) == pytest.approx(50, rel=0.03)
+    free = DRAW.random((2, 3000)) < 0.4
+    assert effective_pairs(free[0], free[1], np.repeat(np.arange(1000), 3)) > 2500
+    wide, narrow = difference_of_proportions(*again, clusters=questions), difference_of_proportions(*again)
+    assert wide.high - wide.low > 1.6 * (narrow.high - narrow.low)
+    assert wide.estimate == pytest.approx(0.1)
+    assert wide.n == 50
+
+
+def test_mcnemar_is_scipys_binomial_test() -> None:
+    for only_a, only_b in ((3, 9), (0, 6), (0, 0), (40, 61)):
+        p = scipy_stats.binomtest(only_b, only_a + only_b).pvalue if only_a + only_b else 1.0
+        a, b = pairs(10, only_a, only_b, 10)
+        found = mcnemar_exact(a, b)
+        assert (found.only_a, found.only_b) == (only_a, only_b)
+        assert found.p == pytest.approx(p)
+        assert mcnemar_exact(a, b, range(len(a))).p == pytest.approx(p)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 7)), min_size=1, max_size=24))
+def test_mcnemar_with_trials_turns_whole_questions_round(rows: list[tuple[bool, bool, int]]) -> None:
+    a, b, questions = (np.array(column) for column in zip(*rows, strict=True))
+    differences = [int(b[questions == q].sum() - a[questions == q].sum()) for q in set(questions.tolist())]
+    sums = [abs(sum(map(math.prod, zip(differences, signs)))) for signs in product((1, -1), repeat=len(differences))]  # noqa: B905
+    expected = np.mean(np.array(sums) >= abs(sum(differences)))
+    assert mcnemar_exact(a, b, questions).p == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 9])
+@pytest.mark.parametrize(("share", "n"), [(0.25, 100), (0.25, 300), (0.1, 50), (0.6, 1000)])
+def test_a_detectable_difference_is_shown_four_times_in_five(share: float, n: int, alpha: float) -> None:
+    """By the exact McNemar test itself, at the level it is judged at, in 20,000 simulated comparisons."""
+    found = minimum_detectable_difference(share, n, alpha)
+    share = max(share, found)
+    draw = np.random.default_rng(n)
+    discordant = draw.binomial(n, share, 20_000)
+    only_b = draw.binomial(discordant, (1 + found / share) / 2)
+    p = 2 * scipy_stats.binom.cdf(np.minimum(only_b, discordant - only_b), discordant, 0.5)
+    assert np.mean(p <= alpha) == pytest.approx(0.8, abs=0.012)
+
+
+@given(st.integers(5, 60), st.floats(0.05, 1), st.floats(0, 1), st.sampled_from([0.05, 0.01]))
+def test_mcnemars_power_is_that_of_every_outcome(n: int, share: float, part: float, alpha: float) -> None:
+    discordant, only_b = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+    chance = scipy_stats.binom.pmf(discordant, n, share) * scipy_stats.binom.pmf(only_b, discordant, (1 + part) / 2)
+    p = 2 * scipy_stats.binom.cdf(np.minimum(only_b, discordant - only_b), discordant, 0.5)
+    expected = chance[(p <= alpha) & (only_b <= discordant)].sum()
+    assert mcnemar_power(share, part * share, n, alpha) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(("share", "difference", "alpha"), [(0.25, 0.04, 0.05), (0.25, 0.1, 0.01), (0.05, 0.05, 0.05)])
+def test_the_questions_for_a_difference_detect_it(share: float, difference: float, alpha: float) -> None:
+    n = questions_for_difference(share, difference, alpha)
+    assert minimum_detectable_difference(share, n, alpha) == pytest.approx(difference, rel=0.01)
+
+
+def test_three_questions_show_nothing() -> None:
+    assert minimum_detectable_difference(0.5, 3) == math.inf
+    assert questions_for_difference(0.5, 0.0) == math.inf
+
+
+def test_holm_steps_down() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_ratios_interval_is_the_delta_methods_where_nothing_is_skewed() -> None:
+    a, b = DRAW.normal(100, 10, 400), DRAW.normal(50, 5, 400)
+    error = math.sqrt((0.1**2 + 0.1**2) / 400)
+    found = ratio_of_means(a, b, unseen_tail=False)
+    assert found.estimate == pytest.approx(b.mean() / a.mean())
+    assert bounds(found) == pytest.approx((0.5 - 1.96 * 0.5 * error, 0.5 + 1.96 * 0.5 * error), abs=0.003)
+
+
+def test_a_skewed_ratio_is_wider_on_its_long_side() -> None:
+    long = np.where(np.arange(60) % 20 == 0, 20_000.0, 2_000.0 + np.arange(60))
+    found = ratio_of_means(np.full(60, 1_000.0), long)
+    assert found.high / found.estimate > found.estimate / found.low
+
+
+@pytest.mark.parametrize(("times", "wider"), [(1, 1.05), (100, 1.001)])
+def test_a_mean_has_students_interval_and_a_little_more(times: int, wider: float) -> None:
+    values = np.tile(TOKENS, times)
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    student = 2 * scipy_stats.t.ppf(0.975, len(values) - 1) * error
+    for found in (mean_of(values), difference_of_means(np.zeros_like(values), values)):
+        assert found.estimate == pytest.approx(values.mean())
+        assert student < found.high - found.low < wider * student
+        assert found.high - found.estimate > found.estimate - found.low  # more is added where the tail is
+
+
+@pytest.mark.parametrize("n", [20, 50, 100])
+def test_what_no_question_showed_may_be_so_of_three_in_n(n: int) -> None:
+    """The rule of three: an event that n questions didn't show has a share of up to 3 / n."""
+    none, all_ = mean_of([0.0] * n, ends=(0.0, 1.0)), mean_of([1.0] * n, ends=(0.0, 1.0))
+    assert none.low == 0.0
+    assert none.high == pytest.approx(3 / n, rel=0.1)
+    assert all_.low == pytest.approx(1 - 3 / n, rel=0.1)
+    assert all_.high == 1.0
+    same = difference_of_means([0.4] * n, [0.4] * n, ends=(0.0, 1.0))
+    assert bounds(same) == pytest.approx((-3 / n, 3 / n), rel=0.1)
+
+
+def test_amounts_are_never_negative_and_all_zero_leaves_everything_open() -> None:
+    assert mean_of([0.0, 0.0, 900.0]).low == 0.0
+    assert mean_of([-5.0, 0.0, 5.0]).low < -5.0
+    assert bounds(mean_of([0.0] * 9)) == (0.0, math.inf)
+    assert bounds(difference_of_means([0.0] * 9, [0.0] * 9)) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("events", "rare"), [(0, False), (1, True), (2, True), (3, False), (10, False)])
+def test_a_rare_event_may_be_missing_where_fewer_than_three_questions_make_the_spread(events: int, rare: bool) -> None:
+    """Ten times the tokens in some of 100 questions. Where none has them, nothing in the sample tells."""
+    a = np.linspace(1000.0, 1500.0, 100)
+    b = a * np.where(np.arange(100) < events, 10.0, np.linspace(1.5, 1.6, 100)[::-1])
+    assert ratio_of_means(a, b).rare is rare
+
+
+def test_the_interval_beside_a_rare_event_allows_for_more_of_it() -> None:
+    a, b = np.full(100, 1000.0), np.where(np.arange(100) < 1, 10_000.0, 1000.0)
+    assert ratio_of_means(a, b).high > 1 + 9 * 4 / 100  # four of them where one was expected
+
+
+ROWS = st.lists(st.tuples(st.floats(1, 1e4), st.floats(1, 1e4)), min_size=2, max_size=40)
+
+
+@given(ROWS, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_the_p_beside_a_ratio_is_small_exactly_where_its_interval_leaves_out_one(
+    rows: list[tuple[float, float]], level: float
+) -> None:
+    a, b = zip(*rows, strict=True)
+    found, p = ratio_of_means(a, b, level=level), ratio_p(a, b)
+    if abs(p - (1 - level)) > 1e-9:
+        assert (p < 1 - level) == (not found.low <= 1 <= found.high)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=40))
+def test_the_p_beside_a_difference_is_small_exactly_where_its_interval_leaves_out_zero(
+    rows: list[tuple[float, float]],
+) -> None:
+    a, b = zip(*rows, strict=True)
+    found, p = difference_of_means(a, b, ends=(0.0, 1.0)), difference_p(a, b, ends=(0.0, 1.0))
+    if abs(p - 0.05) > 1e-9:
+        assert (p < 0.05) == (not found.low <= 0 <= found.high)
+
+
+def test_equal_amounts_have_no_small_p() -> None:
+    assert (ratio_p(TOKENS, TOKENS), ratio_p([], []), ratio_p([0, 0], [1, 2])) == (1.0, 1.0, 1.0)
+    assert ratio_p(np.repeat(TOKENS, 3), np.repeat(FEWER, 3), clusters=np.repeat(np.arange(200), 3)) == pytest.approx(
+        ratio_p(TOKENS, FEWER)
+    )
+
+
+def test_a_ratio_turned_round_has_its_bounds_turned_round() -> None:
+    there, back = ratio_of_means(TOKENS, FEWER), ratio_of_means(FEWER, TOKENS)
+    assert bounds(back) == pytest.approx((1 / there.high, 1 / there.low))
+
+
+@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
+def test_large_samples_and_resampled_ones_agree(function: PairedInterval) -> None:
+    rows = np.arange(2_000) % 200
+    below, above = (function(np.append(TOKENS[rows], extra), np.append(FEWER[rows], extra)) for extra in ([], [1.0]))
+    width = above.high - above.low
+    assert bounds(below) == pytest.approx(bounds(above), abs=0.1 * width)
+    assert (below.n, above.n) == (2_000, 2_001)
+
+
+@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
+def test_trials_of_a_question_are_one_observation(function: PairedInterval) -> None:
+    questions = np.repeat(np.arange(200), 4)
+    found = function(np.repeat(TOKENS, 4), np.repeat(FEWER, 4), clusters=questions)
+    assert found.n == 200
+    assert bounds(found) == pytest.approx(bounds(function(TOKENS, FEWER)))
+
+
+def test_an_interval_is_the_same_each_time() -> None:
+    for unseen_tail in (True, False):
+        assert ratio_of_means(TOKENS, FEWER, unseen_tail=unseen_tail) == ratio_of_means(
+            TOKENS, FEWER, unseen_tail=unseen_tail
+        )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_less_confidence_is_a_narrower_interval(level: float) -> None:
+    for function in (ratio_of_means, difference_of_means, geometric_mean_ratio):
+        wide, narrow = function(TOKENS, FEWER), function(TOKENS, FEWER, level=level)
+        assert wide.low < narrow.low < narrow.estimate < narrow.high < wide.high
+
+
+def test_what_never_varied_is_no_certainty() -> None:
+    """In one question more two systems may differ by a half: 50 equal pairs leave 3% of doubt, 200 less than 1%."""
+    assert bounds(ratio_of_means([10.0] * 50, [5.0] * 50)) == pytest.approx((0.485, 0.515), abs=1e-3)
+    assert bounds(ratio_of_means(TOKENS, TOKENS)) == pytest.approx((1, 1), abs=0.01)
+    assert bounds(geometric_mean_ratio(TOKENS, TOKENS)) == pytest.approx((1, 1), abs=0.01)
+    assert bounds(difference_of_means([100.0] * 50, [100.0] * 50)) == pytest.approx((-1.5, 1.5), abs=0.1)
+    for found in (ratio_of_means(TOKENS, TOKENS), geometric_mean_ratio(TOKENS, TOKENS)):
+        assert found.low < 1 < found.high
+
+
+def test_a_single_question_that_differs_is_no_certainty() -> None:
+    """Resamples without it have no spread at all; the bounds are Student's then, and finite."""
+    one = [1000.0] * 49 + [2000.0]
+    for unseen_tail, widest in ((False, 1.07), (True, 1.15)):
+        found = ratio_of_means([1000.0] * 50, one, unseen_tail=unseen_tail)
+        assert 0.95 < found.low < 1.0 < found.high < widest
+
+
+def test_two_runs_of_one_system_that_are_equal_are_equal() -> None:
+    assert bounds(ratio_of_means(TOKENS, TOKENS, unseen_tail=False)) == pytest.approx((1, 1))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "estimate"),
+    [
+        ([0, 0], [1, 2], math.inf),
+        ([1, 2], [0, 0], 0.0),
+        ([4], [2], 0.5),
+        ([0, 0], [0, 0], math.nan),
+        ([], [], math.nan),
+    ],
+)
+def test_a_ratio_that_cant_be_known_has_no_bounds(a: list[float], b: list[float], estimate: float) -> None:
+    found = ratio_of_means(a, b)
+    assert found.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (bounds(found), found.n) == ((0.0, math.inf), len(a))
+
+
+def test_one_question_bounds_no_mean() -> None:
+    assert bounds(difference_of_means([1], [2])) == (-math.inf, math.inf)
+    assert bounds(geometric_mean_ratio([1], [2])) == (0.0, math.inf)
+    assert difference_of_means([], []).n == 0
+    assert bounds(wilson(0, 0)) == (0.0, 1.0)
+
+
+def test_a_geometric_mean_is_of_the_pairs_without_a_zero() -> None:
+    found = geometric_mean_ratio([1, 1, 5, 0], [2, 8, 0, 7])
+    assert found.estimate == pytest.approx(4.0)
+    assert found.n == 2
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ([1, math.nan], [1, 2], r"a\[1\] is nan: expected finite numbers"),
+        ([1, 2], [1, None], r"b\[1\] is nan"),
+        (["x"], [1], "a holds a value that is no number"),
+        ([1, 2], [1], "differ in length: a has 2, b 1"),
+        ([[1]], [[1]], "a has 2 dimensions"),
+        ([1, -2], [1, 2], "-2.0 is negative"),
+    ],
+)
+def test_what_is_no_amount_is_refused(a: list[float], b: list[float], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        ratio_of_means(a, b)
+
+
+def test_shares_are_of_right_and_wrong() -> None:
+    with pytest.raises(DataError, match=r"0\.5 is neither right \(1\) nor wrong \(0\)"):
+        difference_of_proportions([1, 0.5], [1, 0])
+    with pytest.raises(DataError, match="3 successes of 2"):
+        wilson(3, 2)
+    with pytest.raises(DataError, match=r"discordant share 1\.5"):
+        minimum_detectable_difference(1.5, 100)
+
+
+def test_one_question_that_differs_by_far_gives_no_endless_interval() -> None:
+    a = np.linspace(1000.0, 2000.0, 36)
+    b = a + np.where(np.arange(36) == 5, 1700.0, np.arange(36) % 3)
+    found = ratio_of_means(a, b, unseen_tail=False)
+    assert 0.9 < found.low < found.estimate < found.high < 1.2
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 9)), min_size=1, max_size=40))
+def test_an_interval_of_means_holds_its_estimate_and_has_a_width(rows: list[tuple[float, float, int]]) -> None:
+    a, b, questions = zip(*rows, strict=True)
+    scores = [
+        mean_of(a, ends=(0.0, 1.0), clusters=questions),
+        difference_of_means(a, b, ends=(0.0, 1.0), clusters=questions),
+    ]
+    amounts = [mean_of(a, clusters=questions), difference_of_means(a, b), ratio_of_means(np.add(a, 1), np.add(b, 1))]
+    for found in scores + amounts:
+        assert found.low <= found.estimate <= found.high
+        assert found.low < found.high
+    assert all(-1 <= found.low <= found.high <= 1 for found in scores)

@@ -1,0 +1,273 @@
+"""Questions of the data set `chain` are made as its card says, and each can be answered from its gold pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewoo_bench import evaluate
+from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
+from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.text.words import sentences, title_key
+from rewoo_bench.types import Example, Hop, Message
+
+CARD = (bundled_folder("datasets") / "chain" / "README.md").read_text(encoding="utf-8")
+EVERYTHING = "chain?hops=3..4&width=1..2&branching=0..2"
+CONTENT = "08e816c994bcad324fff129a370e694525566baf5c5ac0e43d540e0eab327466"
+
+
+@st.composite
+def shapes(draw: st.DrawFn, widths: tuple[int, int] = (1, 8), least_branching: int = 0) -> tuple[int, int, int]:
+    hops = draw(st.integers(1 + least_branching, 12))
+    return hops, draw(st.integers(*widths)), draw(st.integers(least_branching, hops - 1))
+
+
+@st.composite
+def questions(draw: st.DrawFn, widths: tuple[int, int] = (1, 8), least_branching: int = 0) -> Example:
+    shape = draw(shapes(widths, least_branching))
+    return question(*shape, seed=draw(st.integers()), number=draw(st.integers(1, 10**6)))
+
+
+def says(text: str, words: str) -> bool:
+    """Whether the words stand in the text, and not inside of longer words."""
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
+
+
+def pages(example: Example) -> dict[str, str]:
+    return {document.title: document.text for document in example.documents}
+
+
+def strands(example: Example) -> list[Sequence[Hop]]:
+    """The chain, cut where a hop needs no other."""
+    starts = [place for place, hop in enumerate(example.chain) if not hop.needs]
+    return [example.chain[start:end] for start, end in pairwise([*starts, len(example.chain)])]
+
+
+def best(example: Example, numbers: Sequence[int]) -> int:
+    return numbers.index((max if "greatest" in example.question else min)(numbers))
+
+
+@given(questions())
+def test_every_value_stands_on_its_page(example: Example) -> None:
+    assert [hop for hop in example.chain if not says(pages(example)[hop.title], hop.value)] == []
+
+
+@given(questions())
+def test_a_page_that_needs_another_is_the_value_found_there(example: Example) -> None:
+    assert [hop for hop in example.chain for need in hop.needs if example.chain[need].value != hop.title] == []
+
+
+@given(questions())
+def test_a_question_names_the_pages_that_need_no_other_and_no_other_gold_page(example: Example) -> None:
+    assert [hop for hop in example.chain if says(example.question, hop.title) != (not hop.needs)] == []
+
+
+@given(questions())
+def test_a_question_tells_every_fact_that_is_foreseen_but_the_first_owner(example: Example) -> None:
+    for strand in strands(example):
+        told = [hop for hop in strand if hop.foreseen and not hop.ask.startswith("the first owner")]
+        assert [hop for hop in told if hop.ask.removeprefix("the ") not in example.question] == []
+
+
+@given(questions(widths=(1, 1)))
+def test_an_answer_is_what_the_last_hop_finds_and_is_not_in_the_question(example: Example) -> None:
+    assert example.answers == (example.chain[-1].value,)
+    assert not says(example.question, example.answers[0])
+
+
+@given(questions(widths=(1, 1)))
+def test_only_the_last_gold_page_has_the_answer(example: Example) -> None:
+    having = [title for title, text in pages(example).items() if says(text, example.answers[0])]
+    assert having == [example.chain[-1].title]
+
+
+@given(questions(widths=(2, 8)))
+def test_a_comparison_is_answered_by_the_start_of_the_strand_with_the_extreme_number(example: Example) -> None:
+    numbers = [int(strand[-1].value) for strand in strands(example)]
+    assert len(set(numbers)) == len(numbers)
+    assert example.answers == (strands(example)[best(example, numbers)][0].title,)
+
+
+@given(questions(widths=(2, 8), least_branching=1))
+def test_a_comparison_of_earlier_sales_is_wrong(example: Example) -> None:
+    foreseen = [[hop for hop in strand if hop.foreseen] for strand in strands(example)]
+    first = [re.search(r"who paid (\d+) crowns", pages(example)[hops[-1].title]) for hops in foreseen]
+    prices = [int(found[1]) for found in first if found]
+    assert strands(example)[best(example, prices)][0].title not in example.answers
+
+
+@given(questions(widths=(1, 1), least_branching=1))
+def test_only_the_page_of_the_last_seller_says_who_owns_it_today(example: Example) -> None:
+    owned = f"sold {re.escape(heirloom(example))} on to {example.answers[0]}, who paid"
+    assert re.search(f"{owned} .* and owns it today", pages(example)[example.chain[-1].title])
+    assert not any("owns it today" in pages(example)[hop.title] for hop in example.chain[:-1])
+
+
+def heirloom(example: Example) -> str:
+    """`the key of Malonna`, as the page of its last seller calls it."""
+    found = re.search(r"sold (the \w+ of .+?) on to", pages(example)[example.chain[-1].title])
+    assert found
+    return found[1]
+
+
+@given(shapes(), st.integers(), st.integers(1, 1000))
+def test_a_question_has_the_hops_of_its_settings(shape: tuple[int, int, int], seed: int, number: int) -> None:
+    hops, width, branching = shape
+    example = question(hops, width, branching, seed=seed, number=number)
+    (unforeseen,) = {sum(not hop.foreseen for hop in strand) for strand in strands(example)}
+    assert [len(strand) for strand in strands(example)] == [hops] * width
+    assert min(1, branching) <= unforeseen <= branching
+    assert all(not hop.foreseen for strand in strands(example) for hop in strand[hops - unforeseen :])
+    assert example.kind == f"chain-{hops}x{width}" + (f"+{unforeseen}" if unforeseen else "")
+
+
+@given(questions())
+def test_each_hop_but_the_first_of_a_strand_needs_the_one_before(example: Example) -> None:
+    assert [hop.needs for hop in example.chain if hop.needs] == [
+        (place - 1,) for place, hop in enumerate(example.chain) if hop.needs
+    ]
+
+
+@given(questions())
+def test_gold_pages_come_with_8_distractors_and_no_two_titles_are_alike(example: Example) -> None:
+    assert len(example.documents) == len(example.chain) + DISTRACTORS
+    assert len({title_key(document.title) for document in example.documents}) == len(example.documents)
+
+
+@given(questions())
+def test_a_page_has_2_to_5_sentences(example: Example) -> None:
+    assert [page for page in example.documents if not 2 <= len(sentences(page.text)) <= 5] == []
+
+
+def test_the_number_of_hops_that_are_not_foreseen_varies_by_question() -> None:
+    chain = Chain.model_validate({"hops": 4, "branching": 3})
+    kinds = Counter(example.kind for example in islice(chain.examples(0), 300))
+    assert sorted(kinds) == ["chain-4x1+1", "chain-4x1+2", "chain-4x1+3"]
+    assert min(kinds.values()) > 60
+
+
+def content(examples: Sequence[Example]) -> str:
+    return sha256("\n".join(map(repr, examples)).encode()).hexdigest()
+
+
+def test_the_questions_are_those_that_were_published() -> None:
+    """Where this fails on purpose, ids mean other questions than before: say so in the changelog."""
+    assert content(load_dataset_examples(EVERYTHING, limit=60).examples) == CONTENT
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+def test_another_process_makes_the_same_questions_to_the_byte(hash_seed: str) -> None:
+    code = (
+        "from rewoo_bench.loaders.load import load_dataset_examples\n"
+        f"print(load_dataset_examples({EVERYTHING!r}, limit=60).manifest['source']['sha256'])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == CONTENT
+
+
+@pytest.mark.parametrize("dataset", ["chain", "chain?hops=1..12", EVERYTHING])
+def test_a_smaller_limit_takes_the_first_questions_of_a_larger_one(dataset: str) -> None:
+    few, many = (load_dataset_examples(dataset, limit=limit, seed=3).examples for limit in (7, 40))
+    assert (len(many), few) == (40, many[:7])
+
+
+def test_another_seed_is_another_world_under_other_ids() -> None:
+    one, other = (load_dataset_examples("chain", seed=seed).examples for seed in (0, 1))
+    assert {example.id for example in one}.isdisjoint(example.id for example in other)
+    assert {hop.title for each in one for hop in each.chain}.isdisjoint(
+        hop.title for each in other for hop in each.chain if hop.needs
+    )
+
+
+def test_questions_go_through_a_range_in_turn() -> None:
+    examples = load_dataset_examples("chain?hops=1..12", limit=24).examples
+    assert [len(example.chain) for example in examples] == [*range(1, 13)] * 2
+
+
+def test_an_id_is_the_same_question_in_a_range_and_alone() -> None:
+    ranged = load_dataset_examples("chain?hops=1..3", limit=6).examples[5]
+    assert (ranged.id, ranged) == ("chain-3x1-s0-6", load_dataset_examples("chain?hops=3", limit=6).examples[5])
+
+
+def test_without_a_limit_there_are_100_questions_of_two_hops() -> None:
+    found = load_dataset_examples("chain")
+    assert (found.name, len(found.examples), {each.kind for each in found.examples}) == ("chain", 100, {"chain-2x1"})
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name"),
+    [
+        ("chain?width=2&hops=3", "chain?hops=3&width=2"),
+        ("chain?hops=2&branching=0", "chain"),
+        ("chain?", "chain"),
+        ("chain?hops=3..3&branching=1..2", "chain?hops=3&branching=1..2"),
+    ],
+)
+def test_the_name_says_the_options_in_one_order_and_leaves_out_defaults(dataset: str, name: str) -> None:
+    assert load_dataset_examples(dataset, limit=1).name == name
+
+
+def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
+    found = load_dataset_examples("chain?hops=1..3", limit=5, seed=9)
+    source = found.manifest["source"]
+    assert source["generator"] == "chain"
+    assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0}
+    assert source["sha256"] == content(found.examples)
+    assert (found.manifest["seed"], found.manifest["examples"], found.split) == (9, 5, "generated")
+
+
+@pytest.mark.parametrize("dataset", ["chain?hops=3", "chain?hops=2&width=3", "chain?hops=4&branching=2"])
+@pytest.mark.anyio
+async def test_search_finds_each_gold_page_by_its_title(dataset: str) -> None:
+    found = load_dataset_examples(dataset, limit=20).examples
+    results = await evaluate(dataset, ["rewoo"], model=ScriptedModel(Knowing(found)), questions=20)
+    assert [result.score and result.score.exact_match for result in results] == [True] * 20
+    assert [shown(result) for result in results] == [[hop.title for hop in each.chain] for each in found]
+
+
+class Knowing:
+    """Plans a search for each gold title and answers right."""
+
+    def __init__(self, examples: Sequence[Example]) -> None:
+        self.examples = examples
+
+    def __call__(self, messages: Sequence[Message], role: str) -> str:
+        asked = messages[-1].content
+        (example,) = [each for each in self.examples if each.question in asked]
+        searches = enumerate((hop.title for hop in example.chain), start=1)
+        plan = "\n".join(f"Plan: look it up.\n#E{number} = Search[{title}]" for number, title in searches)
+        return plan if role == "planner" else example.answers[0]
+
+
+def shown(result: Result) -> list[str]:
+    return [step.observation.partition(":")[0] for step in result.trajectory.steps]
+
+
+def card_rows() -> Iterator[list[str]]:
+    """The table of the card's example: page, ask, value, whether foreseen."""
+    for line in CARD.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and cells[0] != "page" and not cells[0].startswith("---"):
+            yield cells
+
+
+def test_the_card_shows_a_question_as_it_is() -> None:
+    example = question(3, 1, 1, seed=0, number=1)
+    chain = [[hop.title, hop.ask, hop.value, "yes" if hop.foreseen else "no"] for hop in example.chain]
+    assert example.id in CARD
+    assert f"> {example.question} *{example.answers[0]}*" in CARD
+    assert list(card_rows()) == chain

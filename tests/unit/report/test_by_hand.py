@@ -1,0 +1,335 @@
+"""Dollars worked out by hand, and what belongs to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from repricing_runs import Ask, ask, sheet, text, write
+
+import rewoo_bench
+from rewoo_bench.analysis.prices import calls_of, priced, pricing_of
+from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError
+from rewoo_bench.report.repricing import Repriced
+from rewoo_bench.report.repricing.estimates import Line
+from rewoo_bench.runs.columns import SHARED
+from rewoo_bench.runs.folder import load, manifests
+
+PREFIX = text("P", 1280)
+PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
+AUTOMATIC = """
+[cache.blocks]
+kind = "automatic"
+minimum_prefix_tokens = 1024
+block_tokens = 128
+lifetime_s = 300
+source = "made up"
+as_of = 2026-11-24
+[models.m]
+input = 1
+output = 4
+cache_read = 0.1
+cache = "blocks"
+"""
+EXPLICIT = """
+[cache.marks]
+kind = "explicit"
+minimum_prefix_tokens = 1024
+lifetime_s = 300
+source = "made up"
+as_of = 2026-11-24
+[models.m]
+input = 3
+output = 15
+cache_read = 0.3
+cache_write = 3.75
+cache = "marks"
+"""
+BATCH = """
+[models.m]
+input = 1
+output = 4
+batch_input = 0.5
+batch_output = 2
+"""
+
+
+def two_questions() -> dict[tuple[str, str], list[Ask]]:
+    """The calls of the first and the third case."""
+    first, second = (PREFIX, text("q1", 100)), (PREFIX, text("q2", 100))
+    return {
+        ("react", "q1"): [ask(0, 10, 1380, 50, *first), ask(20, 30, 1580, 50, *first, text("o1", 200))],
+        ("react", "q2"): [ask(25, 35, 1380, 50, *second), ask(400, 410, 1400, 50, PREFIX, text("r2", 120))],
+    }
+
+
+def only(repriced: Repriced) -> Line:
+    (line,) = repriced.lines
+    return line
+
+
+def test_automatic_caching_in_blocks(tmp_path: Path) -> None:
+    """Input 1, cached 0.1, output 4 dollars a million; blocks of 128, at least 1,024, kept for 300 s.
+
+    q1, second 0:    1,380 in, nothing is known yet          1,380 x 1                =  1,380
+        second 20:   1,580 in, 1,380 known = 10.8 blocks     300 x 1 + 1,280 x 0.1    =    428
+        out          100 x 4                                                          =    400
+    q2, second 25:   1,380 in, 1,280 known = 10 blocks       100 x 1 + 1,280 x 0.1    =    228
+        second 400:  1,400 in; the prefix was last used at second 35, 365 s ago       =  1,400
+        out          100 x 4                                                          =    400
+    sum 4,236 millionths of a dollar for 2 questions: 2.118 dollars for 1,000
+    """
+    run = write(tmp_path / "run", two_questions())
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000.estimate == pytest.approx(2.118)
+    assert line.usd_per_1000.n == 2
+    assert line.input_tokens.estimate == (1380 + 1580 + 1380 + 1400) / 2
+    assert line.cached_share.estimate == pytest.approx((1280 + 1280) / (1380 + 1580 + 1380 + 1400))
+
+
+def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) -> None:
+    """Input 3, written 3.75, cached 0.3, output 15 dollars a million; at least 1,024, kept for 300 s after each use.
+
+    q1, second 0:    2,100 in, marked at 2,000    2,000 x 3.75 + 100 x 3           =  7,800
+        second 20:   2,400 in, marked at both     2,000 x 0.3 + 400 x 3.75         =  2,100
+        second 40:   2,600 in, marked at both     2,400 x 0.3 + 200 x 3.75         =  1,470
+        out          300 x 15                                                      =  4,500
+    q2, second 360:  the prefix was last used at second 50, so it is written anew  =  7,800
+        out          100 x 15                                                      =  1,500
+    sum 25,170 millionths for 2 questions: 12.585 dollars for 1,000
+    """
+    prefix, asked, first, second = text("P", 2000), text("q1", 100), text("o1", 300), text("o2", 200)
+    run = write(
+        tmp_path / "run",
+        {
+            ("react", "q1"): [
+                ask(0, 10, 2100, 100, prefix, asked, marks=(0,)),
+                ask(20, 30, 2400, 100, prefix, asked, first, marks=(0, 2)),
+                ask(40, 50, 2600, 100, prefix, asked, first, second, marks=(0, 3)),
+            ],
+            ("react", "q2"): [ask(360, 370, 2100, 100, prefix, text("q2", 100), marks=(0,))],
+        },
+    )
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT)))
+    assert line.usd_per_1000.estimate == pytest.approx(12.585)
+    assert line.cache_write_tokens.estimate == (2000 + 400 + 200 + 2000) / 2
+    assert line.cached_share.estimate == pytest.approx((2000 + 2400) / (2100 + 2400 + 2600 + 2100))
+
+
+def test_a_batch_without_a_cache(tmp_path: Path) -> None:
+    """Input 0.5 and output 2 dollars a million in a batch.
+
+    q1: 2,960 in, 100 out    2,960 x 0.5 + 100 x 2    =  1,680
+    q2: 2,780 in, 100 out    2,780 x 0.5 + 100 x 2    =  1,590
+    sum 3,270 millionths for 2 questions: 1.635 dollars for 1,000, and twice as much outside of a batch
+    """
+    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, BATCH)
+    line = only(rewoo_bench.reprice(run, prices=prices, batch=True))
+    assert line.usd_per_1000.estimate == pytest.approx(1.635)
+    assert (line.rounds, line.most_rounds) == (2.0, 2)
+    assert only(rewoo_bench.reprice(run, prices=prices)).usd_per_1000.estimate == pytest.approx(2 * 1.635)
+
+
+def test_the_cached_tokens_of_a_sheet_are_not_in_its_batch(tmp_path: Path) -> None:
+    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
+    run = write(tmp_path / "run", two_questions())
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, both), batch=True))
+    assert line.usd_per_1000.estimate == pytest.approx(1.635)
+    assert line.cached_share.estimate == 0
+
+
+def test_the_heading_says_what_is_applied(tmp_path: Path) -> None:
+    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
+    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, both)
+    for recorded, batch, applied in (
+        (False, False, "rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes"),
+        (True, False, "; cached tokens as the provider reported them, at $0.1 a million"),
+        (False, True, "; at its batch prices, without a cache"),
+    ):
+        repriced = rewoo_bench.reprice(run, prices=prices, recorded_cache=recorded, batch=batch)
+        assert str(repriced).partition("\n")[0].endswith(applied)
+
+
+def test_an_interval_of_few_questions_has_the_mark_of_a_rare_event_and_its_note(tmp_path: Path) -> None:
+    repriced = rewoo_bench.reprice(write(tmp_path / "run", two_questions()), prices=sheet(tmp_path, AUTOMATIC))
+    assert only(repriced).cached_share.rare
+    assert "]? " in str(repriced)
+    assert "\n? a rare event may be missing: fewer than 20 questions" in str(repriced)
+
+
+def test_a_batch_needs_its_price(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    with pytest.raises(UsageError, match="--batch: the sheet 'sheet' has no batch price of 'm'"):
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), batch=True)
+
+
+def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {
+        ("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]
+    }
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(1280 / (3 * 1380))
+
+
+def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
+    prompt = (text("P", 1000),)
+    calls = {("react", "q1"): [ask(0, 10, 1000, 0, *prompt), ask(20, 30, 1000, 0, *prompt)]}
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == 0
+
+
+def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {
+        ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
+    }
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(2 * 1280 / (3 * 1380))
+
+
+def test_each_architecture_has_its_own_cache(tmp_path: Path) -> None:
+    calls = {
+        ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, text("q1", 100))],
+        ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, text("r1", 100))],
+    }
+    own = rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC))
+    assert [line.cached_share.estimate for line in own.lines] == [0, 0]
+    assert own.lines[1].ratio is not None
+    assert own.lines[1].ratio.estimate == pytest.approx(1)
+    assert "has a cache of its own" in str(own)
+
+
+def test_failed_attempts_cost_and_a_judge_does_not(tmp_path: Path) -> None:
+    """As in the column `cost_usd`. What a failed attempt took is priced in full: nobody knows what of it was cached.
+
+    (1,000 + 500 of a retry + 300 of a call that failed) x 1 + 10 x 4 = 1,840 millionths, 1.84 dollars for 1,000
+    """
+    prompt = (text("P", 1000),)
+    calls = {
+        ("react", "q1"): [
+            ask(0, 10, 1000, 10, *prompt, lost=500),
+            ask(20, 30, 0, 0, *prompt, status="error", lost=300),
+            ask(40, 50, 2000, 50, text("J", 2000), role="judge"),
+        ]
+    }
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000.estimate == pytest.approx(1.84)
+
+
+def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions(), exact_match=None)
+    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
+    assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
+
+
+def test_calls_of_an_older_journal_without_times_are_taken_in_their_order(tmp_path: Path) -> None:
+    prompt = (PREFIX, text("q1", 100))
+    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False) for _ in range(2)]}
+    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share.estimate == pytest.approx(1280 / (2 * 1380))
+
+
+def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_said(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    calls = pq.read_table(run / "calls.parquet").drop_columns(SHARED)
+    pq.write_table(calls, run / "calls.parquet")
+    with pytest.raises(DataError, match=r"doesn't say what its prompts share.*--recorded-cache"):
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
+
+
+@pytest.mark.parametrize("name", ["cached_input_tokens", "shared_question_tokens"])
+@pytest.mark.parametrize("number", [-1, 10**9])
+def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, name: str, number: int) -> None:
+    run = write(tmp_path / "run", two_questions())
+    calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**{name: number})
+    calls.to_parquet(run / "calls.parquet")
+    for recorded in (False, True):
+        with pytest.raises(DataError) as raised:
+            rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), recorded_cache=recorded)
+        found = f"the column {name!r} has {number} of 1380 input tokens"
+        assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
+
+
+def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
+    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    rows, table = load(run), pq.read_table(run / "calls.parquet")
+    bare = table.drop_columns([name for name in table.column_names if name in PARTS])
+    assert len(table.column_names) - len(bare.column_names) == len(PARTS)
+    for name, is_known in (("openai", True), ("anthropic-5m", False)):
+        usd, without = (priced(calls_of(each, rows), {"": named_tariff(name)}).usd for each in (table, bare))
+        assert not np.isnan(usd).any()
+        assert (without == pytest.approx(usd)) if is_known else np.isnan(without).all()
+
+
+ROLES = """
+[models.m]
+input = 1
+output = 4
+[models.big]
+input = 10
+output = 40
+"""
+
+
+def planned(folder: Path, planner: str) -> Path:
+    """A plan of 100 + 10 tokens after a failed attempt of 50, and an answer of 200 + 20."""
+    calls = [
+        ask(0, 1, 100, 10, text("p", 100), role="planner", lost=50),
+        ask(2, 3, 200, 20, text("s", 200), role="solver"),
+    ]
+    models = {"model": "openai/m", "planner_model": planner, "solver_model": "openai/m"}
+    return write(folder, {("rewoo", "q1"): calls}, **models, cost_usd=None)
+
+
+def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path) -> None:
+    run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    repriced = rewoo_bench.reprice(run, prices=prices, models=["m"])
+    assert only(repriced).usd_per_1000.estimate == pytest.approx((150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1000)
+    assert only(repriced).input_tokens.estimate == 350
+    assert "sheet, m (planner big): made up; as of" in str(repriced)
+    assert "the planner's model openai/big is counted at big's prices of the sheet sheet" in str(repriced)
+
+
+def test_no_break_even_map_is_drawn_of_models_at_different_prices(tmp_path: Path) -> None:
+    run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    with pytest.raises(NothingToDraw, match="m: the planner or solver has a model of its own, at other prices"):
+        rewoo_bench.reprice(run, prices=prices, models=["m"]).draw(tmp_path / "figures")
+
+
+@pytest.mark.parametrize(("given", "at"), [([], 1), (["planner:{}:big"], 10)])
+def test_a_model_that_the_sheet_lacks_is_counted_as_the_others_or_as_given(
+    tmp_path: Path, given: list[str], at: int
+) -> None:
+    run, prices = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
+    repriced = rewoo_bench.reprice(run, prices=[str(prices), *(each.format(prices) for each in given)], models=["m"])
+    planner = (150 * 1 + 10 * 4) * at
+    assert only(repriced).usd_per_1000.estimate == pytest.approx((planner + 200 * 1 + 20 * 4) / 1000)
+    assert ("openai/other isn't in the sheet sheet, and is counted as the other calls are" in str(repriced)) != bool(
+        given
+    )
+
+
+@pytest.mark.parametrize(
+    ("prices", "line"),
+    [
+        (["{}", "solver:{}:big"], "the solver has no model of its own in this run"),
+        (["{}", "judge:{}:big"], "the judge's calls are in no question's cost"),
+        (["planner:{}:big"], "give those of the run's other calls, too: --prices SHEET"),
+    ],
+)
+def test_prices_for_a_role_that_has_none_of_its_own(tmp_path: Path, prices: list[str], line: str) -> None:
+    run, path = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
+    with pytest.raises(UsageError, match=line):
+        rewoo_bench.reprice(run, prices=[each.format(path) for each in prices])
+
+
+def test_the_sentence_of_dollars_prices_each_role_too(tmp_path: Path) -> None:
+    run, path = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
+    pricing = pricing_of([run], load(run), manifests(run), [f"{path}:m"])
+    assert pricing.cost_usd is not None
+    assert 1e6 * pricing.cost_usd == pytest.approx([150 * 10 + 10 * 40 + 200 * 1 + 20 * 4])
+    assert pricing.under == "no cache; m's prices of 2026-11-24 (planner: big's)"

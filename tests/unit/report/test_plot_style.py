@@ -1,0 +1,122 @@
+"""What figures share: one look an architecture, labels apart, a front, and the paper's curves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.text import Annotation
+
+from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.report.plots.ratios import METHODS, band, front, published
+from rewoo_bench.report.plots.style import MANY, drawn, label_points, sampled, series_styles, sheet, spread
+from rewoo_bench.system.files import bundled_names
+
+BUNDLED = bundled_names("architectures", "architecture.toml")
+STYLES = series_styles(BUNDLED)
+NAMES = {name: style.name for name, style in STYLES.items()}
+
+
+@pytest.mark.parametrize(
+    "others", [["mine"], [f"rewoo?max_steps={n}" for n in (4, 5, 6)], ["mine", "yours", "react?style=chat"]]
+)
+def test_up_to_thirteen_architectures_have_colours_and_markers_of_their_own(others: list[str]) -> None:
+    found = series_styles([*BUNDLED, *others])
+    assert len({own.colour for own in found.values()}) == len({own.marker for own in found.values()}) == len(found)
+    assert len(found) == 10 + len(others)
+    alone = series_styles(BUNDLED)
+    assert all(found[name] == alone[name] for name in BUNDLED)
+
+
+def test_twelve_variants_of_one_architecture_and_forty_two_of_all_differ() -> None:
+    variants = series_styles([f"rewoo?max_steps={n}" for n in range(12)])
+    assert len({own.colour for own in variants.values()}) == len({own.marker for own in variants.values()}) == 12
+    many = series_styles([*BUNDLED, *(f"rewoo?max_steps={n}" for n in range(32))])
+    assert len({(own.colour, own.marker) for own in many.values()}) == 42
+
+
+def test_a_look_has_a_name_for_readers() -> None:
+    names = ["mine", "mine?max_steps=5", "rewoo?max_steps=5&schedule=levels", "react?tools=Search+Lookup"]
+    said = ["mine", "mine?max_steps=5", "ReWOO, max steps 5, schedule levels", "ReAct, tools Search + Lookup"]
+    assert [series_styles(names)[name].name for name in names] == said
+    assert series_styles(names) == series_styles(reversed(names))
+    assert series_styles(names)[names[2]].wrapped(20) == "ReWOO, max steps 5,\nschedule levels"
+    longest = series_styles(["word " * 40]).popitem()[1].wrapped(20).split("\n")
+    assert len(longest) == 3
+    assert max(map(len, longest)) <= 20
+    assert longest[-1].endswith("…")
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.05, 0.1, 0.15])), max_size=6))
+def test_labels_are_apart_and_within_the_axes(labels: list[tuple[float, float]]) -> None:
+    heights, sizes = sorted(height for height, _ in labels), [size for _, size in labels]
+    placed = spread(heights, sizes)
+    assert all(b[0] - a[0] >= (a[1] + b[1]) / 2 - 1e-9 for a, b in pairwise(zip(placed, sizes, strict=True)))
+    assert all(-1e-9 <= height <= 1 + 1e-9 for height in placed)
+
+
+def test_of_many_points_the_same_ones_are_drawn_every_time() -> None:
+    assert drawn(5).tolist() == [0, 1, 2, 3, 4]
+    assert drawn(50_000).tolist() == drawn(50_000).tolist()
+    assert len(set(drawn(50_000).tolist())) == MANY
+    assert "2,000 points" in sampled(50_000)
+    assert sampled(MANY) == ""
+
+
+def test_labels_that_do_not_meet_stay_where_they_are() -> None:
+    assert spread([0.1, 0.5, 0.9], [0.1, 0.1, 0.1]) == pytest.approx([0.1, 0.5, 0.9])
+
+
+def test_the_front_is_what_nothing_beats_in_both() -> None:
+    def at(**values: float) -> dict[str, Interval]:
+        return {name: Interval(value, value, value, 9) for name, value in values.items()}
+
+    cost = at(direct=200, cot=400, rewoo=1500, react=4000, worse=1500)
+    assert front(cost, at(direct=0.3, cot=0.3, rewoo=0.5, react=0.4, worse=0.4)) == ["direct", "rewoo"]
+
+
+def test_the_papers_ratios_follow_from_its_table() -> None:
+    table = published().datasets
+    assert table["hotpotqa"].react.tokens / table["hotpotqa"].rewoo.tokens == pytest.approx(4.93, abs=0.005)
+    assert table["triviaqa"].react.tokens / table["triviaqa"].rewoo.tokens == pytest.approx(3.14, abs=0.005)
+    assert all(0 < block.of(method).exact_match < 100 for block in table.values() for method in METHODS)
+
+
+def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = {"rewoo": (0.500, 0.54), "rewoo-react": (0.502, 0.57), "react": (0.9, 0.5)}
+    label_points(axes, points, [(0.6, 0.59)], STYLES, NAMES)  # keeps the upper one's first place from it
+    figure.draw_without_rendering()
+    at = {name: axes.transData.transform(point) for name, point in points.items()}
+    assert len(axes.texts) == 3
+    for text in axes.texts:
+        assert isinstance(text, Annotation)
+        begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
+        nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
+        assert STYLES[nearest].name == text.get_text()
+
+
+def test_a_name_keeps_off_the_front() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
+    points = {"direct": (260.0, 0.11), "cot": (430.0, 0.09), "rewoo": (1700.0, 0.27)}
+    places = band([points["direct"], points["rewoo"]])
+    label_points(axes, points, places, STYLES, NAMES)
+    figure.draw_without_rendering()
+    spots = axes.transData.transform(places)
+    assert len(axes.texts) == 3
+    for text in axes.texts:
+        assert not any(text.get_window_extent().contains(*spot) for spot in spots)
+
+
+def test_a_name_at_the_bottom_keeps_off_the_ticks() -> None:
+    figure, axes = sheet()
+    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
+    points = {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}
+    label_points(axes, points, band(list(points.values())), STYLES, NAMES)
+    figure.draw_without_rendering()
+    assert all(text.get_window_extent().y0 >= axes.bbox.y0 for text in axes.texts)

@@ -1,0 +1,170 @@
+"""Price sheets: the shipped ones, and one clear line for a wrong one."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from repricing_runs import SHEET, ask, sheet, text, write
+
+import rewoo_bench
+from rewoo_bench.config.price_sheets import RULES, named_tariff, read_sheet, shipped, tariffs
+from rewoo_bench.errors import UsageError
+from rewoo_bench.report.repricing import sheet_list
+from rewoo_bench.runs.option_types import SHORT_NAMES
+
+MODEL = "[models.m]\ninput = 1\noutput = 4\n"
+CACHE = '[cache.c]\nkind = "automatic"\nsource = "made up"\nas_of = 2026-11-24\n'
+LITELLM = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "batch_input": "input_cost_per_token_batches",
+    "batch_output": "output_cost_per_token_batches",
+}
+PROVIDERS = {"google": "gemini/", "deepseek": "deepseek/", "mistral": "mistral/"}
+
+
+def message(path: Path) -> str:
+    with pytest.raises(UsageError) as raised:
+        tariffs([path])
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_every_shipped_sheet_has_a_unit_a_source_and_a_date() -> None:
+    listed = sheet_list()
+    assert {"openai", "anthropic", "google", "deepseek"} <= set(shipped())
+    for name, path in shipped().items():
+        prices = read_sheet(path)
+        assert prices.source
+        assert all(rule.source for rule in prices.cache.values())
+        assert f"{name}: {prices.source}" in listed
+        assert all(model in listed for model in prices.models)
+        assert str(prices.as_of) in listed
+
+
+def test_shipped_prices_are_those_of_the_source_that_they_name() -> None:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from litellm import model_cost
+
+    for name in set(shipped()) - {"llama_cpp", "vllm"}:
+        prices = read_sheet(shipped()[name])
+        if f"litellm {version('litellm')}," not in prices.source:
+            pytest.skip(f"the sheets have the prices of {prices.source}")
+        for model, own in prices.models.items():
+            theirs = model_cost[PROVIDERS.get(name, "") + model]
+            for field, key in LITELLM.items():
+                per_million = None if theirs.get(key) is None else round(theirs[key] * 1e6, 9)
+                assert getattr(own, field) == per_million, f"{model}: {field}"
+
+
+def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", {("react", "q1"): [ask(0, 1, 10, 1, text("P", 10))]})
+    prices = sheet(tmp_path, CACHE + MODEL + 'cache_read = 0.1\ncache = "c"\n')
+    shown = str(rewoo_bench.reprice(run, prices=prices))
+    assert "m: the shortest cached prefix isn't known: none is assumed" in shown
+    assert "m: the size of a cached block isn't known: 1 token is assumed" in shown
+    assert "m: the lifetime of a cached prefix isn't known: it never ends here" in shown
+
+
+@pytest.mark.parametrize(
+    ("unit", "dollars"),
+    [("USD per million tokens", 1e-6), ("USD per thousand tokens", 1e-3), ("USD per token", 1.0)],
+)
+def test_prices_are_read_in_their_unit(tmp_path: Path, unit: str, dollars: float) -> None:
+    (tariff,) = tariffs([sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit))])
+    assert tariff.input == pytest.approx(dollars)
+    assert tariff.output == pytest.approx(4 * dollars)
+
+
+def test_a_sheet_without_a_unit(tmp_path: Path) -> None:
+    without = "".join(line for line in SHEET.splitlines(keepends=True) if not line.startswith("unit"))
+    assert 'unit is missing: write what the prices are in, such as unit = "USD per million tokens"' in message(
+        sheet(tmp_path, MODEL, without)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "head", "part"),
+    [
+        (MODEL + "inputt = 2\n", SHEET, "inputt"),
+        (MODEL.replace("input = 1", "input = -1"), SHEET, "input"),
+        (MODEL.replace("input = 1", "input = nan"), SHEET, "input"),
+        (MODEL.replace("input = 1", 'input = "free"'), SHEET, "input"),
+        (MODEL, SHEET.replace("million", "billion"), "unknown unit 'USD per billion tokens', expected one of"),
+        (MODEL + 'cache = "c"\n', SHEET, "cache = 'c' needs cache_read"),
+        (MODEL + 'cache_read = 0.1\ncache = "d"\n' + CACHE, SHEET, "unknown cache 'd'"),
+        (MODEL + "batch_input = 0.5\n", SHEET, "batch_input and batch_output: give both, or neither"),
+        (MODEL + CACHE.replace("automatic", "magic"), SHEET, "magic"),
+        (MODEL + CACHE + "lifetime_s = 0\n", SHEET, "lifetime_s"),
+        (MODEL, SHEET.replace("2026-11-24", '"soon"'), "as_of"),
+        ("", SHEET, "models"),
+        ("[models", SHEET, "not valid TOML"),
+    ],
+)
+def test_a_wrong_sheet_is_one_clear_line(tmp_path: Path, body: str, head: str, part: str) -> None:
+    path = sheet(tmp_path, body, head)
+    said = message(path)
+    assert said.startswith(str(path))
+    assert part in said
+
+
+def test_a_short_name_stands_for_one_model_of_a_sheet_with_its_rule() -> None:
+    assert ", ".join(RULES) == SHORT_NAMES
+    assert named_tariff("openai").under == (
+        "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes; "
+        "gpt-5-mini's prices of 2026-11-24"
+    )
+    assert named_tariff("none").under == "no cache; gpt-5-mini's prices of 2026-11-24"
+    assert named_tariff("vllm").under == (
+        "vLLM's rule: prefixes of any length, in blocks of 16; a dollar for a million computed tokens, cached ones free"
+    )
+    hour, minutes = named_tariff("anthropic-1h"), named_tariff("anthropic-5m")
+    assert (hour.cache_write, minutes.cache_write) == pytest.approx((2 * hour.input, 1.25 * minutes.input))
+    with pytest.raises(UsageError, match=r"unknown price 'opnai', did you mean 'openai'\?.*anthropic-1h"):
+        named_tariff("opnai")
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("openai", "openai:gpt-5-mini"),
+        ("anthropic", "anthropic:claude-sonnet-4-5"),
+        ("google", "google:gemini-2.5-flash"),
+        ("gemini:gemini-2.5-pro", "google:gemini-2.5-pro"),
+        ("llama.cpp:computed", "llama_cpp:computed"),
+        ("mistral", "mistral:mistral-small-2603"),
+        ("{own}", "sheet:m"),
+        ("{own}:m", "sheet:m"),
+    ],
+)
+def test_a_price_is_a_short_name_a_sheet_or_one_of_its_models(tmp_path: Path, text: str, at: str) -> None:
+    found = named_tariff(text.format(own=sheet(tmp_path, MODEL)))
+    assert f"{found.sheet}:{found.model}" == at
+
+
+def test_a_sheet_alone_has_no_price_of_a_model_that_it_lacks() -> None:
+    assert named_tariff("anthropic-5m", "anthropic/claude-opus-5").model == "claude-opus-5"
+    with pytest.raises(UsageError, match=r"unknown model of the sheet 'local/x'; available.*; write anthropic:MODEL"):
+        named_tariff("anthropic-5m", "local/x")
+
+
+def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
+    with pytest.raises(
+        UsageError, match=r"unknown price 'nonsense'; available: anthropic, .*, mistral, none, .*SHEET:M"
+    ):
+        named_tariff("nonsense")
+    with pytest.raises(UsageError, match=r"unknown price 'gpt-5', which is a model: write openai:gpt-5$"):
+        named_tariff("gpt-5")
+
+
+def test_names_that_do_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="unknown price 'opnai', did you mean 'openai'"):
+        tariffs(["opnai"])
+    with pytest.raises(UsageError, match="unknown model of the price sheets 'n'"):
+        tariffs([sheet(tmp_path, MODEL)], ["n"])
+    with pytest.raises(UsageError, match=r"has no nowhere\.toml"):
+        tariffs([tmp_path / "nowhere.toml"])

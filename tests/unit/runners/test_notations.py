@@ -1,0 +1,282 @@
+"""The two notations: tolerant reading, and what is written reads back equal."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parts import toolbox
+from timing import processor_time
+
+from rewoo_bench.errors import PlanError
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.plan_checks import plan_faults
+from rewoo_bench.runners.notation.plan_formats import Notation, read_json, read_plan, read_text, write_plan
+
+NOTATIONS: list[Notation] = ["text", "json", "numbered"]
+
+TOWER = """Plan: Find the tower.
+#E1 = Search[Kuala Lumpur Tower]
+Plan: Read the architect's name.
+#E2 = LLM[Who designed it? Context: #E1]"""
+
+STEPS: list[dict[str, Any]] = [
+    {
+        "id": "E1",
+        "thought": "Find the tower.",
+        "tool": "Search",
+        "args": {"query": "Kuala Lumpur Tower"},
+        "depends_on": [],
+    },
+    {
+        "id": "E2",
+        "thought": "Read the architect's name.",
+        "tool": "LLM",
+        "args": {"question": "Who designed it? Context: {{E1}}"},
+        "depends_on": ["E1"],
+    },
+]
+LIST = json.dumps(STEPS)
+
+
+def calls(text: str) -> list[tuple[str, str, Any]]:
+    return [(step.id, step.tool, step.args) for step in read_text(text).steps]
+
+
+def test_text_steps_are_read_with_their_thoughts() -> None:
+    assert read_text(TOWER).steps == (
+        PlanStep(id="E1", tool="Search", args="Kuala Lumpur Tower", thought="Find the tower."),
+        PlanStep(id="E2", tool="LLM", args="Who designed it? Context: #E1", thought="Read the architect's name."),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Sure! Here is a plan.\n\n{TOWER}\n\nNow the tools [all of them] can run.",
+        f"```text\n{TOWER}\n```",
+        TOWER.replace("#E1 = Search", "#E1=Search").replace("#E2 = LLM", "#E2= LLM "),
+        TOWER.replace("\n", "\r\n"),
+        TOWER.replace("Plan:", "Plan 1:"),
+        TOWER.replace("#E1 = Search", "**#E1** = `Search`").replace("#E2 =", "- **#E2 =**"),
+        TOWER.replace("\nPlan", " Plan").replace("\n#", " #"),
+        TOWER.replace("[Kuala Lumpur Tower]", '["Kuala Lumpur Tower"]'),
+        TOWER.replace("#E1]", "{{E1}}]"),
+    ],
+    ids=["prose", "fence", "no spaces", "windows", "numbered", "markdown", "one line", "quoted", "braces"],
+)
+def test_what_stands_around_the_steps_does_not_matter(text: str) -> None:
+    assert read_text(text) == read_text(TOWER)
+
+
+@pytest.mark.parametrize(
+    ("written", "argument"),
+    [
+        ("Search[List of rivers [disputed] in [Asia]]", "List of rivers [disputed] in [Asia]"),
+        ("Search[The time 10:30]", "The time 10:30"),
+        ("Search[a = b, #1 hit]", "a = b, #1 hit"),
+        ("Search[  over\n  two lines ]", "over two lines"),
+        ("Search[never [closed]", "never [closed"),
+        ("Search[closed] twice]", "closed"),
+        ('Search["Heroes" (album)]', '"Heroes" (album)'),
+        ('Search["a ] b"]', "a ] b"),
+        ('Search[{"query": "a [b", "limit": 3}]', {"query": "a [b", "limit": 3}),
+        ('Search[{"query": ]', '{"query":'),
+    ],
+)
+def test_an_argument_goes_to_its_own_bracket(written: str, argument: Any) -> None:
+    after = "\nPlan: on\n#E2 = Search[b]"
+    assert calls(f"#E1 = {written}{after}") == [("E1", "Search", argument), ("E2", "Search", "b")]
+
+
+def test_an_unclosed_argument_ends_with_its_line() -> None:
+    read = calls("#E1 = Search[Oslo\nPlan: go on\n#E2 = LLM[#E1]")
+    assert read == [("E1", "Search", "Oslo"), ("E2", "LLM", "{{E1}}")]
+
+
+def test_numbering_may_start_anywhere_and_have_gaps() -> None:
+    plan = read_text("#E05 = Search[a]\n#E12 = Search[#E5]")
+    assert plan.dependencies() == {"E5": set(), "E12": {"E5"}}
+    assert plan_faults(plan, toolbox()) == []
+
+
+def test_a_step_can_be_told_to_wait() -> None:
+    plan = read_text("#E1 = Search[a]\n#E2 = Search[b] after #E1\n#E3 = Search[#E1] after #E1, #E2.")
+    assert plan.dependencies() == {"E1": set(), "E2": {"E1"}, "E3": {"E1", "E2"}}
+
+
+@pytest.mark.parametrize("text", [TOWER[:-3], TOWER[: TOWER.index("#E2 = LLM[") + 10]])
+def test_a_text_plan_that_was_cut_off_is_broken(text: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_text(text)
+    assert caught.value.faults == ("the plan ends in the middle of #E2",)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "I don't know.", "#E1 = ", "E1 = Search[x]"])
+def test_a_text_without_a_step_says_what_a_step_is(text: str) -> None:
+    with pytest.raises(PlanError, match=r"no step found; a step is a line such as '#E1 = Search\[title\]'"):
+        read_text(text)
+
+
+def test_json_steps_are_read_with_their_thoughts() -> None:
+    assert [step.model_dump(mode="json") for step in read_json(LIST).steps] == STEPS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"steps": STEPS}),
+        json.dumps({"plan": STEPS}, indent=2),
+        f"Sure, [this] is it:\n```json\n{LIST}\n```\nDone [1].",
+        LIST.replace('"E1"', '"#E1"').replace("{{E1}}", "#E1"),
+        LIST.replace('"id": "E1"', '"id": 1').replace('["E1"]', "[1]"),
+        LIST.replace('"depends_on": ["E1"]', '"depends_on": []'),
+        LIST.replace('"depends_on": ["E1"]', '"depends_on": null'),
+        LIST.replace('"depends_on": ["E1"]', '"depends_on": "E1"'),
+        LIST.replace('"tool"', '"name"').replace('"args"', '"arguments"').replace('"thought"', '"reason"'),
+        json.dumps([{key: value for key, value in step.items() if key != "id"} for step in STEPS]),
+    ],
+    ids=["object", "plan", "fence", "hash", "numbers", "inferred", "null", "no list", "other keys", "no ids"],
+)
+def test_the_intent_of_json_counts(text: str) -> None:
+    assert read_json(text) == read_json(LIST)
+
+
+def test_text_args_are_the_first_field() -> None:
+    assert read_json('[{"id": "E1", "tool": "Search", "args": "Oslo"}]') == read_text("#E1 = Search[Oslo]")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "no plan found; it is JSON such as"),
+        ("[]", "no plan found"),
+        ('{"steps": []}', "no plan found"),
+        ('{"query": "Oslo"}', "no plan found"),
+        ("[1, 2]", "no plan found"),
+        (LIST[:-30], "the JSON can't be read: "),
+        ('{"steps": [{"id": "E1", "tool": "Search", "args": {"limit": NaN}}]}', "the JSON can't be read"),
+        ('[{"id": "E1", "tool": "Search", "args": {"limit": 1e999}}]', "the JSON can't be read"),
+        ('[{"id": "first", "tool": "Search"}]', "step 1: 'first' is no step; steps are named E1, E2, …"),
+        ('[{"id": "E1", "args": {}}]', "step 1: it names no tool"),
+        ('[{"id": "E1", "tool": "Search", "args": [1]}]', "step 1: its args are [1], not an object"),
+        ('[{"id": "E1", "tool": "Search", "color": 1}]', "step 1: unknown key 'color'"),
+        ("[" * 100_000, "the JSON can't be read"),
+        ('[{"id": "E1", "tool": "S", "args": {"n": ' + "9" * 5000 + "}}]", "the JSON can't be read"),
+    ],
+)
+def test_what_is_wrong_with_json_is_said(text: str, fault: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_json(text)
+    assert caught.value.faults[0].startswith(fault)
+
+
+def test_all_faults_of_form_are_said_at_once() -> None:
+    with pytest.raises(PlanError) as caught:
+        read_json('[{"id": "x", "tool": "Search"}, {"id": "E2", "tool": "Search", "args": "a"}, {"id": "E3"}]')
+    assert [fault[:7] for fault in caught.value.faults] == ["step 1:", "step 3:"]
+
+
+@pytest.mark.parametrize(
+    "text", ["Plan: " + " " * 50_000 + "x", "Plan" + " " * 50_000, "#E1 = S[" * 5_000, "#E1" + " " * 50_000]
+)
+def test_a_runaway_text_is_read_in_no_time(text: str) -> None:
+    with processor_time(10):
+        assert read_text(f"{text}]\n#E2 = Search[a]").steps[-1].args == "a"
+
+
+@pytest.mark.parametrize("text", ['[{"' * 20_000, "[1 " * 50_000, '{"a": ' * 20_000, "[" + '"a",' * 50_000])
+def test_runaway_json_is_refused_in_no_time(text: str) -> None:
+    with processor_time(10), pytest.raises(PlanError):
+        read_json(text)
+
+
+# A thought is free text, but what looks like a step in it is one.
+_thoughts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="#"), max_size=30)
+_texts = st.lists(
+    st.one_of(
+        st.text(max_size=20),
+        st.sampled_from(["#E1", "{{E2}}", "[", "]", '"', "{", "}", "\n", "Plan:", "#E3 = LLM[x]", " after #E1", "\\"]),
+    ),
+    max_size=6,
+).map("".join)
+_values: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+_arguments = st.one_of(_texts, st.dictionaries(st.text(max_size=8), _values, max_size=3))
+_steps = st.builds(
+    lambda number, tool, args, needs, thought: PlanStep(
+        id=f"E{number}", tool=tool, args=args, depends_on=tuple(f"E{need}" for need in needs), thought=thought
+    ),
+    st.integers(0, 999),
+    st.sampled_from(["Search", "LLM", "Straße_2"]),
+    _arguments,
+    st.sets(st.integers(0, 12), max_size=3),
+    _thoughts,
+)
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@given(steps=st.lists(_steps, min_size=1, max_size=8))
+def test_a_written_plan_reads_back_equal(notation: Notation, steps: list[PlanStep]) -> None:
+    plan = Plan(steps=tuple(steps))
+    assert read_plan(write_plan(plan, notation), notation) == plan
+
+
+def test_a_bracket_left_open_is_not_closed_by_a_later_thought() -> None:
+    first, second = (PlanStep(id=f"E{n}", tool="Search", args=args) for n, args in ((1, "["), (2, "Neva")))
+    plan = Plan(steps=(first, second.model_copy(update={"thought": "]"})))
+    assert read_plan(write_plan(plan, "text"), "text") == plan
+
+
+_PIECES = [
+    "#E",
+    "1",
+    "10",
+    " = ",
+    "Search",
+    "[",
+    "]",
+    "\n",
+    "Plan:",
+    "x",
+    "²",
+    "٣",
+    "{",
+    "}",
+    '"',
+    ":",
+    ",",
+    "id",
+    "steps",
+]
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@given(text=st.one_of(st.text(), st.lists(st.sampled_from(_PIECES)).map("".join)))
+def test_any_text_is_a_plan_or_a_plan_error(notation: Notation, text: str) -> None:
+    for candidate in (text, f"#E1 = Search[{text}", f"{text}#E1 = Search[a]", f'[{{"tool": "{text}"}}]', f"[{text}]"):
+        with suppress(PlanError):
+            plan = read_plan(candidate, notation)
+            assert plan.steps
+            plan_faults(plan, toolbox())
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["id", "tool", "args", "depends_on", "thought", "x"]), _values), max_size=4
+    )
+)
+def test_any_json_is_a_plan_or_a_plan_error(items: list[dict[str, Any]]) -> None:
+    with suppress(PlanError):
+        plan_faults(read_json(json.dumps(items)), toolbox())

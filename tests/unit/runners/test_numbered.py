@@ -1,0 +1,177 @@
+"""LLMCompiler's notation: tolerant reading, what is written reads back equal, and a plan's beginning reads the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parts import Told, toolbox
+
+from rewoo_bench.errors import PlanError
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.plan_checks import read_checked
+from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, read_numbered, write_numbered
+
+TOWER = """1. Search("Kuala Lumpur Tower")
+2. LLM("Who designed it? Context: $1")
+3. join()"""
+STEPS = (
+    PlanStep(id="E1", tool="Search", args="Kuala Lumpur Tower"),
+    PlanStep(id="E2", tool="LLM", args="Who designed it? Context: {{E1}}"),
+)
+
+
+def args(line: str) -> Any:
+    (step,) = read_numbered(line).steps
+    return step.args
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOWER,
+        f'Sure! Here is the plan (in parts):\n\n{TOWER}\n\n4. Search("never")',
+        f"```\n{TOWER}\n```",
+        TOWER.replace("\n", "\r\n"),
+        TOWER.replace("1. S", "1) S").replace("2. L", "$2 = L"),
+        TOWER.replace("1. Search", "**1.** `Search`").replace("2. ", "- 2: "),
+        TOWER.replace('"', "'"),
+        TOWER.replace('"', ""),
+        TOWER.replace("$1", "${1}"),
+        TOWER.replace("3. join()", "join"),
+        TOWER.replace("3. join()", "3. JOIN($1, $2)"),
+        TOWER.removesuffix("\n3. join()"),
+        TOWER.replace('")', '")  # find (the) page'),
+    ],
+)
+def test_what_stands_around_the_tasks_does_not_matter(text: str) -> None:
+    assert read_numbered(text).steps == STEPS
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('1. Search("Heroes" (album))', '"Heroes" (album)'),
+        ('1. Search("a (b) c")', "a (b) c"),
+        ("1. Search(never (closed)", "never (closed"),
+        ('1. Search("a \\"b\\" c")', 'a "b" c'),
+        ("1. Search('it\\'s \"so\"')", 'it\'s "so"'),
+        ('1. Search("say "no" now")', 'say "no" now'),
+        ('1. Search("back\\slash")', "back\\slash"),
+        ('1. Search(query="tower", limit=3)', {"query": "tower", "limit": 3}),
+        ("1. Search(query='tower')", {"query": "tower"}),
+        ('1. Search({"query": "a ) b"})', {"query": "a ) b"}),
+        ("1. Calculator(x = 3 + 4)", "x = 3 + 4"),
+        ("1. Search()", ""),
+        ('9. Search("costs $1,000 or $2.50, not $300")', "costs $1,000 or $2.50, not $300"),
+        ('3. Calculator("$80 * $2 + $3")', "$80 * {{E2}} + $3"),
+        ('1. Search("\\u00241")', "$1"),
+    ],
+)
+def test_an_argument_goes_to_its_own_parenthesis(line: str, expected: Any) -> None:
+    assert args(line) == expected
+
+
+def test_thoughts_belong_to_the_next_task() -> None:
+    first, second = read_numbered(f"Thought: find it\n{TOWER}").steps
+    assert (first.thought, second.thought) == ("find it", "")
+
+
+def test_a_task_can_be_told_to_wait() -> None:
+    (step,) = read_numbered('3. Search("b") after $1, $2').steps
+    assert step.depends_on == ("E1", "E2")
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("", ["no task found; a task is a line such as '1. Search(\"title\")'"]),
+        ("I would search for it.", ["no task found; a task is a line such as '1. Search(\"title\")'"]),
+        ("1. join()", ["no task found; a task is a line such as '1. Search(\"title\")'"]),
+        ('1. Search("a")\n2. Search("b', ["#E2: its parenthesis isn't closed"]),
+        (
+            '1. Search("a", "b")\n2. Search("c',
+            [
+                '#E1: it has more than one argument; write one text, or fields by name: Tool(query="…", limit=3)',
+                "#E2: its parenthesis isn't closed",
+            ],
+        ),
+    ],
+)
+def test_every_fault_of_form_is_told(text: str, faults: list[str]) -> None:
+    with pytest.raises(PlanError) as caught:
+        read_numbered(text)
+    assert list(caught.value.faults) == faults
+
+
+def test_a_plan_may_use_what_an_earlier_one_found_and_not_its_numbers() -> None:
+    plan, faults, _ = read_checked('3. Search("$1")', "numbered", toolbox(), 8, done=["E1", "E2"])
+    assert plan is not None
+    assert faults == []
+    _, faults, _ = read_checked('2. Search("{{E7}}")', "numbered", toolbox(), 8, done=["E1", "E2"])
+    assert [as_numbered(fault) for fault in faults] == [
+        "$2 was done by an earlier plan; number on from there",
+        "$2 uses $7, which no step defines",
+    ]
+
+
+texts = st.lists(
+    st.sampled_from([*"\"'()\\${}=, aé🙂1\n[", "$1", "join()"])
+    | st.text(st.characters(blacklist_categories=["Cs"]), max_size=3),
+    max_size=8,
+).map("".join)  # fmt: skip
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+fields = st.dictionaries(st.sampled_from(["query", "limit", "a b"]), values, max_size=3)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    steps: list[PlanStep] = []
+    for number in range(1, 1 + draw(st.integers(1, 4))):
+        needed = draw(st.sets(st.integers(1, number - 1), max_size=2)) if number > 1 else set()
+        used = draw(st.sampled_from(sorted(needed) or [0]))
+        text = draw(texts) + (f" {{{{E{used}}}}}" if used else "")
+        steps.append(
+            PlanStep(
+                id=f"E{number}",
+                tool=draw(st.sampled_from(["Search", "LLM"])),
+                args=draw(st.just(text) | fields),
+                depends_on=tuple(f"E{each}" for each in needed),
+                thought=" ".join(draw(texts).split()),
+            )
+        )
+    return Plan(steps=tuple(steps))
+
+
+@given(plans())
+def test_what_is_written_reads_back_equal(plan: Plan) -> None:
+    assert read_numbered(write_numbered(plan)) == plan
+
+
+@given(plans(), st.data())
+def test_the_beginning_of_a_plan_has_its_first_tasks_as_they_will_be(plan: Plan, data: st.DataObject) -> None:
+    written = write_numbered(plan).encode()
+    cut = data.draw(st.integers(0, len(written)))
+    begun = written[:cut].decode("utf-8", "ignore")
+    complete = complete_steps(begun)
+    assert tuple(complete) == plan.steps[: len(complete)]
+    tasks = [line for line in begun.split("\n")[:-1] if line[:1].isdigit() and not line.endswith(". join()")]
+    assert len(complete) == len(tasks)
+
+
+@given(st.lists(st.sampled_from(TOWER.split("\n")) | texts).map("\n".join), st.data())
+def test_no_text_makes_a_task_that_the_whole_text_does_not_have(text: str, data: st.DataObject) -> None:
+    begun = complete_steps(text[: data.draw(st.integers(0, len(text)))])
+    assert begun == complete_steps(f"{text}\n")[: len(begun)]
+
+
+def test_names_of_tools_may_be_in_lower_case() -> None:
+    plan, faults, _ = read_checked(TOWER.replace("Search", "search"), "numbered", toolbox(Told(), Told(name="LLM")), 8)
+    assert plan is not None
+    assert (plan.steps, faults) == (STEPS, [])

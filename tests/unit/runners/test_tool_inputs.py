@@ -1,0 +1,334 @@
+"""Tools with several inputs, none, or others than text: every architecture sees their schema, and reads its forms."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from typing import Any
+
+import pytest
+from gbnf import fits
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from parts import Told, toolbox
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from rewoo_bench.runners.notation.arguments import split_inputs, write_call
+from rewoo_bench.runners.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
+from rewoo_bench.runners.notation.plan_checks import read_checked
+from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.replies import parse_action
+from rewoo_bench.runners.notation.schemas import Schema, inputs
+from rewoo_bench.runners.notation.tools import describe_tools
+from rewoo_bench.tools.mcp import McpTool, ToolSchema
+from rewoo_bench.types import Tool
+
+NUMBER, TEXT = {"type": "number"}, {"type": "string"}
+EDIT = {"type": "object", "properties": {"old": TEXT, "new": TEXT}, "required": ["old", "new"]}
+
+
+def served(name: str, properties: dict[str, Any], required: list[str], **more: Any) -> Tool:
+    """A tool of an MCP server."""
+    schema = {"type": "object", "properties": properties, "required": required, **more}
+    return McpTool(None, ToolSchema(name, f"does {name}.", schema), name)  # type: ignore[arg-type]
+
+
+TOOLS = toolbox(
+    Told(),
+    served("get_sum", {"a": {**NUMBER, "description": "First"}, "b": NUMBER}, ["a", "b"]),
+    served("population", {"year": {"type": "integer", "default": 2020}, "city": TEXT}, ["city"]),
+    served("read_graph", {}, []),
+    served("web-search", {"q": TEXT}, ["q"]),
+    served("fs.read", {"path": TEXT, "head": {"type": "integer", "minimum": 1}}, ["path"]),
+    served(
+        "ns/edit",
+        {
+            "path": TEXT,
+            "edits": {"type": "array", "items": {"$ref": "#/$defs/Edit"}},
+            "mode": {"enum": ["dry", "real"]},
+            "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        },
+        ["path", "edits"],
+        **{"$defs": {"Edit": EDIT}},
+    ),
+    served("open", {"names": {"type": "array", "items": TEXT}}, ["names"]),
+)
+
+
+def read(call: str, notation: Notation = "text") -> Any:
+    """The arguments of a call in a plan between two others; its fault where it has one."""
+    opening = call.index("[") if "[" in call else call.index("(")
+    task = f"{call[:opening]}({call[opening + 1 : -1]})".replace("#E1", "$1")
+    text = f"Plan: a\n#E1 = Search[a]\nPlan: b\n#E2 = {call}\nPlan: c\n#E3 = Search[#E2]"
+    numbered = f'1. Search("a")\n2. {task}\n3. Search("$2")\n4. join()'
+    plan, faults, _ = read_checked(text if notation == "text" else numbered, notation, TOOLS, 8)
+    assert plan is not None
+    assert [step.id for step in plan.steps] == ["E1", "E2", "E3"]
+    return faults[0] if faults else plan.steps[1].args
+
+
+@pytest.mark.parametrize("notation", ["text", "numbered"])
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        *(
+            (f"get_sum[{written}]", {"a": 2, "b": 3.5})
+            for written in ("2, 3.5", "2 3.5", "a=2, b=3.5", "a: 2, b: 3.5", "b = 3.5, a = 2", "2, b=3.5")
+        ),
+        ('get_sum[{"a": 2, "b": 3.5}]', {"a": 2, "b": 3.5}),
+        ("get_sum[#E1, 3]", {"a": "{{E1}}", "b": 3}),
+        ('get_sum[{"a": #E1, "b": 3}]', {"a": "{{E1}}", "b": 3}),
+        ("population[Kyiv]", {"city": "Kyiv"}),
+        ("population[New York, NY]", {"city": "New York, NY"}),
+        ('population["Kyiv", 2020]', {"city": "Kyiv", "year": 2020}),
+        ("population[city=New York, NY, year=2020]", {"city": "New York, NY", "year": 2020}),
+        ("population[city=Kyiv, year=None]", {"city": "Kyiv"}),
+        ("read_graph[]", {}),
+        ("web-search[Kyiv, 10:30]", "Kyiv, 10:30"),
+        ('web-search[q="a, b"]', {"q": "a, b"}),
+        ("fs.read[path=/a/b.txt, head=3]", {"path": "/a/b.txt", "head": 3}),
+        (
+            'ns/edit[path="a ] b.txt", edits=[{"old": "it\'s [x", "new": "#E1, y"}], mode=dry, size=null]',
+            {"path": "a ] b.txt", "edits": [{"old": "it's [x", "new": "{{E1}}, y"}], "mode": "dry", "size": None},
+        ),
+        ("ns/edit['a', [{'old': 'x', 'new': 'y'}]]", {"path": "a", "edits": [{"old": "x", "new": "y"}]}),
+        ('open[["a", "b"]]', {"names": ["a", "b"]}),
+        ('open["a", "b"]', {"names": ["a", "b"]}),
+    ],
+)  # fmt: skip
+def test_inputs_are_read_by_position_by_name_and_as_json(call: str, arguments: Any, notation: Notation) -> None:
+    assert read(call, notation) == arguments
+    action = parse_action(f"Thought: x\nAction: {call}", TOOLS)
+    assert json.loads(json.dumps(action.arguments).replace("#E1", "{{E1}}")) == arguments
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        ("population[Kyiv, 2020]", "it can be read in more than one way; name the inputs; it is called as population["),
+        ("get_sum[2]", "the field 'b' is missing; it is called as get_sum[a: number, b: number]"),
+        ("get_sum[2, x]", "b: Input should be a valid number"),
+        ("fs.read[path=a, path=b]", "'path' is given twice; it is called as fs.read[path: string, head?: integer]"),
+        ("population[city=Kyiv year=2020]", "'year' may begin inside the value of 'city': put a comma between them"),
+        ("fs.read[path=a, tail=3]", "there is no field 'tail'; the fields are: path, head"),
+        ('fs.read["a", 0]', "head: 0 is not at least 1"),
+        ('ns/edit["a", [{"old": "x"}]]', "edits: [0]: 'new' is missing"),
+        ('ns/edit["a", [], "wet"]', 'mode: \'wet\' is none of: "dry", "real"'),
+    ],
+)
+def test_what_leaves_doubt_is_a_fault_that_names_the_form(call: str, fault: str) -> None:
+    assert fault in read(call)
+
+
+def test_a_name_may_be_written_as_its_server_has_it_or_as_it_is_shown() -> None:
+    plan, faults, _ = read_checked("#E1 = get-sum[1, 2]\n#E2 = Web_Search[a]\n#E3 = 3d-view[b]", "text", TOOLS, 8)
+    assert plan is not None
+    assert [step.tool for step in plan.steps] == ["get_sum", "web-search"]
+    tools = {**TOOLS, "3d-view": served("3d-view", {"q": TEXT}, ["q"])}
+    plan, faults, _ = read_checked("#E1 = 3d-view[b]", "text", tools, 8)
+    assert (plan and plan.steps[0].tool, faults) == ("3d-view", [])
+
+
+@pytest.mark.parametrize(
+    ("notation", "lines"),
+    [
+        (
+            "text",
+            [
+                "Search[query]: finds a page.",
+                "get_sum[a: number (First), b: number]: does get_sum.",
+                "population[city: string, year?: integer = 2020]: does population.",
+                "read_graph[]: does read_graph.",
+                'ns/edit[path: string, edits: [{old: string, new: string}], mode?: "dry" | "real", '
+                "size?: integer | null]: does ns/edit.",
+            ],
+        ),
+        ("numbered", ["Search(query): finds a page.", "read_graph(): does read_graph."]),
+        ("json", ['Search {"query": string}: finds a page.', 'open {"names": [string]}: does open.']),
+    ],
+)  # fmt: skip
+def test_every_notation_shows_the_facts_of_the_schema(notation: Notation, lines: list[str]) -> None:
+    assert set(lines) <= set(describe_tools(TOOLS, notation).splitlines())
+
+
+@pytest.mark.parametrize("notation", ["text", "numbered", "json"])
+def test_tools_of_one_text_are_described_in_their_own_line_alone(notation: Notation) -> None:
+    assert describe_tools(toolbox(), notation).count("\n") == 0
+
+
+def test_constrained_decoding_allows_the_named_forms() -> None:
+    plan = plan_grammar(TOOLS, 2)
+    second = 'Plan: b\n#E2 = ns/edit[path="a #E1", edits=[{"old": "[x]", "new": "#E1"}, #E1], mode="dry"]'
+    assert fits(plan, f"Plan: a\n#E1 = get_sum[a=2, b=-3.5]\n{second}")
+    assert fits(plan, "Plan: a\n#E1 = read_graph[]\nPlan: b\n#E2 = get_sum[a=#E1, b=1]")
+    assert not fits(plan, "Plan: a\n#E1 = get_sum[a=#E1, b=1]")
+    assert not fits(plan, 'Plan: b\n#E1 = ns/edit[path="a", edits=[], mode="wet"]')
+    assert fits(numbered_grammar(TOOLS, 2), '1. population(city="Kyiv")\n2. get_sum(a=$1, b=1)\n3. join()')
+    assert fits(action_grammar({**TOOLS, "Finish": None}), 'Thought: x\nAction: open[names=["a", "b"]]')
+
+
+def test_a_plans_schema_has_each_tools_own_with_what_it_refers_to() -> None:
+    other = served("other", {"x": {"$ref": "#/$defs/Edit"}}, ["x"], **{"$defs": {"Edit": NUMBER}})
+    schema = plan_schema({**TOOLS, "other": other}, 3)
+    edit = schema["properties"]["steps"]["items"]["anyOf"][6]["properties"]["args"]["properties"]
+    assert edit["edits"]["anyOf"][0]["items"] == {"$ref": "#/$defs/ns_edit_Edit"}
+    assert edit["mode"]["anyOf"][0] == {"enum": ["dry", "real"]}
+    assert schema["$defs"] == {"ns_edit_Edit": EDIT, "other_Edit": NUMBER}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {"anyOf": [{"$ref": "#/properties/x"}, {"$ref": "#/properties/x"}]},
+        {"$ref": "https://example.org/schema"},
+        {"type": ["weird", 3]},
+        {"enum": "a", "properties": [], "items": [1], "required": 7, "minimum": "x", "type": "object"},
+        True,
+        None,
+    ],
+)
+def test_a_schema_that_is_none_or_never_ends_is_left_to_the_tool(hostile: Any) -> None:
+    tool = served("odd", {"x": hostile, "y": TEXT}, ["y"])
+    tools = {"odd": tool}
+    describe_tools(tools), plan_grammar(tools, 2), plan_schema(tools, 2)
+    read_checked('#E1 = odd[{"x": {"x": [1, {"x": 2}]}, "y": "a"}]', "text", tools, 2)
+    assert tool.arguments.model_validate({"y": "a"})
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        {"properties": ["a"], "required": [{}, "a"]},
+        {"properties": {"": {}}, "required": "a"},
+        {"$ref": "#"},
+        {"anyOf": [1]},
+    ],
+)
+def test_a_tool_whose_schema_is_none_can_be_described_and_called(whole: dict[str, Any]) -> None:
+    tool = McpTool(None, ToolSchema("odd", None, whole), "odd")  # type: ignore[arg-type]
+    assert "odd[" in describe_tools({"odd": tool})
+    assert tool.arguments.model_validate({"q": 1}).model_dump(exclude_unset=True, by_alias=True) == {"q": 1}
+
+
+class Kind(StrEnum):
+    RIVER = "river"
+    CITY = "city, town"
+
+
+class Point(BaseModel):
+    x: float
+    label: str = ""
+
+
+TEXTS = st.text(st.sampled_from("ab,=:[]{}()'\"\\ é1") | st.characters(exclude_categories=["Cs"]), max_size=8)
+FIELDS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
+    "text": (str, TEXTS),
+    "number": (float, st.floats(allow_nan=False, allow_infinity=False)),
+    "whole": (int, st.integers(-(10**9), 10**9)),
+    "flag": (bool, st.booleans()),
+    "kind": (Kind, st.sampled_from(["river", "city, town"])),
+    "words": (list[str], st.lists(TEXTS, max_size=3)),
+    "point": (Point, st.fixed_dictionaries({"x": st.integers(-9, 9)}, optional={"label": TEXTS})),
+    "either": (int | str, st.integers(0, 9) | st.sampled_from(["a", "b c"])),
+}
+NAMES = st.lists(st.sampled_from(sorted(FIELDS)), min_size=2, max_size=4, unique=True)
+
+
+def tool_of(names: list[str], optional: int = 0) -> Tool:
+    """A tool with inputs of these kinds, the last ones of which may be left out."""
+    kinds: dict[str, Any] = {
+        name: (FIELDS[name][0], ... if number < len(names) - optional else None) for number, name in enumerate(names)
+    }
+    config = ConfigDict(extra="forbid")
+    return Told(name="some-tool", arguments=create_model("Some", __config__=config, **kinds))
+
+
+@pytest.mark.parametrize("form", ["json", "named", "positional"])
+@pytest.mark.parametrize("notation", ["text", "numbered"])
+@given(names=NAMES, data=st.data())
+def test_what_is_written_in_any_form_is_read_back(
+    notation: Notation, form: str, names: list[str], data: st.DataObject
+) -> None:
+    tool = tool_of(names)
+    values = {name: data.draw(FIELDS[name][1], label=name) for name in names}
+    literals = {name: json.dumps(value, ensure_ascii=data.draw(st.booleans())) for name, value in values.items()}
+    if form == "json":
+        written = json.dumps(values)
+    elif form == "named":
+        mark = data.draw(st.sampled_from(["=", ": ", " = "]))
+        written = ", ".join(f"{name}{mark}{literal}" for name, literal in literals.items())
+    else:
+        written = ", ".join(literals.values())
+    assume(not re.search(r"#E\d|\$\d", written))  # texts that are references
+    text = f"#E1 = some-tool[{written}]" if notation == "text" else f"1. some-tool({written})\n2. join()"
+    plan, faults, _ = read_checked(text.replace("\r", " "), notation, {tool.name: tool}, 2)
+    assert faults == []
+    assert plan is not None
+    if "\r" not in text and "#E" not in text and "{E" not in text and not (notation == "numbered" and "$" in text):
+        assert plan.steps[0].args == values
+
+
+@given(
+    names=NAMES,
+    optional=st.integers(0, 4),
+    text=st.lists(st.sampled_from([*FIELDS, *",=:[]{}()'\"\\ \n1.-", "#E1", "{{E1}}", "null"]) | TEXTS).map("".join),
+)
+def test_any_text_is_read_or_a_fault(names: list[str], optional: int, text: str) -> None:
+    tool = tool_of(names, min(optional, len(names)))
+    for written in (f"#E1 = some-tool[{text}]", f"1. some-tool({text})"):
+        _, faults, _ = read_checked(written, "text" if written[0] == "#" else "numbered", {tool.name: tool}, 2)
+        assert all("\n" not in fault for fault in faults)
+    assert ",".join(split_inputs(text)) == text
+
+
+KEYWORDS = [
+    "type",
+    "anyOf",
+    "items",
+    "properties",
+    "$ref",
+    "enum",
+    "required",
+    "minimum",
+    "default",
+    "additionalProperties",
+    "x",
+]
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | TEXTS | st.sampled_from(["#", "#/$defs/y", "string", "array", "object"]),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYWORDS), inner),
+    )
+)
+def test_no_schema_makes_a_traceback(part: Any) -> None:
+    schema = Schema({"properties": {"x": part}, "$defs": {"y": part}})
+    for value in (1, "a", None, [1], {"x": 1}):
+        schema.show(part), schema.about(part), schema.kinds(part), schema.fault(part, schema.convert(part, value))
+    about = served("odd", {"x": part}, []).arguments
+    assert inputs(about).by_name
+
+
+def test_a_number_that_a_step_found_is_converted() -> None:
+    schema = Schema(
+        {"type": "object", "properties": {"n": NUMBER, "items": {"type": "array", "items": NUMBER}, "t": TEXT}}
+    )
+    assert schema.convert(schema.root, {"n": "42", "items": "[1, 2]", "t": "7"}) == {"n": 42, "items": [1, 2], "t": "7"}
+
+
+def test_a_written_call_of_a_tool_without_inputs_reads_back() -> None:
+    assert parse_action(f"Action: read_graph[{write_call({})}]", TOOLS).arguments == {}
+
+
+class Described(BaseModel):
+    path: str = Field(description="where the file is")
+
+
+def test_a_single_text_shows_its_description_unless_the_tool_has_it() -> None:
+    assert (
+        describe_tools(toolbox(Told(name="cat", arguments=Described))) == "cat[path (where the file is)]: finds a page."
+    )

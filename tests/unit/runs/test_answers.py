@@ -1,0 +1,122 @@
+"""The cache of answers: what is wrong with its file is a warning, and never an answer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from full_disk import no_larger_files
+
+from rewoo_bench.runs.journal.response_cache import ResponseCache
+
+ANSWER = {"text": "Neva", "usage": {"input_tokens": 3}, "receipt": {"latency_s": 0.1, "cost_usd": None}}
+
+
+def kept(folder: Path, key: bytes = b"key") -> dict[str, Any] | None:
+    with closing(ResponseCache(folder)) as cache:
+        return cache.get(key)
+
+
+def change(folder: Path, text: str | bytes | int | None) -> None:
+    """Writes something else where the answer stands."""
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database, database:
+        database.execute("UPDATE answers SET answer = ?", (text,))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A cache with one answer."""
+    with closing(ResponseCache(tmp_path)) as cache:
+        cache.put(b"key", ANSWER)
+    return tmp_path
+
+
+def test_an_answer_comes_back_as_it_was(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert kept(folder) == ANSWER
+    assert not caplog.records
+
+
+def test_an_answer_of_an_older_version_has_no_checksum(folder: Path) -> None:
+    change(folder, json.dumps(ANSWER))
+    assert kept(folder) == ANSWER
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", b"\xff\xfe", 7, None, "[" * 100_000])
+def test_what_is_no_answer_is_a_warning_and_asked_again(
+    folder: Path, text: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    change(folder, text)
+    with closing(ResponseCache(folder)) as cache:
+        assert cache.get(b"key") is None
+        assert [record.getMessage() for record in caplog.records] == [
+            f"--answer-cache: {str(folder / 'answers.sqlite')!r} has damaged answers; those calls are made again"
+        ]
+        cache.put(b"key", ANSWER)
+    assert kept(folder) == ANSWER
+
+
+def test_damaged_rows_are_missing_and_the_others_answer(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(ResponseCache(folder)) as cache:
+        for key in (b"first", b"second"):
+            cache.put(key, ANSWER)
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database, database:
+        database.execute("UPDATE answers SET answer = CAST(? AS TEXT) WHERE key != ?", (b'{"text": "N\xff', b"key"))
+    with closing(ResponseCache(folder)) as cache:
+        assert [cache.get(key) for key in (b"first", b"key", b"second", b"key")] == [None, ANSWER, None, ANSWER]
+        cache.put(b"first", ANSWER)
+    assert kept(folder, b"first") == ANSWER
+    assert len(caplog.records) == 1
+
+
+def test_no_flipped_bit_gives_another_answer(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database:
+        (text,) = database.execute("SELECT answer FROM answers").fetchone()
+    for place in range(len(text)):
+        flipped = bytearray(text.encode())
+        flipped[place] ^= 1 << place % 7
+        change(folder, flipped.decode())
+        found = kept(folder)  # a flip in the name of the checksum's field leaves it, under another name
+        assert found is None or {name: found.get(name) for name in ANSWER} == ANSWER
+        with closing(ResponseCache(folder)) as cache:
+            cache.put(b"key", ANSWER)
+
+
+def test_a_full_disk_is_one_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with closing(ResponseCache(folder)) as cache:
+        with no_larger_files(1 << 20):
+            for number in range(3):
+                cache.put(b"%d" % number, {"text": "x" * (1 << 21)})
+        assert cache.get(b"key") is None
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(f"--answer-cache: {str(folder / 'answers.sqlite')!r} can't be used: ")
+    assert said.endswith("; this run goes on without it")
+    assert kept(folder) == ANSWER
+
+
+@pytest.mark.parametrize("content", [b"no database at all " * 100, None])
+def test_a_file_that_is_no_cache_is_one_warning(
+    tmp_path: Path, content: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "answers.sqlite"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with closing(ResponseCache(tmp_path)) as cache:
+        cache.put(b"key", ANSWER)
+        assert cache.get(b"key") is None
+    assert len(caplog.records) == 1
+    assert content is None or path.read_bytes() == content
+
+
+def test_a_cache_that_may_only_be_read_answers_and_keeps_nothing(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(ResponseCache(folder)) as cache:
+        assert cache._database is not None
+        cache._database.execute("PRAGMA query_only = 1")
+        assert cache.get(b"key") == ANSWER
+        cache.put(b"other", ANSWER)
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert kept(folder, b"other") is None

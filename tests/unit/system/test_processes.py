@@ -1,0 +1,41 @@
+"""Other people's programs: what is said where one can't be started, and what is left of one that is cut off."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.system.processes import ProcessGroups
+
+
+@pytest.mark.parametrize(("program", "hint"), [("uvx", "pip install uv"), ("npx", "Node.js"), ("mine", "directory$")])
+def test_a_program_that_is_missing_is_told_how_to_get_it_where_that_is_known(program: str, hint: str) -> None:
+    async def start() -> None:
+        async with ProcessGroups() as groups, groups.start([program], env={"PATH": "/nowhere"}, what="--mcp"):
+            pass
+
+    with pytest.raises(UsageError, match=f"--mcp: can't start '{program}': .*{hint}"):
+        anyio.run(start)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_start_that_is_cut_off_leaves_no_process() -> None:
+    async def start(limit_s: float) -> set[str]:
+        before = children()
+        async with ProcessGroups() as groups:
+            with anyio.move_on_after(limit_s):
+                async with groups.start(["sleep", "600"], env={"PATH": os.environ["PATH"]}):
+                    await anyio.sleep_forever()
+        return children() - before
+
+    left = [anyio.run(start, number * 0.0001) for number in range(60)]  # before, in and after the start
+    assert left == [set()] * 60
+
+
+def children() -> set[str]:
+    return {child for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()}

@@ -1,0 +1,88 @@
+"""Foreign text stays text, as GitHub's own Markdown parser shows it and as JSON and XML hold it."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import time
+
+import cmarkgfm
+import pytest
+from cmarkgfm.cmark import Options
+
+from rewoo_bench.text.escaping import controls_as_json, markdown, one_line, terminal
+
+INVISIBLE = "\u200b"
+
+
+def rendered(text: str) -> str:
+    """GitHub's HTML of a paragraph and of a table's cell that both hold the text."""
+    source = f"cell: {text} end\n\n| a |\n|---|\n| {text} |\n"
+    return str(cmarkgfm.github_flavored_markdown_to_html(source, Options.CMARK_OPT_UNSAFE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_www.evil.com", "www.evil.com", "a_www.evil.com", "x@evil.com", "mailto:x@evil.com", "xmpp:x@evil.com/y",
+        "http://evil.com", "ftp://evil.com", "[a](http://evil.com)", "![a](b)", "<b>a</b>", "<http://evil.com>",
+        "a|b", "`a`", "**a**", "_a_", "~~a~~", "&amp;", "&#64;all", r"\|",
+    ],
+)  # fmt: skip
+def test_github_shows_a_name_as_it_is(text: str) -> None:
+    shown = rendered(markdown(text))
+    assert "<a " not in shown
+    cells = re.findall("<td>(.*)</td>", shown)
+    assert [html.unescape(cell).replace(INVISIBLE, "") for cell in cells] == [text]
+
+
+def test_random_signs_are_no_markup() -> None:
+    draw = random.Random(7)
+    signs = [*"ab1 =@+-|*_`[](){}<>&%$#~^\\!:/.", "www.", "http://", "@b.com", "&#64;", "mailto:", "&lt;", "W"]
+    for _ in range(2000):
+        text = "".join(draw.choices(signs, k=10)).strip()
+        shown = rendered(markdown(text)).replace("<span>$</span>", "$").replace(INVISIBLE, "")
+        (cell,) = re.findall("<td>(.*)</td>", shown)
+        assert html.unescape(cell) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [("hey @all", "@a"), ("team @org/name", "@o"), (":smile:", ":s"), (":+1:", ":+"), ("see #12", "#1")],
+)
+def test_what_github_looks_for_in_text_is_parted(text: str, mark: str) -> None:
+    assert mark not in html.unescape(markdown(text))
+    assert mark in html.unescape(markdown(text)).replace(INVISIBLE, "")
+
+
+def test_two_dollars_are_no_formula() -> None:
+    assert markdown("$x^2$") == "<span>$</span>x^2<span>$</span>"
+    assert markdown("$ / 1000") == "$ / 1000"
+
+
+def test_json_holds_no_raw_control_character() -> None:
+    values = {"a\x9b": ["\u202eb\u2066", "\x00", "é–"]}
+    written = controls_as_json(json.dumps(values, indent=1, ensure_ascii=False))
+    assert re.search("[\x9b\u202e\u2066]", written) is None
+    assert "é–" in written
+    assert json.loads(written) == values
+
+
+@pytest.mark.parametrize("sign", ["\n", "\n ", " ", "\r\n", "\t", "::", "##[", "\x1b[", "\u2028"])
+def test_a_longer_text_takes_longer_in_proportion(sign: str) -> None:
+    """A reply of 400,000 line ends would take an hour if every line were looked through to the end of the text."""
+    text = sign * 400_000
+    before = time.process_time()
+    terminal(text)
+    one_line(text)
+    markdown(text)
+    assert time.process_time() - before < 60
+
+
+@pytest.mark.parametrize("before", ["", "a\n", "\n\n", "a\n \t", "\r\n", "\u2028"])
+@pytest.mark.parametrize("command", ["::error::x", "##[error]x", "::add-mask::x"])
+def test_no_line_is_a_command_to_a_ci_runner(before: str, command: str) -> None:
+    shown = terminal(before + command)
+    assert not any(line.lstrip().startswith(("::", "##[")) for line in shown.split("\n"))

@@ -1,0 +1,53 @@
+"""Yes and no: the first such word decides, in several wordings."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewoo_bench.text.scoring import Score, score
+from rewoo_bench.text.scoring.text_answers import says_yes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("yes", True),
+        ("Yes.", True),
+        ("YES, because no one can.", True),
+        ("**Yes**", True),
+        ("The answer is: yes", True),
+        ("True", True),
+        ("The statement is plausible.", True),
+        ("That is not false.", True),
+        ("no", False),
+        ("No, yes would be wrong.", False),
+        ("false", False),
+        ("Implausible", False),
+        ("It is not true.", False),
+        ("It isn’t very plausible.", False),
+        ("untrue", False),
+        ("not sure", None),
+        ("Nobody knows; no-one said it", None),
+        ("Yesterday", None),
+        ("42", None),
+    ],
+)
+def test_what_a_text_says(text: str, expected: bool | None) -> None:
+    assert says_yes(text) is expected
+
+
+@pytest.mark.parametrize("gold", ["Yes", "yes", "True", "plausible"])
+def test_every_gold_wording_of_yes_is_met_by_yes_alone(gold: str) -> None:
+    right, wrong = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
+    assert score("Yes, it is.", [gold], "yes_no") == score("plausible", [gold], "yes_no") == right
+    assert score("No.", [gold], "yes_no") == score("Perhaps.", [gold], "yes_no") == wrong
+
+
+def test_a_gold_answer_that_says_neither_is_compared_as_a_text() -> None:
+    assert score("Unknown.", ["unknown"], "yes_no") == Score(exact_match=True, f1=1.0)
+
+
+@pytest.mark.parametrize("text", ["It cannot be true.", "This is not at all plausible", "It is never plausible"])
+def test_a_denial_turns_true_round(text: str) -> None:
+    assert score(text, ["no"], "yes_no").exact_match
+    assert score(text, ["no"], "parallelqa").exact_match
