@@ -2,12 +2,16 @@
 
 `cache` has a line for each price that ships, `cache-map` a panel for each, with the look-ups that a question needs
 upwards. What is varied is told in analysis/prices.py.
+
+`break-even` is a map with a row for each number of tool calls, by the price of cached input. It takes a repriced run.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,104 +22,74 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, Row, look_ups
+from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, bounds
 from rewoo_bench.analysis.prices import SHOWN, STAND_IN, UNKNOWN, ContextPrices, context_prices
 from rewoo_bench.analysis.stats.bootstrap import FEWEST, SMALL
 from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData
-from rewoo_bench.report.plots.style import (
-    GREY,
-    INK,
-    Picture,
-    PlotOptions,
-    SeriesStyle,
-    grid,
-    label_lines,
-    legend_above,
-    logarithmic,
-    picture,
-    series_styles,
-    sheet,
-    styled,
-)
+from rewoo_bench.report.plots.style import GREY, INK, Picture, PlotOptions, SeriesStyle
 
-# The break-even map: the price of cached input and the number of tool calls at which an architecture is the cheaper.
-#
-# A row of the map for each number of tool calls: blue where ReWOO is cheaper, red where the other one is.
-# It is drawn by `rewoo-bench plot --only break-even`, since it takes a repriced run.
-
-
+SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 _PRICE_STEP = PRICES[1] - PRICES[0]
 _HEIGHT = 0.26  # inches of a row
 _HALF = 0.46  # of a row
 _FEWEST = 5  # rows that the sheet has room for at least
 _STRONGEST = 8.0  # times: stronger ratios have the same colour
-SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
+_OF_FORMULA: dict[str, Any] = {"color": INK, "ls": (0, (4, 2)), "lw": 1.3, "marker": "o", "ms": 4, "mfc": "white"}
+_OF_SHEET: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "lw": 1}
 
 
 def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: str, facts: str) -> Picture:
     """The map. `price` is that of the sheet's cached input, relative to input; `priced` names the sheet's model, `rule`
     that of its cache."""
-    with styled():
-        first, second = (series_styles(found.pair)[name].name for name in found.pair)
-        figure, axes = sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
+    with style.styled():
+        first, second = (style.series_styles(found.pair)[name].name for name in found.pair)
+        figure, axes = style.sheet(height=2.4 + _HEIGHT * max(_FEWEST, len(found.rows)))
         norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST), math.log2(_STRONGEST))
-        colours = SIDES if blue(found.pair) == found.pair[1] else SIDES.reversed()
-        for position, row in enumerate(found.rows):
-            _draw_row(axes, position, row, norm, colours)
-        _draw_lines(axes, found, price)
-        _axes(axes, found, second)
-        _price_scale(figure, axes, ScalarMappable(norm, colours), found.pair)
-        _legend(figure, found, price, priced)
-        return picture(
+        second_is_blue = "rewoo" not in found.pair or found.pair[1] == "rewoo"
+        colours = SIDES if second_is_blue else SIDES.reversed()
+        _draw_rows(axes, found, norm, colours, second)
+        handles = _draw_break_even(axes, found)
+        if price is not None:
+            axes.axvline(price, **_OF_SHEET)
+            handles.append(Line2D([], [], label=f"{priced}: {price:.3g}", **_OF_SHEET))
+        handles.append(Patch(facecolor="white", edgecolor=GREY, hatch="////", linewidth=0.5, label="uncertain"))
+        label = f"{second} / {first} (blue: {second if second_is_blue else first} is cheaper)"
+        times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+        _draw_scale(figure, axes, ScalarMappable(norm, colours), times, label, pad=0.1, aspect=18)
+        style.legend_above(figure, handles=handles)
+        is_predicted = any("formula" in str(handle.get_label()) for handle in handles)
+        left_out = f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
+        fitted = "The formula's terms, and a straight line for the input that isn't cached, are fitted on these"
+        return style.picture(
             figure,
             _title(found, first, second),
             f"Colour: dollars of {second} per dollar of {first} on the same questions, with {priced}'s prices of output"
             f" and of writing to the cache, and the cached share under {rule}.",
             f"Hatched: the 95% interval of the ratio holds 1, or {A_RARE_EVENT} (under {FEWEST} questions, or few that "
             "make the spread).",
-            f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
-            if found.left_out
-            else "",
-            _of_formula(found),
+            left_out if found.left_out else "",
+            f"{fitted} questions." if is_predicted else "",
             facts=facts,
         )
 
 
-def blue(pair: tuple[str, str]) -> str:
-    """The one of a pair that is cheaper where a map is blue: ReWOO, else the second."""
-    return "rewoo" if "rewoo" in pair else pair[1]
-
-
-def _draw_row(axes: Axes, position: int, row: Row, norm: TwoSlopeNorm, colours: Colormap) -> None:
-    for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
-        left, right = max(0.0, price - _PRICE_STEP / 2), min(1.0, price + _PRICE_STEP / 2)
-        colour = colours(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
-        corner, width = (left, position - _HALF), right - left
-        axes.add_patch(Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor=colour))
-        if not row.is_sure(place):
-            hatched = Rectangle(corner, width, 2 * _HALF, linewidth=0, facecolor="none", edgecolor=GREY, hatch="////")
-            axes.add_patch(hatched)
-
-
-def _draw_lines(axes: Axes, found: BreakEven, price: float | None) -> None:
-    """The measured break-even of each row, that of the formula, and the sheet's price."""
+def _draw_rows(axes: Axes, found: BreakEven, norm: TwoSlopeNorm, colours: Colormap, second: str) -> None:
+    """A row of cells for each number of tool calls, hatched where a ratio is uncertain."""
     for position, row in enumerate(found.rows):
-        if not math.isnan(row.price):
-            axes.plot([row.price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
-    if found.predicted is not None:
-        predicted = [found.predicted.price(row.tool_calls) for row in found.rows]
-        there = [(place, position) for position, place in enumerate(predicted) if not math.isnan(place)]
-        if there:
-            axes.plot(*zip(*there, strict=True), color=INK, ls=(0, (4, 2)), lw=1.3, marker="o", ms=4, mfc="white")
-    if price is not None:
-        axes.axvline(price, color=INK, lw=1, ls=(0, (1, 1.5)))
-
-
-def _axes(axes: Axes, found: BreakEven, second: str) -> None:
+        for place, (price, ratio) in enumerate(zip(PRICES, row.ratios, strict=True)):
+            left, right = max(0.0, price - _PRICE_STEP / 2), min(1.0, price + _PRICE_STEP / 2)
+            colour = colours(norm(float(np.clip(math.log2(ratio.estimate), norm.vmin, norm.vmax))))
+            cell: dict[str, Any] = {"xy": (left, position - _HALF), "width": right - left, "height": 2 * _HALF}
+            axes.add_patch(Rectangle(**cell, linewidth=0, facecolor=colour))
+            if not row.is_sure(place):
+                axes.add_patch(Rectangle(**cell, linewidth=0, facecolor="none", edgecolor=GREY, hatch="////"))
+        axes.annotate(f"n = {row.n:,}", (1, position), xytext=(5, 0), textcoords="offset points", fontsize=8,
+                      va="center", color=GREY)  # fmt: skip
     axes.set_xlim(0, 1)
     axes.set_ylim(-0.6, len(found.rows) - 0.4)
     axes.set_xlabel("price of cached input / price of input")
@@ -123,36 +97,34 @@ def _axes(axes: Axes, found: BreakEven, second: str) -> None:
     axes.set_xticks([0, 0.1, 0.25, 0.5, 0.75, 1])
     axes.set_yticks(range(len(found.rows)), [str(row.tool_calls) for row in found.rows])
     axes.tick_params(length=2.5, color=GREY)
-    for position, row in enumerate(found.rows):
-        axes.annotate(f"n = {row.n:,}", (1, position), xytext=(5, 0), textcoords="offset points", fontsize=8,
-                      va="center", color=GREY)  # fmt: skip
 
 
-def _price_scale(figure: Figure, axes: Axes, colours: ScalarMappable, pair: tuple[str, str]) -> None:
-    names = {key: style.name for key, style in series_styles(pair).items()}
-    bar = figure.colorbar(colours, ax=axes, pad=0.1, fraction=0.05, aspect=18)
-    times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
-    bar.set_ticks([math.log2(each) for each in times], labels=[multiple(each) for each in times])
+def _draw_break_even(axes: Axes, found: BreakEven) -> list[Line2D | Patch]:
+    """The measured break-even of each row and that of the formula, where there are any; returns what the legend has."""
+    handles: list[Line2D | Patch] = []
+    measured = [(row.price, position) for position, row in enumerate(found.rows) if not math.isnan(row.price)]
+    for price, position in measured:
+        axes.plot([price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
+    if measured:
+        handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
+    predicted = [found.predicted.price(row.tool_calls) for row in found.rows] if found.predicted is not None else []
+    there = [(price, position) for position, price in enumerate(predicted) if not math.isnan(price)]
+    if there:
+        axes.plot(*zip(*there, strict=True), **_OF_FORMULA)
+        handles.append(Line2D([], [], label="break-even by the formula of Xu et al. 2023", **_OF_FORMULA))
+    return handles
+
+
+def _draw_scale(
+    figure: Figure, axes: Any, colours: ScalarMappable, times: Sequence[float], label: str, **place: Any
+) -> None:
+    """The bar that says which colour is which ratio."""
+    bar = figure.colorbar(colours, ax=axes, fraction=0.05, **place)
+    names = [f"{each:g}×" if each >= 1 else f"1/{1 / each:g}×" for each in times]
+    bar.set_ticks([math.log2(each) for each in times], labels=names)
     bar.ax.minorticks_off()
     bar.outline.set_visible(False)
-    bar.set_label(f"{names[pair[1]]} / {names[pair[0]]} (blue: {names[blue(pair)]} is cheaper)", fontsize=8.5)
-
-
-def multiple(ratio: float) -> str:
-    return f"{ratio:g}×" if ratio >= 1 else f"1/{1 / ratio:g}×"
-
-
-def _legend(figure: Figure, found: BreakEven, price: float | None, priced: str) -> None:
-    handles: list[Line2D | Patch] = []
-    if any(not math.isnan(row.price) for row in found.rows):
-        handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
-    if _is_predicted(found):
-        label = "break-even by the formula of Xu et al. 2023"
-        handles.append(Line2D([], [], color=INK, ls=(0, (4, 2)), lw=1.3, marker="o", ms=4, mfc="white", label=label))
-    if price is not None:
-        handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (1, 1.5)), label=f"{priced}: {price:.3g}"))
-    handles.append(Patch(facecolor="white", edgecolor=GREY, hatch="////", linewidth=0.5, label="uncertain"))
-    legend_above(figure, handles=handles)
+    bar.set_label(label, fontsize=8.5)
 
 
 def _title(found: BreakEven, first: str, second: str) -> str:
@@ -172,18 +144,6 @@ def _title(found: BreakEven, first: str, second: str) -> str:
     return said
 
 
-def _of_formula(found: BreakEven) -> str:
-    if not _is_predicted(found):
-        return ""
-    return "The formula's terms, and a straight line for the input that isn't cached, are fitted on these questions."
-
-
-def _is_predicted(found: BreakEven) -> bool:
-    """Whether the formula has a break-even to draw."""
-    predicted = found.predicted
-    return predicted is not None and any(not math.isnan(predicted.price(row.tool_calls)) for row in found.rows)
-
-
 LONGEST, MAP_LONGEST = 8192, 4096
 EQUAL = 0.05
 """Ratios as near to 1 as this count as equal."""
@@ -200,19 +160,17 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
     found = _found(data, options.pair, contexts)
     lines = {price: found.ratios(price) for price in RULES}
     first, second = (data.style(name).name for name in options.pair)
-    figure, axes = sheet()
-    styles = {
-        price: SeriesStyle(title(named_tariff(price)), colour, "")
-        for price, colour in zip(RULES, _COLOURS, strict=True)
-    }
-    for price, ratios in lines.items():
-        axes.plot(contexts, ratios, color=styles[price].colour, lw=1.5)
+    figure, axes = style.sheet()
+    styles = {}
+    for (price, ratios), colour in zip(lines.items(), _COLOURS, strict=True):
+        styles[price] = SeriesStyle(title(named_tariff(price)), colour, "")
+        axes.plot(contexts, ratios, color=colour, lw=1.5)
     values = np.concatenate(list(lines.values()))
-    logarithmic(axes, "y", min(0.8, values.min() / 1.15), max(1.25, values.max() * 1.15), inches=2.5)
+    style.logarithmic(axes, "y", min(0.8, values.min() / 1.15), max(1.25, values.max() * 1.15), inches=2.5)
     axes.set_xlim(0, LONGEST)
     axes.set_xticks(range(0, LONGEST + 1, 1024), [f"{each:,}" for each in range(0, LONGEST + 1, 1024)])
     axes.axhline(1, color=INK, lw=0.9, ls=(0, (4, 2)))
-    grid(axes)
+    style.grid(axes)
     axes.set_xlabel("tokens of context before every prompt")
     axes.set_ylabel(f"dollars, {first} / {second} (log scale)")
     crossed = [price for price, ratios in lines.items() if ratios.min() < 1 < ratios.max()]
@@ -226,7 +184,7 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
         intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
         texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
         without = f"{', '.join(texts)} [95% intervals]"
-    shown = picture(
+    shown = style.picture(
         figure,
         f"Under {len(crossed) or 'none'} of {len(lines)} prices the length of a shared prefix decides which is cheaper "
         f"({doubt})",
@@ -238,7 +196,7 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
         "Each line has its own model's prices: lines compare two architectures, not providers.",
         facts=data.facts(n=n),
     )
-    label_lines(axes, {price: (LONGEST, float(ratios[-1])) for price, ratios in lines.items()}, styles)
+    style.label_lines(axes, {price: (LONGEST, float(ratios[-1])) for price, ratios in lines.items()}, styles)
     return shown
 
 
@@ -258,9 +216,10 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
             "--dataset 'chain?hops=1..12' --max-steps 32"
         )
     first, second = (data.style(name).name for name in options.pair)
-    figure, panels = sheet(2, 4, 5.0, sharex=True, sharey=True)
+    figure, panels = style.sheet(2, 4, 5.0, sharex=True, sharey=True)
     norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST_SAVING), math.log2(_STRONGEST_SAVING))
-    colours = SIDES.reversed() if blue(options.pair) == options.pair[1] else SIDES
+    second_is_blue = "rewoo" not in options.pair or options.pair[1] == "rewoo"
+    colours = SIDES.reversed() if second_is_blue else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
         _draw_panel(axes, of_price, norm, colours, title(named_tariff(price)))
@@ -268,14 +227,16 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
         axes.set_xlabel("tokens of context")
     for axes in panels[:, 0]:
         axes.set_ylabel("look-ups needed")
-    _saving_scale(figure, panels, ScalarMappable(norm, colours), first, second)
-    low, high = (second, first) if blue(options.pair) == options.pair[1] else (first, second)
+    marks = [1 / 4, 1 / 2, 1, 2, 4]
+    label = f"dollars, {first} / {second}"
+    _draw_scale(figure, panels, ScalarMappable(norm, colours), marks, label, pad=0.02, aspect=30)
+    low, high = (second, first) if second_is_blue else (first, second)
     n = table.groupby("look_ups")["n"].first()
     of_each = f"{n.min():,}" if n.min() == n.max() else f"{n.min():,} to {n.max():,}"
     cheaper, dearer = (
         sum(side(table.loc[table["price"] == price, "ratio"]) == each for price in RULES) for each in (1, -1)
     )
-    return picture(
+    return style.picture(
         figure,
         f"{second} is cheaper under {cheaper or 'none'} of {len(RULES)} prices, dearer under {dearer or 'none'}; "
         f"else it depends (n\xa0=\xa0{of_each} in a row, without intervals)",
@@ -354,12 +315,3 @@ def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, colours: C
     axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
     axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
     axes.tick_params(length=2.5, color=GREY, labelsize=8)
-
-
-def _saving_scale(figure: Figure, panels: np.ndarray, colours: ScalarMappable, first: str, second: str) -> None:
-    bar = figure.colorbar(colours, ax=panels, pad=0.02, fraction=0.05, aspect=30)
-    marks = [1 / 4, 1 / 2, 1, 2, 4]
-    bar.set_ticks([math.log2(each) for each in marks], labels=[multiple(each) for each in marks])
-    bar.ax.minorticks_off()
-    bar.outline.set_visible(False)
-    bar.set_label(f"dollars, {first} / {second}", fontsize=8.5)

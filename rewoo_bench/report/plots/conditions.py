@@ -1,45 +1,25 @@
-"""`failure` and `tools`: accuracy and tokens with failing tools, and with more tools."""
+"""`failure` and `tools`: accuracy and tokens with failing tools, and with more tools; and `latency`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
-from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import Interval, quantile_interval
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share
-from rewoo_bench.report.plots.style import (
-    GREY,
-    INK,
-    NAME_WIDTH,
-    ROW,
-    Picture,
-    PlotOptions,
-    SeriesStyle,
-    count,
-    drawn,
-    grid,
-    label_lines,
-    legend_above,
-    logarithmic,
-    picture,
-    sampled,
-    sheet,
-    tall,
-    tall_rows,
-)
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, PlotOptions, SeriesStyle
 
 _CELL = ["line", "condition"]  # an architecture's line, and a point on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other
+_MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
 
 
 def failure(data: PlotData, options: PlotOptions) -> Picture:
@@ -55,48 +35,32 @@ def failure(data: PlotData, options: PlotOptions) -> Picture:
     data.only(rows).check_once(*_CELL)
     meaning = f"A failing tool {_MODES.get(str(modes[0]), str(modes[0]))}."
     title = "Accuracy and cost with failing tools"
-    return _panels(data.only(shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
-
-
-_MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
+    return _panels(data.only(_shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
 
 
 def tools(data: PlotData, options: PlotOptions) -> Picture:
-    """Runs of the same architecture with different sets of tools."""
-    offered = _offered(data)
+    """Runs of the same architecture with different sets of tools, which run.json says."""
+    runs = set(data.rows["run_id"].astype(str))
+    counts, kinds = {}, {}  # by run and architecture; those of one kind differ only in their tools
+    for run, manifest in data.manifests.items():
+        for entry in manifest.architectures if run in runs else ():
+            counts[run, entry.name] = len(entry.tools)
+            kinds[run, entry.name] = f"{entry.runner} {entry.settings} {entry.exemplars}"
     keys = list(zip(data.rows["run_id"].astype(str), data.rows["architecture"].astype(str), strict=True))
-    known = [key in offered for key in keys]
-    offers = [offered[key] for key in keys if key in offered]
-    rows = data.rows[known].assign(condition=[offer.tools for offer in offers], line=[offer.kind for offer in offers])
+    rows = data.rows[[key in counts for key in keys]]
+    known = [key for key in keys if key in counts]
+    rows = rows.assign(condition=[counts[key] for key in known], line=[kinds[key] for key in known])
     if not (rows.groupby("line")["condition"].nunique() > 1).any():
-        counts = ", ".join(f"{name} {offer.tools}" for (_, name), offer in offered.items()) or "no run.json"
-        raise NothingToDraw(f"needs runs of one architecture with different numbers of tools; there are: {counts}")
+        listed = ", ".join(f"{name} {number}" for (_, name), number in counts.items()) or "no run.json"
+        raise NothingToDraw(f"needs runs of one architecture with different numbers of tools; there are: {listed}")
     names = {kind: min(map(str, part["architecture"].unique()), key=len) for kind, part in rows.groupby("line")}
-    rows = shared(rows.assign(line=rows["line"].map(names)))
+    rows = _shared(rows.assign(line=rows["line"].map(names)))
     data.only(rows).check_once(*_CELL)
     title = "Accuracy and cost with more tools"
     return _panels(data.only(rows), "tools offered to the architecture", "{:g}", title, "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    tools: int
-    kind: str
-    """Equal for architectures that differ only in their tools."""
-
-
-def _offered(data: PlotData) -> dict[tuple[str, str], _Offer]:
-    """Tools by run and architecture, from run.json."""
-    runs = set(data.rows["run_id"].astype(str))
-    return {
-        (run, entry.name): _Offer(len(entry.tools), f"{entry.runner} {entry.settings} {entry.exemplars}")
-        for run, manifest in data.manifests.items()
-        if run in runs
-        for entry in manifest.architectures
-    }
-
-
-def shared(rows: pd.DataFrame) -> pd.DataFrame:
+def _shared(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the questions that every line has under each of its conditions; of lines with two or more of them."""
     rows = rows[rows.groupby("line")["condition"].transform("nunique") > 1]
     cells = len(rows[_CELL].drop_duplicates())
@@ -112,55 +76,49 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
     rows = data.rows
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
-    figure, (left, right) = sheet(1, 2, tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
+    figure, (left, right) = style.sheet(1, 2, style.tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
-    accuracies: list[Interval] = []
+    highest = [0.2]
     for i, name in enumerate(names):
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
         own = rows[rows["line"] == name]
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
-        right_answers = {at: share(part) for at, part in parts.items()}
-        accuracies += right_answers.values()
-        _line(left, data.style(name), right_answers)
-        tokens = {at: mean(part, "total_tokens") for at, part in parts.items()}
-        _line(right, data.style(name), tokens)
-        ends[name] = (max(tokens), tokens[max(tokens)].estimate)
-    top = min(1.03, 1.12 * max([0.2, *(each.high for each in accuracies if not math.isnan(each.high))]))
-    left.set(ylim=(-0.03 * top / 1.03, top), ylabel="answered right, share of questions" if data.oracle else
-             "exact match, share of questions")  # fmt: skip
+        accuracies = [share(part) for part in parts.values()]
+        tokens = [mean(part, "total_tokens") for part in parts.values()]
+        for axes, values in ((left, accuracies), (right, tokens)):
+            axes.errorbar(
+                list(parts), [value.estimate for value in values], yerr=arms(values), color=data.style(name).colour,
+                marker=data.style(name).marker, capsize=2.5, elinewidth=1,
+            )  # fmt: skip
+        highest += [each.high for each in accuracies if not math.isnan(each.high)]
+        ends[name] = (max(parts), tokens[-1].estimate)
+    top = min(1.03, 1.12 * max(highest))
+    scored = "answered right" if data.oracle else "exact match"
+    left.set(ylim=(-0.03 * top / 1.03, top), ylabel=f"{scored}, share of questions")
     right.set(ylim=(0, right.get_ylim()[1]), ylabel="mean tokens per question")
-    right.yaxis.set_major_formatter(lambda value, _: count(value))
+    right.yaxis.set_major_formatter(lambda value, _: style.count(value))
     for axes in (left, right):
-        grid(axes)
+        style.grid(axes)
         axes.set_xlabel(label)
         axes.set_xticks(ticks, [form.format(at) for at in ticks])
     oracle = "An oracle is right where its searches found the evidence: this says nothing about a model."
     note = oracle if data.oracle else ""
-    shown = picture(figure, title, meaning, note, "Bars: 95% intervals.", facts=data.facts())
-    label_lines(right, ends, data.styles)
+    shown = style.picture(figure, title, meaning, note, "Bars: 95% intervals.", facts=data.facts())
+    style.label_lines(right, ends, data.styles)
     return shown
-
-
-def _line(axes: Axes, own: SeriesStyle, values: Mapping[float, Interval]) -> None:
-    intervals = list(values.values())
-    middle = [value.estimate for value in intervals]
-    axes.errorbar(
-        list(values), middle, yerr=arms(intervals), color=own.colour, marker=own.marker, capsize=2.5, elinewidth=1
-    )
-
-
-# `latency`: seconds of the questions, a row of points an architecture, with the median and the 95th percentile.
 
 
 _HALF = 0.34  # of a row's height
 _TOP = -0.62  # above the first row: where the heads of the columns are
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
-Floats = NDArray[np.float64]
 _P50, _P95 = 46, 96  # where the columns of numbers end, in points to the right of the axes
 
 
 def latency(data: PlotData, options: PlotOptions) -> Picture:
-    """A point per question; a row is wide where many questions took about as long."""
+    """A row of points an architecture, wide where many questions took about as long, with median and 95th percentile.
+
+    The percentile is left out where there are too few questions for its interval.
+    """
     data.check_once()
     if data.oracle:
         raise NothingToDraw("needs a model: an oracle has no latency, its seconds are those of the harness")
@@ -169,73 +127,73 @@ def latency(data: PlotData, options: PlotOptions) -> Picture:
     if not names:
         raise NothingToDraw("needs latency_s, which replayed and resumed questions lack")
     titles = [timed.style(name).wrapped(ROW) for name in names]
-    figure, axes = sheet(height=tall_rows(titles))
+    figure, axes = style.sheet(height=style.tall_rows(titles))
     ends = column(timed.rows, "latency_s")
-    logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
-    quantiles = {name: _quantiles(timed.of(name)) for name in names}
-    late = [name for name in names if _P95 in quantiles[name]]
-    for at, name in enumerate(names):
-        _row(axes, at, timed.style(name), column(timed.of(name), "latency_s"), quantiles[name])
+    style.logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
+    late = [_draw_seconds(axes, at, timed.style(name), timed.of(name)) for at, name in enumerate(names)]
     axes.set_yticks(range(len(names)), titles)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("seconds per question, wall time (log scale)")
-    grid(axes, "x")
+    style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
     _number(axes, _P50, _TOP, "p50", weight="bold")
     axes.plot([], [], "o", color=GREY, mec="white", ms=9, ls="", label="median, p50 (bar: 95% interval)")
-    if late:
+    if any(late):
         _number(axes, _P95, _TOP, "p95", weight="bold")
         axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label="95th percentile, p95 (bar: 95% interval)")
-    legend_above(figure)
-    at_once = data.concurrency()
-    return picture(
+    style.legend_above(figure)
+    runs = data.rows["run_id"].astype(str).unique()
+    known = (data.manifests[run].concurrency for run in runs if run in data.manifests)
+    at_once = " and ".join(dict.fromkeys(str(value) for value in known if value))
+    return style.picture(
         figure,
         "How long a question takes",
         f"A point is {data.point}. A row is wide where many questions took about as long.",
-        "p95 needs 72 questions for a 95% interval and isn't shown for fewer." if len(late) < len(names) else "",
-        sampled(max(len(timed.of(name)) for name in names)),
+        "" if all(late) else "p95 needs 72 questions for a 95% interval and isn't shown for fewer.",
+        style.sampled(max(len(timed.of(name)) for name in names)),
         f"Questions at once: {at_once}." if at_once else "",
         facts=timed.facts(),
     )
 
 
-def _quantiles(rows: pd.DataFrame) -> dict[float, Interval]:
-    """The median and, given enough questions for its interval, the 95th percentile; by their columns."""
+def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> bool:
+    """Points, the median as a marker, the 95th percentile as an upright line, and their intervals.
+
+    Returns whether it has the percentile.
+    """
     seconds, questions = column(rows, "latency_s"), rows["example_id"].to_numpy(dtype=object)
-    both = {at: quantile_interval(seconds, share, clusters=questions) for at, share in ((_P50, 0.5), (_P95, 0.95))}
-    return {at: value for at, value in both.items() if at == _P50 or _bounded(value)}
-
-
-def _row(axes: Axes, at: int, own: SeriesStyle, seconds: Floats, quantiles: Mapping[float, Interval]) -> None:
-    """Points, the median as a marker, the 95th percentile as an upright line, and their intervals."""
-    places = at + _HALF * _width(np.log(seconds))
-    chosen = drawn(len(seconds))
+    # Random places within the row: farther out where more values are alike.
+    values = np.log(seconds)
+    counts, edges = np.histogram(values, bins=25)
+    bins = np.clip(np.digitize(values, edges[1:-1]), 0, len(counts) - 1)
+    places = at + _HALF * (np.random.default_rng(0).uniform(-1, 1, len(values)) * counts[bins] / counts.max())
+    chosen = style.drawn(len(seconds))
     axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
-    for where, quantile in quantiles.items():
-        value, bounds = quantile.estimate, [quantile.low, quantile.high]
-        if _bounded(quantile):
-            axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
-        if where == _P50:
-            axes.plot(value, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-        else:
-            axes.plot([value] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
-        text = f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
-        _number(axes, where, at, text)
+    median = quantile_interval(seconds, 0.5, clusters=questions)
+    _draw_interval(axes, at, median)
+    axes.plot(median.estimate, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
+    _number(axes, _P50, at, _seconds(median.estimate))
+    late = quantile_interval(seconds, 0.95, clusters=questions)
+    if not np.isfinite([late.low, late.high]).all():
+        return False
+    _draw_interval(axes, at, late)
+    upright = [at - _HALF, at + _HALF]
+    axes.plot([late.estimate] * 2, upright, color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
+    _number(axes, _P95, at, _seconds(late.estimate))
+    return True
+
+
+def _draw_interval(axes: Axes, at: int, quantile: Interval) -> None:
+    bounds = [quantile.low, quantile.high]
+    if np.isfinite(bounds).all():
+        axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
 
 
 def _number(axes: Axes, where: float, at: float, text: str, **more: Any) -> None:
     """A text in a column to the right of the axes. Its distance is in points, whatever the width of the axes."""
     axes.annotate(text, (1, at), xycoords=axes.get_yaxis_transform(), xytext=(where, 0), textcoords="offset points",
                   ha="right", va="center", **more)  # fmt: skip
-
-
-def _bounded(quantile: Interval) -> bool:
-    return bool(np.isfinite([quantile.low, quantile.high]).all())
-
-
-def _width(values: Floats) -> Floats:
-    """Random places within a row, from -1 to 1: farther out where more values are alike."""
-    counts, edges = np.histogram(values, bins=25)
-    bins = np.clip(np.digitize(values, edges[1:-1]), 0, len(counts) - 1)
-    places: Floats = np.random.default_rng(0).uniform(-1, 1, len(values)) * counts[bins] / counts.max()
-    return places

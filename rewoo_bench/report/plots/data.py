@@ -11,11 +11,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.prices import CALL_COLUMNS
 from rewoo_bench.analysis.stats.bootstrap import Floats
 from rewoo_bench.analysis.stats.paired import Interval, mean_of
@@ -28,10 +30,6 @@ from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, subsets
 from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
 from rewoo_bench.text.escaping import one_line
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _CALLS = ["run_id", "call_index", "place", "status", *CALL_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
@@ -64,9 +62,6 @@ class PlotData:
     def dataset(self) -> str:
         return one_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
 
-    def style(self, architecture: str) -> SeriesStyle:
-        return self.styles[architecture]
-
     @property
     def oracle(self) -> bool:
         """Whether an oracle answered any row: its accuracy and its seconds mean nothing."""
@@ -81,9 +76,17 @@ class PlotData:
         """What a point in a figure is: the caption's word for a row."""
         return "a question" if self.trials == 1 else "a trial of a question"
 
+    def style(self, architecture: str) -> SeriesStyle:
+        return self.styles[architecture]
+
     def of(self, architecture: str) -> pd.DataFrame:
         """The rows of an architecture."""
         return self.rows[self.rows["architecture"] == architecture]
+
+    def only(self, rows: pd.DataFrame) -> PlotData:
+        """The same with some of the rows, and their calls."""
+        keys = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
+        return replace(self, rows=rows, calls=self.calls.merge(keys, on=_ROW))
 
     def split(self, *, by_dataset: bool = True) -> Iterator[PlotData]:
         """A part for each data set and model, or for each model."""
@@ -91,36 +94,29 @@ class PlotData:
         for _, rows in self.rows.groupby(keys, sort=False, observed=True):
             yield self.only(rows)
 
-    def counted(self) -> PlotData:
-        """Without failed and unmetered rows (runs/rows.py); `facts` gives their number."""
-        mask = left_out(self.rows)
-        return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
-
     def by(self, column: str) -> PlotData:
         """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
-        import pandas as pd
-
         return replace(self, rows=pd.concat(subsets(self.rows, column)))
 
-    def only(self, rows: pd.DataFrame) -> PlotData:
-        """The same with some of the rows, and their calls."""
-        keys = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
-        return replace(self, rows=rows, calls=self.calls.merge(keys, on=_ROW))
+    def counted(self) -> PlotData:
+        """Without failed and unmetered rows; `facts` gives their number. Raises `NothingToDraw` where that is all."""
+        mask = left_out(self.rows)
+        if mask.all():
+            unmetered = flagged(self.rows, UNMETERED).any()
+            why = ", or they are without a metered model call" if unmetered else ""
+            raise NothingToDraw(
+                f"needs questions that were answered; the infrastructure failed all {len(self.rows):,} rows{why}"
+            )
+        return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
+
+    def without_faults(self) -> PlotData:
+        """Without the runs whose tools were made to fail."""
+        return self.only(self.rows[(self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)])
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
         """An option of the run, for every row."""
         values = {run: manifest.options.get(name, default) for run, manifest in self.manifests.items()}
         return self.rows["run_id"].astype(str).map(lambda run: values.get(run, default))
-
-    def concurrency(self) -> str:
-        """Number of questions at once, of each run; empty where run.json doesn't say."""
-        runs = self.rows["run_id"].astype(str).unique()
-        known = (self.manifests[run].concurrency for run in runs if run in self.manifests)
-        return " and ".join(dict.fromkeys(str(value) for value in known if value))
-
-    def without_faults(self) -> PlotData:
-        """Without the runs whose tools were made to fail."""
-        return self.only(self.rows[(self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)])
 
     def check_once(self, *keys: str) -> None:
         """Raises `NothingToDraw` where an architecture ran twice on a question.
@@ -134,16 +130,19 @@ class PlotData:
             raise NothingToDraw(f"needs one run of {name!r} on these questions, not several: {runs}")
 
     def facts(self, *, n: int | None = None) -> str:
-        """The last line of every caption: number of questions, model, data set, date."""
+        """The last line of every caption: number of questions (or `n`), model, data set, date."""
         days = self.rows["started_at"].dropna()
         ends = dict.fromkeys(str(moment)[:10] for moment in (days.min(), days.max())) if len(days) else {}
-        questions = f"n = {f'{n:,}' if n is not None else self._questions()} questions"
+        sizes = self.rows.groupby("architecture", observed=True)["example_id"].nunique()
+        of_each = " to ".join(dict.fromkeys(f"{size:,}" for size in (sizes.min(), sizes.max())))
+        questions = f"n = {of_each if n is None else f'{n:,}'} questions"
         if self.trials > 1:
             questions += f", {self.trials} trials each"
-        if lost := self._lost():
-            unmetered = self.failed is not None and bool(flagged(self.failed, UNMETERED).any())
-            why = "failed by the infrastructure" + (" or without a metered model call" if unmetered else "")
-            questions += f" (left out, {why}: {lost})"
+        if self.failed is not None:
+            own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
+            lost = self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))
+            unmetered = " or without a metered model call" if flagged(self.failed, UNMETERED).any() else ""
+            questions += f" (left out, failed by the infrastructure{unmetered}: {lost})" if lost else ""
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
 
     def counts(self, rows: pd.DataFrame) -> str:
@@ -151,66 +150,40 @@ class PlotData:
         sizes = rows["architecture"].astype(str).value_counts(sort=False)
         return ", ".join(f"{self.style(str(name)).name} {size:,}" for name, size in sizes.items() if size)
 
-    def _questions(self) -> str:
-        """Number of questions of each architecture: `50`, or `47 to 50`."""
-        sizes = self.rows.groupby("architecture", observed=True)["example_id"].nunique()
-        return " to ".join(dict.fromkeys(f"{size:,}" for size in (sizes.min(), sizes.max())))
-
-    def _lost(self) -> str:
-        """Counts of the failed rows of the data sets and models in it."""
-        if self.failed is None:
-            return ""
-        own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
-        return self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))
-
 
 def read(runs: Sequence[str | Path]) -> PlotData:
     """The runs, given as folders or parquet files; of a stopped run, the questions that all its architectures have.
 
-    Raises `DataError`.
+    Raises `DataError`. A run without calls.parquet has no calls, and those of an older one lack some columns.
     """
-    return _plot_data(load(*runs), _calls(runs), manifests(*runs))
+    rows = load(*runs)
+    paths = [(Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE for run in runs]
+    tables = [read_table(path, CALLS, columns=_CALLS).to_pandas() for path in paths if path.is_file()]
+    filled = [table for table in tables if len(table)]
+    calls = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=_CALLS)
+    return _plot_data(rows, calls.reindex(columns=_CALLS), manifests(*runs))
 
 
 def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> PlotData:
     """The same from rows of questions.parquet and of calls.parquet. Raises `DataError`."""
-    import pandas as pd
-
     check_columns(rows.columns, [*_ROW, *_WHAT_RAN, "exact_match", "total_tokens"])
     return _plot_data(rows, pd.DataFrame(columns=_CALLS) if calls is None else calls.reindex(columns=_CALLS), {})
 
 
 def _plot_data(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> PlotData:
-    whole = rows[_done_by_all(rows)]
+    """Without the questions that only some architectures of a run have: it may have been stopped in the middle."""
+    architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()
+    wanted = rows["run_id"].astype(str).map({str(run): int(count) for run, count in architectures.items()})
+    there = rows.groupby(["run_id", "example_id", "trial"], observed=True)["architecture"].transform("size")
+    whole = rows[(there.to_numpy() >= wanted.to_numpy()).astype(bool)]
     if len(whole) < len(rows):
         calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
     return PlotData(whole, calls, of_runs, series_styles(rows["architecture"].astype(str)))
 
 
-def _done_by_all(rows: pd.DataFrame) -> NDArray[np.bool_]:
-    """The questions of each run that all its architectures have: a run may have been stopped in the middle."""
-    architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()
-    wanted = rows["run_id"].astype(str).map({str(run): int(count) for run, count in architectures.items()})
-    there = rows.groupby(["run_id", "example_id", "trial"], observed=True)["architecture"].transform("size")
-    return (there.to_numpy() >= wanted.to_numpy()).astype(bool)
-
-
-def _calls(runs: Sequence[str | Path]) -> pd.DataFrame:
-    """calls.parquet of those that have one; a column that an older run lacks is missing in its rows."""
-    import pandas as pd
-
-    tables = [pd.DataFrame(columns=_CALLS)]
-    for run in runs:
-        path = (Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE
-        if path.is_file():
-            tables.append(read_table(path, CALLS, columns=_CALLS).to_pandas())
-    filled = [table for table in tables if len(table)]
-    return pd.concat(filled, ignore_index=True).reindex(columns=_CALLS) if filled else tables[0]
-
-
-def positive(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
+def positive(rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
     """A mask: True where the column has a number above 0; an empty cell is none."""
-    above: NDArray[np.bool_] = np.nan_to_num(rows[column].to_numpy(dtype=np.float64, na_value=math.nan)) > 0
+    above: NDArray[np.bool_] = np.nan_to_num(column(rows, name)) > 0
     return above
 
 
@@ -218,10 +191,8 @@ def mean(rows: pd.DataFrame, column: str) -> Interval:
     """The mean over questions with its 95% interval; the trials of a question are one observation."""
     known = rows[["dataset", "example_id", column]].dropna()
     values = known.groupby(["dataset", "example_id"], sort=False, observed=True)[column].mean().to_numpy(np.float64)
-    if not len(values):
-        return Interval(math.nan, math.nan, math.nan, 0)
-    if len(values) == 1:
-        return Interval(float(values[0]), math.nan, math.nan, 1)
+    if len(values) < 2:
+        return Interval(float(values[0]) if len(values) else math.nan, math.nan, math.nan, len(values))
     return mean_of(values)
 
 

@@ -23,11 +23,9 @@ from rewoo_bench.report.plots.data import PlotData, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, PlotOptions, styled
-from rewoo_bench.runs.rows import UNMETERED, flagged
 
 __all__ = ["FIGURES", "Picture", "PlotData", "PlotOptions", "draw", "read", "save", "write_captions"]
 
-CAPTIONS = "captions.md"
 FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
@@ -77,45 +75,28 @@ def draw(
             raise UsageError(unknown("figure", name, FIGURES))
     for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
         reasons: dict[str, str] = {}
-        drawn_of = _parts(name, FIGURES[name], data)
-        for own_name, part in drawn_of:
+        parts = _parts(name, FIGURES[name], data)
+        for own_name, part in parts:
             with styled():
                 try:
-                    yield own_name, FIGURES[name].draw(_counted(part), options or PlotOptions())
+                    yield own_name, FIGURES[name].draw(part.counted(), options or PlotOptions())
                 except NothingToDraw as reason:
                     reasons[own_name] = str(reason)
                     if on_skip:
                         on_skip(own_name, str(reason))
-        if on_skip is None and name in only and len(reasons) == len(drawn_of):
+        if on_skip is None and name in only and len(reasons) == len(parts):
             raise NothingToDraw("; ".join(f"{own_name}: {text}" for own_name, text in reasons.items()))
 
 
 def _parts(name: str, drawing: Drawing, data: PlotData) -> list[tuple[str, PlotData]]:
     """The parts that a figure is drawn of, with names: `ratio`, or `ratio-hotpotqa-small` where there are several."""
-    if not drawing.faults:
-        data = data.without_faults()
-    found = list(data.split(by_dataset=drawing.by_dataset))
-    if len(found) < 2:
-        return [(name, part) for part in found]
+    found = list((data if drawing.faults else data.without_faults()).split(by_dataset=drawing.by_dataset))
     models = len({part.model for part in found}) > 1
     datasets = drawing.by_dataset and len({part.dataset for part in found}) > 1
-    return [
-        ("-".join([name, *[_slug(part.dataset)] * datasets, *[_slug(part.model)] * models]), part) for part in found
-    ]
+    return [("-".join([name, *[slug(part.dataset)] * datasets, *[slug(part.model)] * models]), part) for part in found]
 
 
-def _counted(part: PlotData) -> PlotData:
-    """The part without failed rows. Raises `NothingToDraw` where all failed."""
-    counted = part.counted()
-    if not len(counted.rows):
-        raise NothingToDraw(
-            f"needs questions that were answered; the infrastructure failed all {len(part.rows):,} rows"
-            + (", or they are without a metered model call" if flagged(part.rows, UNMETERED).any() else "")
-        )
-    return counted
-
-
-def _slug(text: str) -> str:
+def slug(text: str) -> str:
     """A name as part of a file name: `local/smollm2-135m` -> `local-smollm2-135m`."""
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
@@ -129,6 +110,18 @@ def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = FOR
     return files
 
 
+def write_captions(folder: Path, captions: dict[str, str]) -> Path:
+    """captions.md, a section per figure; sections of earlier figures stay while their files exist."""
+    path = folder / "captions.md"
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
+    texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
+    written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+    with _writing(folder):
+        path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
+    return path
+
+
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
     try:
@@ -136,16 +129,3 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}; give another --out") from None
-
-
-def write_captions(folder: Path, captions: dict[str, str]) -> Path:
-    """captions.md, a section per figure; sections of earlier figures stay while their files exist."""
-    path = folder / CAPTIONS
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-    earlier = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))}
-    texts = {**earlier, **captions}
-    written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
-    with _writing(folder):
-        path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
-    return path

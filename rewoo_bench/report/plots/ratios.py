@@ -1,11 +1,11 @@
-"""`ratio`: the tokens of one architecture against those of another, question by question."""
+"""`ratio`: tokens of one architecture against those of another; `pareto`: accuracy against cost; `paper`: Table 2."""
 
 from __future__ import annotations
 
 import textwrap
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,35 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from rewoo_bench.analysis.pairs import bounds, column, dollars_at
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share
-from rewoo_bench.report.plots.style import (
-    GREY,
-    INK,
-    NAME_WIDTH,
-    PALE,
-    Picture,
-    PlotOptions,
-    SeriesStyle,
-    count,
-    drawn,
-    grid,
-    label_points,
-    legend_above,
-    logarithmic,
-    picture,
-    series_styles,
-    sheet,
-    tall,
-)
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, PlotOptions, SeriesStyle
 
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name
@@ -55,22 +36,23 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     pairs = _paired(data, *options.pair)
     up, along = (data.style(name) for name in options.pair)
     found = _ratio(pairs)
-    figure, (axes, panel) = sheet(1, 2, width_ratios=[2, 1])
+    figure, (axes, panel) = style.sheet(1, 2, width_ratios=[2, 1])
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
     low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
     for which in ("x", "y"):
-        logarithmic(axes, which, low, high, inches=3.0)
+        style.logarithmic(axes, which, low, high, inches=3.0)
     axes.set_box_aspect(1)
     axes.set_anchor("W")
-    grid(axes)
-    _ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
-    shown = _points(axes, spent, up, along, data.oracle)
-    axes.set_xlabel(_title(along))
-    axes.set_ylabel(_title(up))
-    looping = data.counts(pd.concat([_loops(data.of(name)) for name in options.pair]))
+    style.grid(axes)
+    _draw_ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
+    shown = _draw_pairs(axes, spent, up, along, data.oracle)
+    axes.set_xlabel(textwrap.fill(f"{along.name}: tokens per question (log scale)", _AXIS))
+    axes.set_ylabel(textwrap.fill(f"{up.name}: tokens per question (log scale)", _AXIS))
     name = f"{up.name} / {along.name}"
-    _panel(panel, axes, name if len(name) <= NAME_WIDTH else "ratio of tokens", found)
-    return picture(
+    _draw_panel(panel, axes, name if len(name) <= NAME_WIDTH else "ratio of tokens", found)
+    both = pd.concat([data.of(name) for name in options.pair])
+    looping = data.counts(both[both["loop_step"].notna()]) if "loop_step" in both else ""
+    return style.picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
@@ -83,38 +65,21 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     )
 
 
-def _title(of: SeriesStyle) -> str:
-    return textwrap.fill(f"{of.name}: tokens per question (log scale)", _AXIS)
-
-
-def _panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
-    """Next to the points: the meaning of the markers, and the ratio of means."""
-    panel.axis("off")
-    handles, labels = axes.get_legend_handles_labels()
-    panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
-    panel.text(0, 0.27, name, fontsize=9, va="bottom", color=GREY)
-    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
-    bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
-    panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
-
-
 def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
-    """Tokens and exact match of both for each question and trial that both have."""
+    """Tokens and exact match of both for each question and trial that both have, in the order of `compare`."""
     data.check_once()
     sides = []
     for name, side in ((up, "up"), (along, "along")):
         rows = data.of(name)
-        values: dict[str, NDArray[Any]] = {side: column(rows, "total_tokens")}
-        values[f"{side}_right"] = column(rows, "exact_match")
+        values: dict[str, Any] = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
         if "stop_reason" in rows:
             values[f"{side}_answered"] = (rows["stop_reason"] == "answered").to_numpy()
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
-    pairs = pairs.sort_values(_KEY, ignore_index=True)  # as compare orders them
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
         there = ", ".join(data.architectures)
         raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
-    return pairs
+    return pairs.sort_values(_KEY, ignore_index=True)
 
 
 def _ratio(pairs: pd.DataFrame) -> Interval:
@@ -131,11 +96,18 @@ def _where_both_answered(pairs: pd.DataFrame) -> str:
     return f"Where both answered: {bounds(_ratio(some), 1.0)} times (n = {len(some):,})."
 
 
-def _loops(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["loop_step"].notna()] if "loop_step" in rows else rows[:0]
+def _draw_panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
+    """Next to the points: the meaning of the markers, and the ratio of means."""
+    panel.axis("off")
+    handles, labels = axes.get_legend_handles_labels()
+    panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
+    panel.text(0, 0.27, name, fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
+    bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
+    panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
 
 
-def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
+def _draw_ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
     """Lines of equal ratio, named where they leave the axes: above, or to the right."""
     for times in _LINES if high < _FAR * low else _FAR_LINES:
         if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
@@ -148,35 +120,28 @@ def _ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
                       ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
 
 
-def _points(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesStyle, oracle: bool) -> int:
+def _draw_pairs(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesStyle, oracle: bool) -> int:
     """Filled where an architecture answered exactly right, in its own colour and marker where the other didn't.
 
     Returns how many points that is.
     """
-    right = pairs["up_right"] == 1, pairs["along_right"] == 1
+    right, other = pairs["up_right"] == 1, pairs["along_right"] == 1
+    hollow = {"marker": "o", "facecolors": "none", "edgecolors": GREY, "zorder": 2}
     kinds: list[tuple[str, pd.Series[bool], dict[str, Any]]] = [
-        ("both right", right[0] & right[1], {"marker": "s", "color": INK}),
-        (f"only {up.wrapped(_WIDE)} right", right[0] & ~right[1], {"marker": up.marker, "color": up.colour}),
-        (f"only {along.wrapped(_WIDE)} right", ~right[0] & right[1], {"marker": along.marker, "color": along.colour}),
-        (
-            "neither right",
-            ~right[0] & ~right[1],
-            {"marker": "o", "facecolors": "none", "edgecolors": GREY, "zorder": 2},
-        ),
+        ("both right", right & other, {"marker": "s", "color": INK}),
+        (f"only {up.wrapped(_WIDE)} right", right & ~other, {"marker": up.marker, "color": up.colour}),
+        (f"only {along.wrapped(_WIDE)} right", ~right & other, {"marker": along.marker, "color": along.colour}),
+        ("neither right", ~right & ~other, hollow),
     ]
     if oracle:
         kinds = [("question", pairs["up"] > 0, {"marker": "o", "color": INK})]
-    chosen = np.isin(np.arange(len(pairs)), drawn(len(pairs)))
+    chosen = np.isin(np.arange(len(pairs)), style.drawn(len(pairs)))
     size = 26 if len(pairs) <= 500 else 10
     for label, where, how in kinds:
         some = pairs[where & chosen]
-        named = f"{label} ({where.sum():,})"
-        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=named,
+        axes.scatter(some["along"], some["up"], s=size, linewidths=0.9, alpha=0.75, label=f"{label} ({where.sum():,})",
                      **{"zorder": 3, **how})  # fmt: skip
     return int(chosen.sum())
-
-
-# `pareto`: exact match against cost, in tokens and, where the price is known, in dollars.
 
 
 Intervals = Mapping[str, Interval]
@@ -185,7 +150,7 @@ _MANY = 10  # architectures; with more, points have numbers and the names are in
 
 
 def pareto(data: PlotData, options: PlotOptions) -> Picture:
-    """Exact match against mean cost, each with its interval, and the Pareto front."""
+    """Exact match against mean cost (tokens, and dollars where every price is known), and the Pareto front."""
     data.check_once()
     if data.oracle:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
@@ -194,54 +159,45 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
     right = {name: own for name in names if (own := share(data.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
-    costs = _costs(data, {name: spent[name] for name in right})
-    priced = len(costs) > 1
-    texts = {
-        name: str(i) if len(right) > _MANY else data.style(name).wrapped(NAME_WIDTH) for i, name in enumerate(right, 1)
-    }
-    handles = [_handle(data.style(name), texts[name]) for name in right]
-    figure, axes = sheet(1, len(costs), tall(str(handle.get_label()) for handle in handles), sharey=True, squeeze=False)
+    costs: dict[str, Intervals] = {"mean tokens per question (log scale)": {name: spent[name] for name in right}}
+    priced = bool(data.rows["cost_usd"].notna().all() and (data.rows["cost_usd"] > 0).all())
+    if priced:
+        dollars = data.only(data.rows.assign(thousand=data.rows["cost_usd"] * 1000))
+        label = "US$ per 1,000 questions (log scale)"
+        costs[label] = {name: mean(dollars.of(name), "thousand") for name in right}
+    many = len(right) > _MANY
+    wrapped = {name: data.style(name).wrapped(NAME_WIDTH) for name in right}
+    texts = {name: str(i) if many else wrapped[name] for i, name in enumerate(right, 1)}
+    labels = {name: f"{texts[name]}  {wrapped[name]}" if many else wrapped[name] for name in right}
+    handles = [
+        Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=labels[name])
+        for name, own in ((name, data.style(name)) for name in right)
+    ]
+    figure, axes = style.sheet(1, len(costs), style.tall(labels.values()), sharey=True, squeeze=False)
     for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
-        _cloud(panel, cost, right, data.styles, inches=6 / len(costs))
+        _draw_cloud(panel, cost, right, data.styles, inches=6 / len(costs))
         panel.set_xlabel(label)
     axes[0][0].set_ylabel("exact match, share of questions")
     best = front(next(iter(costs.values())), right)
     if priced:
-        legend_above(figure, handles=handles)
-    elif len(right) > _MANY:
+        style.legend_above(figure, handles=handles)
+    elif many:
         axes[0][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.03, 1.0), borderaxespad=0.0)
-    shown = picture(
+    grey = "The grey band is the Pareto front: no" if priced or len(best) > 1 else "No"
+    shown = style.picture(
         figure,
         "What accuracy costs",
-        _caption([data.style(name).name for name in best], drawn=priced or len(best) > 1),
+        f"Up and to the left is better. {grey} other architecture is both cheaper and more often right than "
+        f"{' or '.join(repr(data.style(name).name) for name in best)}, by point estimates. Bars: 95% intervals.",
         f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: the run has no prices of its own.",
         facts=data.facts(),
     )
-    if not priced or len(right) > _MANY:  # two panels have room for numbers, but not for names
+    if not priced or many:  # two panels have room for numbers, but not for names
         for panel, cost in zip(axes[0], costs.values(), strict=True):
             points = {name: (cost[name].estimate, right[name].estimate) for name in right}
             obstacles = [*_bars(cost, right), *band([points[name] for name in front(cost, right)])]
-            label_points(panel, points, obstacles, data.styles, texts)
+            style.label_points(panel, points, obstacles, data.styles, texts)
     return shown
-
-
-def _costs(data: PlotData, tokens: Intervals) -> dict[str, Intervals]:
-    """By the axis' label: tokens, and dollars where every price is known."""
-    costs = {"mean tokens per question (log scale)": tokens}
-    if data.rows["cost_usd"].notna().all() and (data.rows["cost_usd"] > 0).all():
-        dollars = data.rows.assign(thousand=data.rows["cost_usd"] * 1000)
-        of = {name: mean(dollars[dollars["architecture"] == name], "thousand") for name in tokens}
-        costs["US$ per 1,000 questions (log scale)"] = of
-    return costs
-
-
-def _caption(best: Sequence[str], *, drawn: bool) -> str:
-    band = "The grey band is the Pareto front: no" if drawn else "No"
-    names = " or ".join(map(repr, best))
-    return (
-        f"Up and to the left is better. {band} other architecture is both cheaper and more often right than {names}, "
-        "by point estimates. Bars: 95% intervals."
-    )
 
 
 def front(cost: Intervals, right: Intervals) -> list[str]:
@@ -272,64 +228,43 @@ def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return places
 
 
-def _cloud(axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, SeriesStyle], inches: float) -> None:
+def _draw_cloud(
+    axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, SeriesStyle], inches: float
+) -> None:
+    """The front, and a marker with error bars for each; of markers at one position the lower ones are larger."""
     ends = [value.estimate for value in cost.values()]
-    logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
+    style.logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
     top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
     axes.set_ylim(-0.03 * top, top)  # a marker at 0 or 1 is whole
     axes.set_yticks([at for at in axes.get_yticks() if 0 <= at <= min(1, top)])
-    grid(axes)
+    style.grid(axes)
     best = front(cost, right)
     axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
               lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
-    for name, size in _sizes(axes, {name: (cost[name].estimate, right[name].estimate) for name in right}).items():
+    names = list(right)
+    places = [axes.transData.transform((cost[name].estimate, right[name].estimate)) for name in names]
+    for i, name in enumerate(names):
+        above = sum(bool(np.hypot(*(places[i] - other)) < _MARKER / 2) for other in places[i + 1 :])
+        size = _MARKER + _RIM * min(_RIMS, above)
         own, x, y = styles[name], cost[name], right[name]
         axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
                       ms=size, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
 
 
-def _handle(own: SeriesStyle, text: str) -> Line2D:
-    """A line of the legend: the name, after its number where points have numbers."""
-    name = own.wrapped(NAME_WIDTH)
-    label = name if text == name else f"{text}  {name}"
-    return Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=label)
-
-
-def _tied(places: Mapping[str, NDArray[np.float64]], name: str, other: str) -> bool:
-    return bool(np.hypot(*(places[name] - places[other])) < _MARKER / 2)
-
-
-def _sizes(axes: Axes, points: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Sizes of markers in points: of markers at one position the lower ones are larger, so that each is visible."""
-    places = {name: axes.transData.transform(point) for name, point in points.items()}
-    names = list(points)
-    return {
-        name: _MARKER + _RIM * min(_RIMS, sum(map(partial(_tied, places, name), names[at + 1 :])))
-        for at, name in enumerate(names)
-    }
-
-
-# `paper`: Table 2 of the ReWOO paper (paper.toml) and these runs, on the same data sets.
-
-
 METHODS = ("direct", "cot", "react", "rewoo")
-_STYLES = series_styles(METHODS)
+_STYLES = style.series_styles(METHODS)
 _MODEL = 50  # characters of a line of its name
 
 
-class Cell(BaseModel):
+class Cell(BaseModel, extra="forbid"):
     """A method on a data set: exact match in percent, mean tokens per question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     exact_match: float
     tokens: float
 
 
-class Block(BaseModel):
+class Block(BaseModel, extra="forbid"):
     """The methods on a data set."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str
     questions: int
@@ -343,10 +278,8 @@ class Block(BaseModel):
         return cell
 
 
-class Paper(BaseModel):
+class Paper(BaseModel, extra="forbid"):
     """paper.toml."""
-
-    model_config = ConfigDict(extra="forbid")
 
     source: str
     model: str
@@ -361,25 +294,31 @@ def published() -> Paper:
 
 def paper(data: PlotData, options: PlotOptions) -> Picture:
     """Exact match and tokens of direct, cot, react and rewoo: hollow markers for the paper, filled ones for runs."""
+    table = published().datasets
     ours = {key: part for key, part in _by_format(data) if set(part.architectures) & set(METHODS)}
     if not ours:
         raise NothingToDraw(_missing(data))
-    figure, grid_of_axes = sheet(len(ours), 2, height=2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
-    for (left, right), (key, part) in zip(grid_of_axes, ours.items(), strict=True):
+    figure, panels = style.sheet(len(ours), 2, 2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
+    for (left, right), (key, part) in zip(panels, ours.items(), strict=True):
         part.check_once()
-        _block(left, right, published().datasets[key], part)
-    _limits(grid_of_axes)
-    left, right = grid_of_axes[-1]
-    asked = " and ".join(sorted({f"{published().datasets[key].questions:,}" for key in ours}))
+        _draw_block(left, right, table[key], part)
+    _set_limits(panels)
+    left, right = panels[-1]
     left.set_xlabel("exact match, % of questions")
     right.set_xlabel("mean tokens per question (log scale)")
-    _legend(figure, grid_of_axes[0][0], data)
-    return picture(
+    theirs, own = f"paper, {published().model}", textwrap.fill(f"this run, {data.model}", _MODEL)
+    handles = [
+        *panels[0][0].plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=theirs),
+        *panels[0][0].plot([], [], "o", color=GREY, ms=7, ls="", label=own),
+    ]
+    style.legend_above(figure, handles=handles)
+    asked = " and ".join(sorted({f"{table[key].questions:,}" for key in ours}))
+    return style.picture(
         figure,
         "The paper's Table 2 and this run",
         f"Hollow: {published().source}, {published().model}, n = {asked} each. Filled: this run, with 95% intervals.",
         "An oracle's exact match means nothing and isn't drawn." if data.oracle else "",
-        " ".join(_ratios(published().datasets[key], part) for key, part in ours.items()),
+        " ".join(_ratios(table[key], part) for key, part in ours.items()),
         facts="\n".join(part.facts() for part in ours.values()),
     )
 
@@ -404,60 +343,49 @@ def _by_format(data: PlotData) -> Iterator[tuple[str, PlotData]]:
             yield key, data.only(rows)
 
 
-def _block(left: Axes, right: Axes, block: Block, part: PlotData) -> None:
+def _draw_block(left: Axes, right: Axes, block: Block, part: PlotData) -> None:
+    """A data set: a row a method."""
     for at, method in enumerate(METHODS):
         rows, cell = part.of(method), block.of(method)
         tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
-        accuracy = None if part.oracle or not len(rows) else share(rows)
-        percent = accuracy and _percent(accuracy)
-        _row(left, at, method, cell.exact_match, percent)
-        _row(right, at, method, cell.tokens, tokens)
+        found = None if part.oracle or not len(rows) else share(rows)
+        percent = found and Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
+        _draw_row(left, at, method, cell.exact_match, percent)
+        _draw_row(right, at, method, cell.tokens, tokens)
     left.set_ylim(len(METHODS) - 0.45, -0.6)
     left.set_yticks(range(len(METHODS)), [_STYLES[method].name for method in METHODS])
     for axes in (left, right):
-        grid(axes, "x")
+        style.grid(axes, "x")
         axes.tick_params(axis="y", length=0)
     left.set_title(block.name, loc="left", weight="bold")
 
 
-def _limits(grid_of_axes: Any) -> None:
+def _set_limits(panels: Any) -> None:
     """The same limits for all data sets, with room for markers at 0 and for numbers to the right of markers."""
-    lefts, rights = ([axes.dataLim for axes in column] for column in grid_of_axes.T)
-    for axes in grid_of_axes[:, 0]:
+    lefts, rights = ([axes.dataLim for axes in column] for column in panels.T)
+    for axes in panels[:, 0]:
         axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
         axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
     low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
-    for axes in grid_of_axes[:, 1]:
-        logarithmic(axes, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
+    for axes in panels[:, 1]:
+        style.logarithmic(axes, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
 
 
-def _percent(found: Interval) -> Interval:
-    return Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
-
-
-def _row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
+def _draw_row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
     """A hollow marker for the paper above the row, a filled one for this run below it, each with its number."""
     own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
+
+    def number(x: float, y: float, value: float, colour: str) -> None:
+        text = style.count(value) if value >= 100 else f"{value:.1f}"
+        axes.annotate(text, (x, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
+
     axes.plot(theirs, at - 0.14, mfc="white", **own)
-    _number(axes, theirs, at - 0.14, count(theirs) if theirs >= 100 else f"{theirs:.1f}", GREY)
+    number(theirs, at - 0.14, theirs, GREY)
     if ours is None:
         return
     axes.plot([theirs, ours.estimate], [at - 0.14, at + 0.14], color=PALE, lw=1, zorder=1)
     axes.errorbar(ours.estimate, at + 0.14, xerr=arms([ours]), capsize=2, elinewidth=1, **own)
-    end = ours.high if np.isfinite(ours.high) else ours.estimate
-    _number(axes, end, at + 0.14, count(ours.estimate) if ours.estimate >= 100 else f"{ours.estimate:.1f}", INK)
-
-
-def _number(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
-    axes.annotate(text, (x, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
-
-
-def _legend(figure: Figure, axes: Axes, data: PlotData) -> None:
-    shown = [
-        axes.plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {published().model}")[0],
-        axes.plot([], [], "o", color=GREY, ms=7, ls="", label=textwrap.fill(f"this run, {data.model}", _MODEL))[0],
-    ]
-    legend_above(figure, handles=shown)
+    number(ours.high if np.isfinite(ours.high) else ours.estimate, at + 0.14, ours.estimate, INK)
 
 
 def _ratios(block: Block, part: PlotData) -> str:

@@ -1,4 +1,5 @@
-"""`steps`: input tokens against the look-ups that a question needs, with the two laws of the ReWOO paper over them."""
+"""`steps`: input tokens against the look-ups that a question needs, with the two laws of the ReWOO paper over them;
+and `parts`: tokens by part of the prompts and the output, a bar per architecture."""
 
 from __future__ import annotations
 
@@ -23,25 +24,9 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.bootstrap import FEWEST
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.errors import NothingToDraw
+from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive
-from rewoo_bench.report.plots.style import (
-    GREY,
-    INK,
-    NAME_WIDTH,
-    ROW,
-    Picture,
-    PlotOptions,
-    count,
-    drawn,
-    grid,
-    label_lines,
-    legend_above,
-    picture,
-    sampled,
-    sheet,
-    tall,
-    tall_rows,
-)
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, PlotOptions, count
 
 _JITTER = 0.12
 _DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))
@@ -57,27 +42,25 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     rows = rows.assign(look_ups=look_ups(rows))[positive(rows, "input_tokens")]
     data = data.only(rows.dropna(subset=["look_ups"]))
     names = _names(data, len(rows), len(rejected))
-    figure, axes = sheet(height=tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
-    grid(axes)
-    means = {name: _means(data.of(name)) for name in names}
+    figure, axes = style.sheet(height=style.tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
+    style.grid(axes)
+    needed = data.rows["look_ups"]
+    means = {
+        name: {k: mean(own[own["look_ups"] == k], "input_tokens") for k in sorted(set(own["look_ups"].tolist()))}
+        for name, own in ((name, data.of(name)) for name in names)
+    }
     ends = {name: _draw_means(axes, data, name, means[name]) for name in names}
     few = any(value.rare and value.n >= _SOME for groups in means.values() for value in groups.values())
     laws = {name: law for name in options.pair if name in names and (law := predict(data.of(name)))}
     near = {name: law for name, law in laws.items() if not law.error > _NEAR}
-    for name, law in near.items():
-        own = data.of(name)["look_ups"]
-        _curve(axes, law, float(own.min()), float(own.max()), data.style(name).colour)
+    _draw_laws(axes, data, near)
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
-    needed = data.rows["look_ups"]
     axes.set_xlim(float(needed.min()) - 0.4, float(needed.max()) + 0.4)
     axes.set_ylim(0, axes.get_ylim()[1])
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: count(value))
-    axes.plot([], [], color=INK, marker="o", lw=1, label="measured mean")
-    if near:
-        _add_to_legend(axes, near)
-    legend_above(figure)
-    shown = picture(
+    style.legend_above(figure)
+    shown = style.picture(
         figure,
         _title(data, near),
         f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
@@ -90,10 +73,10 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
         else "",
         _counted(data, "Rejected plans, left out", rejected),
         _counted(data, "In the means but in no fit, because a limit cut them off", rows[cut_off(rows)]),
-        sampled(max(len(data.of(name)) for name in names)),
+        style.sampled(max(len(data.of(name)) for name in names)),
         facts=data.facts(),
     )
-    label_lines(axes, ends, data.styles)
+    style.label_lines(axes, ends, data.styles)
     return shown
 
 
@@ -114,42 +97,37 @@ def _names(data: PlotData, sound: int, rejected: int) -> list[str]:
     return names
 
 
-def _means(rows: pd.DataFrame) -> dict[float, Interval]:
-    """The mean of the input tokens by number of look-ups."""
-    x = column(rows, "look_ups")
-    return {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
-
-
 def _draw_means(axes: Axes, data: PlotData, name: str, groups: dict[float, Interval]) -> tuple[float, float]:
     """Points and means of an architecture; returns where its line ends."""
     own, rows = data.style(name), data.of(name)
     x, y = column(rows, "look_ups"), column(rows, "input_tokens")
-    chosen = drawn(len(x))
+    chosen = style.drawn(len(x))
     jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
     axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
-    middle, bars = [value.estimate for value in groups.values()], arms([_settled(value) for value in groups.values()])
-    axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)
+    middle = [value.estimate for value in groups.values()]
+    # no bar for a mean over too few questions
+    settled = [
+        value if value.n >= _SOME else replace(value, low=value.estimate, high=value.estimate)
+        for value in groups.values()
+    ]
+    axes.errorbar(list(groups), middle, yerr=arms(settled), color=own.colour, marker=own.marker, capsize=2, lw=1)
     last = max(groups)
     return last, groups[last].estimate
 
 
-def _settled(value: Interval) -> Interval:
-    """Without bounds for a mean over too few questions."""
-    return value if value.n >= _SOME else replace(value, low=value.estimate, high=value.estimate)
-
-
-def _curve(axes: Axes, fitted: Prediction, least: float, most: float, colour: str) -> None:
-    """Dotted over the fitted questions, dashed over the predicted ones."""
-    end = min(most, FITTED_UP_TO)
-    for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
-        if first < last:
-            x = np.linspace(first, last, 60)
-            axes.plot(x, fitted.law.input_tokens(x), color=colour, ls=dashes, lw=1.8)
-
-
-def _add_to_legend(axes: Axes, laws: dict[str, Prediction]) -> None:
-    """The laws' lines in the legend, and the border between fitted and held-out questions."""
-    axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
+def _draw_laws(axes: Axes, data: PlotData, laws: dict[str, Prediction]) -> None:
+    """The laws, dotted over the fitted questions and dashed over the predicted ones; and the lines of the legend."""
+    for name, fitted in laws.items():
+        needed = data.of(name)["look_ups"]
+        least, most = float(needed.min()), float(needed.max())
+        end = min(most, FITTED_UP_TO)
+        for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
+            if first < last:
+                x = np.linspace(first, last, 60)
+                axes.plot(x, fitted.law.input_tokens(x), color=data.style(name).colour, ls=dashes, lw=1.8)
+    axes.plot([], [], color=INK, marker="o", lw=1, label="measured mean")
+    if laws:
+        axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
     if any(law.held_out for law in laws.values()):
         axes.plot([], [], color=INK, ls=_DASHED, lw=1.8, label="the law's prediction")
         axes.axvline(FITTED_UP_TO + 0.5, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
@@ -158,34 +136,25 @@ def _add_to_legend(axes: Axes, laws: dict[str, Prediction]) -> None:
 def _law(data: PlotData, name: str, fitted: Prediction) -> str:
     """A law of h look-ups with its numbers, and its error on the questions that it wasn't fitted on."""
     law = fitted.law
-    step = f"{'+' if law.step > 0 else '-'} h (h + 1) / 2 × {count(abs(round(law.step)))}"
-    line = f"(h + 1) × {count(round(law.fixed))} {step}" if law.name == "ReAct" else _line(law.fixed, law.step)
-    far = ", too far off to be drawn" if fitted.error > _NEAR else ""
-    return f"{data.style(name).name} {line}{_terms(data, name)} ({_error(fitted)}{far})"
-
-
-def _error(fitted: Prediction) -> str:
-    """`off by 1.2% on average and 3.4% at most on 80 longer questions`."""
-    if not fitted.held_out:
-        return "not tested, no question needs more look-ups"
-    if fitted.held_out == 1:
-        return f"off by {fitted.error:.1%} on 1 longer question"
-    most = f"{fitted.largest:.1%} at most"
-    return f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
-
-
-def _terms(data: PlotData, name: str) -> str:
-    """The terms that the paper's formula of ReWOO lacks."""
+    fixed, step, sign = count(round(law.fixed)), count(abs(round(law.step))), "+" if law.step > 0 else "-"
+    if law.name == "ReAct":
+        line = f"(h + 1) × {fixed} {sign} h (h + 1) / 2 × {step}"
+    else:
+        line = fixed if step == "0" else f"{fixed} {sign} {step} h"
+    # The terms that the paper's formula of ReWOO lacks.
     every = terms(data.calls[data.calls["architecture"] == name], data.of(name))
     own = {"the solver's exemplars": every.get("solver's exemplars"), "the LLM tool": every.get("LLM tool's prompts")}
     shares = [f"{term} {_words(law.fixed, law.step)}" for term, law in own.items() if law]
-    return f", of which {' and '.join(shares)}" if shares else ""
-
-
-def _line(fixed: float, step: float) -> str:
-    """`900`, `900 + 217 h`, `900 - 217 h`."""
-    slope = count(abs(round(step)))
-    return count(round(fixed)) + (f" {'+' if step > 0 else '-'} {slope} h" if slope != "0" else "")
+    of_which = f", of which {' and '.join(shares)}" if shares else ""
+    if not fitted.held_out:
+        error = "not tested, no question needs more look-ups"
+    elif fitted.held_out == 1:
+        error = f"off by {fitted.error:.1%} on 1 longer question"
+    else:
+        most = f"{fitted.largest:.1%} at most"
+        error = f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
+    far = ", too far off to be drawn" if fitted.error > _NEAR else ""
+    return f"{data.style(name).name} {line}{of_which} ({error}{far})"
 
 
 def _words(fixed: float, step: float) -> str:
@@ -213,9 +182,6 @@ def _title(data: PlotData, near: dict[str, Prediction]) -> str:
     return "Input tokens by the look-ups that a question needs"
 
 
-# `parts`: the tokens by part of the prompts and the output, a bar per architecture.
-
-
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
 _SHOWN = {
     "context_tokens": ("instructions, tools", "#332288", "", "white"),
@@ -238,7 +204,7 @@ def parts(data: PlotData, options: PlotOptions) -> Picture:
     bounds = [mean(data.of(str(name)), "total_tokens") for name in table.index]
     ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
     most = max(*ends, *totals, 1.0)
-    figure, axes = sheet(height=tall_rows(names))
+    figure, axes = style.sheet(height=style.tall_rows(names))
     left = pd.Series(0.0, index=table.index)
     for part, (name, colour, hatch, ink) in _SHOWN.items():
         sizes = table[part]
@@ -255,10 +221,10 @@ def parts(data: PlotData, options: PlotOptions) -> Picture:
     axes.set_ylim(len(table) - 0.5, -0.5)
     axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, most * 1.12))
     axes.xaxis.set_major_formatter(lambda value, _: count(value))
-    grid(axes, "x")
+    style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    legend_above(figure, columns=3, handlelength=1.8)
-    return picture(
+    style.legend_above(figure, columns=3, handlelength=1.8)
+    return style.picture(
         figure,
         "Where the tokens go",
         "Every call pays for its whole prompt: instructions, exemplars and results count once per call. Totals are in "

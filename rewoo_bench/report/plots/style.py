@@ -1,7 +1,8 @@
-"""The style of figures: one sheet, with a title and a legend that fit, and plain numbers on the axes.
+"""The style of figures: one sheet, with a title, a legend and a caption that fit, and plain numbers on the axes.
 
 figure, axes = sheet(1, 2)
-finish(figure, "What accuracy costs", "Bars: 95% intervals.", "n = 50 questions · local/x · hotpotqa · 2026-11-22")
+picture(figure, "What accuracy costs", "Bars: 95% intervals.", facts="n = 50 questions · local/x · hotpotqa")
+series_styles(["rewoo", "rewoo?max_steps=5"])["rewoo?max_steps=5"].name    # "ReWOO, max steps 5"
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from rewoo_bench.text.escaping import markdown, one_line
 
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
 WIDTH, HEIGHT = 7.0, 4.5  # inches
-DPI = 200
 MANY = 2_000  # points of a colour; more would be one blot
+NAME_WIDTH, ROW = 24, 30  # characters of a line of a name, and of the name of a row
 _MARGIN = 0.012  # of the width, to the left and to the right of title and caption
 _LINE, _TITLE_LINE = 0.14, 0.19  # inches, a line of the caption and of the title
 _ROOM = 1.5  # inches of a sheet for title, legend and caption; it grows where they take more
@@ -43,10 +45,32 @@ _RC: Any = {
     "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "axes.spines.top": False, "axes.spines.right": False,
     "axes.edgecolor": GREY, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "legend.frameon": False,
-    "lines.linewidth": 1.4, "lines.markersize": 6, "hatch.linewidth": 0.6, "savefig.dpi": DPI,
+    "lines.linewidth": 1.4, "lines.markersize": 6, "hatch.linewidth": 0.6, "savefig.dpi": 200,
     "svg.hashsalt": "rewoo_bench", "svg.fonttype": "path", "axes.unicode_minus": True,
     "text.parse_math": False,  # a name may contain a dollar sign
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PlotOptions:
+    """Options of figures; most figures need none."""
+
+    pair: tuple[str, str] = ("react", "rewoo")
+    """The architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure and its caption, which is also in the figure."""
+
+    figure: Figure
+    title: str
+    caption: str
+
+    @property
+    def markdown(self) -> str:
+        """Title and caption for captions.md, escaped: names in them may come from another person's run."""
+        return f"**{markdown(self.title)}.** {markdown(self.caption)}"
 
 
 @contextmanager
@@ -65,26 +89,31 @@ def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, **more: Any) 
     return figure, figure.subplots(rows, columns, **more)
 
 
-def tall(names: Iterable[str], other: float = 2.0) -> float:
-    """Inches of a sheet with room for the names below each other, and `other` inches for the rest."""
-    return max(HEIGHT, other + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
+def tall(names: Iterable[str]) -> float:
+    """Inches of a sheet with room for the names below each other."""
+    return max(HEIGHT, 2.0 + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
 
 
-def tall_rows(names: Sequence[str], other: float = 2.0) -> float:
+def tall_rows(names: Sequence[str]) -> float:
     """The same for names of rows of equal height."""
     lines = [1 + name.count("\n") for name in names]
     most = max([1.0, *((a + b) / 2 for a, b in pairwise(lines))])
-    return max(HEIGHT, other + _NAME_LINE * (most + 0.6) * len(lines))
+    return max(HEIGHT, 2.0 + _NAME_LINE * (most + 0.6) * len(lines))
 
 
-def finish(figure: Figure, title: str, text: str, facts: str) -> None:
-    """The title and the legend above the axes, the caption below them, with the facts on their own line."""
-    above = figure.text(_MARGIN, 1, title, fontsize=11, fontweight="bold", va="top")
-    below = figure.text(_MARGIN, 0, text, fontsize=8, color=GREY, va="bottom", linespacing=1.25)
-    _wrap(figure, above, [title])
-    _wrap(figure, below, [text, *facts.splitlines()])
-    top = 0.15 + _TITLE_LINE * _lines(above)
-    bottom = 0.09 + _LINE * _lines(below)
+def picture(figure: Figure, title: str, *sentences: str, facts: str) -> Picture:
+    """The figure with the title and the legend above the axes, and the caption below them; facts are its last lines.
+
+    Empty sentences are left out. The sheet grows where there isn't enough room.
+    """
+    caption = " ".join(filter(None, sentences))
+    above = figure.text(_MARGIN, 1, _wrapped(figure, title, fontsize=11, fontweight="bold"), fontsize=11,
+                        fontweight="bold", va="top")  # fmt: skip
+    paragraphs = [_wrapped(figure, each, fontsize=8) for each in (caption, *facts.splitlines())]
+    below = figure.text(_MARGIN, 0, "\n".join(filter(None, paragraphs)), fontsize=8, color=GREY, va="bottom",
+                        linespacing=1.25)  # fmt: skip
+    top = 0.15 + _TITLE_LINE * (1 + above.get_text().count("\n"))
+    bottom = 0.09 + _LINE * (1 + below.get_text().count("\n"))
     legends = sum(legend.get_window_extent().height / figure.dpi for legend in figure.legends)
     height = figure.get_figheight() + max(0.0, top + bottom + legends - _ROOM)
     figure.set_figheight(height)
@@ -95,24 +124,18 @@ def finish(figure: Figure, title: str, text: str, facts: str) -> None:
         top += legend.get_window_extent().height / figure.dpi
     rect = (0, bottom / height, 1, 1 - (top + bottom) / height)
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.06, rect=rect))
+    return Picture(figure, title, f"{caption} {facts.replace(chr(10), '; ')}")
 
 
-def _lines(text: Text) -> int:
-    return 1 + text.get_text().count("\n")
-
-
-def _wrap(figure: Figure, text: Text, paragraphs: Sequence[str]) -> None:
-    """Breaks the text into lines that fit on the sheet."""
-    text.set_text("\n".join(filter(None, [_wrapped(figure, text, each) for each in paragraphs])))
-
-
-def _wrapped(figure: Figure, text: Text, paragraph: str) -> str:
-    """The paragraph in lines that fill the sheet's width in this text's font."""
+def _wrapped(figure: Figure, paragraph: str, **font: Any) -> str:
+    """The paragraph in lines that fill the sheet's width."""
     room = (1 - 2 * _MARGIN) * figure.bbox.width
+    text = figure.text(0, 0, paragraph, **font)
     for width in range(140, 10, -2):
         text.set_text(textwrap.fill(paragraph, width))
         if text.get_window_extent(_renderer(figure)).width <= room:
             break
+    text.remove()
     return text.get_text()
 
 
@@ -121,7 +144,7 @@ def _renderer(figure: Figure) -> Any:
 
 
 def legend_above(figure: Figure, columns: int = 4, **more: Any) -> None:
-    """A legend between the title and the axes, with as many columns as fit; `finish` makes room for it."""
+    """A legend between the title and the axes, with as many columns as fit; `picture` makes room for it."""
     for ncols in range(columns, 0, -1):
         legend = figure.legend(loc="upper left", columnspacing=1.6, ncols=ncols, **more)
         legend.set_in_layout(False)
@@ -141,7 +164,7 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 20 or value == int(value) else f"{value:.3g}"
 
 
-def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float = 6.0) -> None:
+def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float) -> None:
     """A log scale with limits, and as many plain numbers as fit on an axis of `inches`."""
     axis: Axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
@@ -168,27 +191,21 @@ def sampled(points: int) -> str:
 
 # A name, a colour and a marker for each architecture, no two alike in one figure.
 #
-#     series_styles(["rewoo", "rewoo?max_steps=5"])["rewoo?max_steps=5"].name    # "ReWOO, max steps 5"
-#
 # Colours are those of Okabe and Ito 2008 (Color Universal Design), without their yellow, which is invisible on
 # white, and five more of Paul Tol's muted scheme. Each has its own marker, so that a grey print is readable too.
 
 
-_LINES = 3  # of a name; what is longer loses its end
-
-
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """Name, colour and marker of an architecture."""
+    """Name for readers, colour and marker of an architecture."""
 
     name: str
-    """The name for readers."""
     colour: str
     marker: str
 
     def wrapped(self, width: int) -> str:
-        """The name on up to three lines of at most `width` characters."""
-        return "\n".join(textwrap.wrap(self.name, width, max_lines=_LINES, placeholder="…")) or self.name
+        """The name on up to three lines of at most `width` characters; a longer one loses its end."""
+        return "\n".join(textwrap.wrap(self.name, width, max_lines=3, placeholder="…")) or self.name
 
 
 _STYLES = {
@@ -216,16 +233,11 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     names = sorted(set(architectures))
     found = {name: _STYLES[name] for name in names if name in _STYLES}
     for name in names:
-        if name not in found:
-            colour = _least_used(_COLOURS, [own.colour for own in found.values()])
-            marker = _least_used(_MARKERS, [own.marker for own in found.values()])
+        if name not in found:  # the first of the colours and markers that are used least
+            colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
+            marker = min(_MARKERS, key=[own.marker for own in found.values()].count)
             found[name] = SeriesStyle(_readable_name(name), colour, marker)
     return found
-
-
-def _least_used(wanted: Sequence[str], used: Sequence[str]) -> str:
-    """The first of the least used."""
-    return min(wanted, key=used.count)
 
 
 def _readable_name(architecture: str) -> str:
@@ -243,13 +255,9 @@ def _readable_name(architecture: str) -> str:
 
 
 Point = tuple[float, float]
-SIZE = 8.5  # points of a name
-NAME_WIDTH = 24  # characters of a line of a name
-ROW = 30  # the same for the name of a row
-_LINE_OF_NAME = 0.15  # inches, a line of a name
-_AIR = 0.03  # inches between names
+_SIZE = 8.5  # points of a name
+_LINE_OF_NAME, _AIR = 0.15, 0.03  # inches: a line of a name, and between names
 _HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
-_DOTTED = {"arrowstyle": "-", "color": GREY, "lw": 0.7, "linestyle": (0, (1, 2.5))}
 _NEAR = 14.0  # points from a marker to its name, if there is room
 _LEADER = 22.0  # a name farther off has a line to its marker
 
@@ -264,12 +272,16 @@ def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, Seri
     names = sorted(ends, key=lambda name: ends[name][1])
     texts = [styles[name].wrapped(NAME_WIDTH) for name in names]
     sizes = [(_AIR + _LINE_OF_NAME * (1 + text.count("\n"))) / inches for text in texts]
-    for name, text, at in zip(names, texts, spread([_height(axes, ends[name]) for name in names], sizes), strict=True):
-        colour = styles[name].colour
+    to_axes = axes.transAxes.inverted()
+    heights = [float(to_axes.transform(axes.transData.transform(ends[name]))[1]) for name in names]
+    leader = {
+        "arrowstyle": "-", "color": GREY, "lw": 0.7, "linestyle": (0, (1, 2.5)), "shrinkA": 2, "shrinkB": 5,
+        "relpos": (0, 0.5),
+    }  # fmt: skip
+    for name, text, at in zip(names, texts, spread(heights, sizes), strict=True):
         axes.annotate(
-            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=colour, va="center",
-            fontsize=SIZE,
-            arrowprops={**_DOTTED, "shrinkA": 2, "shrinkB": 5, "relpos": (0, 0.5)},
+            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=styles[name].colour,
+            va="center", fontsize=_SIZE, arrowprops=leader,
         )  # fmt: skip
 
 
@@ -279,8 +291,6 @@ def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
     >>> spread([0.25, 0.25, 0.75], [0.25, 0.25, 0.25])
     [0.125, 0.375, 0.75]
     """
-    from scipy.optimize import isotonic_regression
-
     if not len(heights):
         return []
     size = np.asarray(sizes, dtype=np.float64)
@@ -303,31 +313,33 @@ def label_points(
     obstacles, but no other text.
     """
     figure = _drawn(axes)
-    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     marks = {name: axes.transData.transform(point) for name, point in points.items()}
     spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
     taken: list[Any] = []
     for name, point in points.items():
         best: tuple[float, Annotation, list[Any]] | None = None
         for offset in _offsets():
-            leader = _unclear(name, marks, offset, figure.dpi)
+            begins = marks[name] + np.array(offset) * figure.dpi / 72
+            far = {other: float(np.hypot(*(mark - begins))) for other, mark in marks.items()}
+            own = far.pop(name)
+            leader = own > _LEADER * figure.dpi / 72 or any(other <= own for other in far.values())
             text = _text(axes, texts[name], styles[name].colour, point, offset, leader=leader)
-            box = _text_box(text, renderer)
+            box = _text_box(text)
+            line = list(np.linspace(marks[name], begins, 16)) if leader else []
             covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
-            covered += 1_000 * (not _within(axes, figure, box))
-            line = _line_to(marks[name], offset, figure.dpi) if leader else []
+            covered += 1_000 * (not _is_within(axes, box))
             covered += 100 * any(other.contains(*spot) for other in taken for spot in line)
-            if best is None or covered < best[0]:
+            if best and covered >= best[0]:
+                text.remove()
+            else:
                 if best:
                     best[1].remove()
                 best = covered, text, line
-            else:
-                text.remove()
             if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
                 break
         assert best is not None
-        taken.append(_text_box(best[1], renderer))
+        taken.append(_text_box(best[1]))
         spots += best[2]
 
 
@@ -339,39 +351,28 @@ def _offsets() -> Iterator[Point]:
             yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
 
 
-def _unclear(name: str, marks: Mapping[str, Any], offset: Point, dpi: float) -> bool:
-    """Whether a reader may take a text at this place for another point's."""
-    begins = marks[name] + np.array(offset) * dpi / 72
-    own = float(np.hypot(*(marks[name] - begins)))
-    others = [float(np.hypot(*(mark - begins))) for other, mark in marks.items() if other != name]
-    return own > _LEADER * dpi / 72 or any(far <= own for far in others)
-
-
-def _line_to(mark: Any, offset: Point, dpi: float) -> list[Any]:
-    """Places along the line between a point and its name."""
-    return list(np.linspace(mark, mark + np.array(offset) * dpi / 72, 16))
-
-
 def _text(axes: Axes, text: str, colour: str, point: Point, offset: Point, *, leader: bool) -> Annotation:
     side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
     begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the text its line begins
     line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
     return axes.annotate(
         text, point, xytext=offset, textcoords="offset points", ha=side, va="center", color=colour,
-        fontsize=SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
+        fontsize=_SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
     )  # fmt: skip
 
 
-def _text_box(text: Annotation, renderer: Any) -> Any:
+def _text_box(text: Annotation) -> Any:
     """The box of the text, without the line to its point."""
-    text.update_positions(renderer)
-    return Text.get_window_extent(text, renderer)
+    figure = text.get_figure(root=True)
+    assert figure is not None
+    text.update_positions(_renderer(figure))
+    return Text.get_window_extent(text, _renderer(figure))
 
 
-def _within(axes: Axes, figure: Figure, box: Any) -> bool:
-    return bool(
-        axes.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1
-    )
+def _is_within(axes: Axes, box: Any) -> bool:
+    """Whether a text is between the bottom and the top of its axes, and doesn't run off the sheet."""
+    right = axes.get_figure(root=True).bbox.x1  # type: ignore[union-attr]
+    return bool(axes.bbox.x0 <= box.x0 and box.x1 <= right and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1)
 
 
 def _drawn(axes: Axes) -> Figure:
@@ -380,40 +381,3 @@ def _drawn(axes: Axes) -> Figure:
     assert figure is not None
     figure.draw_without_rendering()
     return figure
-
-
-def _height(axes: Axes, point: Point) -> float:
-    """A point's height between the bottom (0) and the top (1) of its axes."""
-    return float(axes.transAxes.inverted().transform(axes.transData.transform(point))[1])
-
-
-# A drawn figure with its title and caption, and the options of figures.
-
-
-@dataclass(frozen=True, slots=True)
-class PlotOptions:
-    """Options of figures; most figures need none."""
-
-    pair: tuple[str, str] = ("react", "rewoo")
-    """The architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A figure and its caption, which is also in the figure."""
-
-    figure: Figure
-    title: str
-    caption: str
-
-    @property
-    def markdown(self) -> str:
-        """Title and caption for captions.md, escaped: names in them may come from another person's run."""
-        return f"**{markdown(self.title)}.** {markdown(self.caption)}"
-
-
-def picture(figure: Figure, title: str, *sentences: str, facts: str) -> Picture:
-    """The figure with its title and caption; empty sentences are left out."""
-    text = " ".join(sentence for sentence in sentences if sentence)
-    finish(figure, title, text, facts)
-    return Picture(figure, title, f"{text} {facts.replace(chr(10), '; ')}")

@@ -1,60 +1,150 @@
-"""Dollars of a finished run under other price sheets, worked out from its recorded calls (README.md).
+"""A finished run under other price sheets: what each architecture would have cost, with intervals (README.md).
 
-print(rewoo_bench.reprice("results/local/mine", prices="openai", models=["gpt-4o-mini"]))
+    repriced = reprice("results/local/mine", prices=["openai", "anthropic-5m"])
+    print(repriced)                 # a table for each model: tokens, cached share, dollars with intervals
+    repriced.lines[0].usd_per_1000  # Interval(estimate=0.41, low=0.38, high=0.44, n=100)
+    repriced.questions()            # a row for each question, architecture and model
+
+Intervals are those of `compare`: 95%, the trials of a question are one observation, and ratios are paired.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
+from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, CallCosts, Calls, own_models, priced, read_calls
+from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
-from rewoo_bench.config.price_sheets import Tariff, read_sheet, shipped, tariffs
+from rewoo_bench.config.price_sheets import (
+    RULES,
+    Tariff,
+    by_role,
+    named_tariff,
+    read_sheet,
+    sheet_and_model,
+    shipped,
+    split_by_role,
+    tariffs,
+)
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.report.reading import HasFolder
-from rewoo_bench.report.repricing.estimates import Line, RepricedData, repriced_run
-from rewoo_bench.text.argument_checks import as_path
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.rows import failed, left_out, oracle_rows
+from rewoo_bench.runs.table_columns import read_columns
+from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table
 from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from rewoo_bench.analysis.stats.paired import Interval
-
-
-# A repriced run as text: for a terminal, as Markdown, as CSV and as JSON; and the sheets that are there.
-
+    from rewoo_bench.report.plots.draw import Picture
 
 Format = Literal["terminal", "markdown", "csv", "json"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+BATCH = (
+    "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; a "
+    "question needs as many batches, one after the other, as the column `rounds` says"
+)
 _METHOD = (
     "which tokens are cached is worked out from what each prompt shares with earlier ones (calls.parquet, columns "
     "shared_…): characters of the common prefix, scaled by the call's own input tokens"
 )
+_ORACLE = "an oracle answers at once: its calls are closer to each other than a model's, so more of them are cached"
+_OWN_CACHE = "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
+_REPORTED = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
+_COLUMNS = ["run_id", "architecture", "example_id", "trial", "question_type", "hops", "tool_calls"]
+_CLOCKS_DIFFER_S = 2e-5
 
 
-class Repriced(RepricedData):
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What an architecture would have cost with a model. Means are per question, intervals are 95%."""
+
+    sheet: str
+    model: str
+    architecture: str
+    total: int
+    failed: int
+    """Rows that the infrastructure failed: they are in no mean."""
+    input_tokens: Interval
+    cached_share: Interval
+    """Of the input tokens."""
+    cache_write_tokens: Interval
+    output_tokens: Interval
+    rounds: float
+    most_rounds: int
+    usd_per_1000: Interval
+    ratio: Interval | None
+    """Dollars of this architecture per dollar of the baseline, paired by question; None for the baseline."""
+
+
+@dataclass(frozen=True)
+class Repriced:
     """A repriced run; printed, it is tables."""
+
+    folder: Path
+    baseline: str
+    lines: tuple[Line, ...]
+    tariffs: tuple[Tariff, ...]
+    notes: tuple[str, ...]
+    batch: bool
+    rows: pd.DataFrame
+    """Some columns of the run's rows, with the tokens of each."""
+    calls: Calls
+    rounds: NDArray[np.int64]
+    """Of each row the longest chain of calls: as many batches, one after the other."""
+    recorded: bool
+    """Whether cached tokens are those that the provider reported."""
+    by_role: Mapping[Tariff, Mapping[str, Tariff]]
+    """For each of `tariffs` the prices of the planner and of the solver that have a model of their own, by role."""
 
     def __str__(self) -> str:
         return render(self, "terminal")
 
+    def questions(self, tariff: Tariff | None = None) -> pd.DataFrame:
+        """A row for each question, trial, architecture and model (or only those of one `tariff`)."""
+        sizes, parts = self.calls.columns, []
+        for each in (tariff,) if tariff else self.tariffs:
+            costs = self.costs(each)
+            parts.append(
+                self.rows.assign(
+                    sheet=each.sheet,
+                    priced_model=each.model,
+                    input_tokens=self.calls.of_rows(sizes["input_tokens"] + sizes["lost_input_tokens"]),
+                    cached_input_tokens=self.calls.of_rows(costs.cached),
+                    cache_write_tokens=self.calls.of_rows(costs.written),
+                    output_tokens=self.calls.of_rows(sizes["output_tokens"] + sizes["lost_output_tokens"]),
+                    rounds=self.rounds,
+                    repriced_usd=self.calls.of_rows(costs.usd),
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    def costs(self, tariff: Tariff) -> CallCosts:
+        """Cached and written tokens and dollars of each of `calls`."""
+        return priced(self.calls, self.by_role[tariff], batch=self.batch, recorded=self.recorded)
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each model and architecture, bounds in columns `…_low` and `…_high`."""
-        import pandas as pd
-
-        return pd.DataFrame([_flat(line) for line in self.lines])
-
-    def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-        """Draws the break-even maps into a folder; returns the files. Raises `NothingToDraw`, and `UsageError`."""
-        from rewoo_bench.report.repricing.figures import draw_maps
-
-        return draw_maps(self, as_path("folder", folder), formats)
+        rows = []
+        for line in self.lines:
+            row: dict[str, Any] = {}
+            for name, value in asdict(line).items():
+                if isinstance(value, dict):
+                    row |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+                else:
+                    row[name] = value
+            rows.append({**_known(row), "n": line.usd_per_1000.n})  # a bound that isn't known is an empty cell
+        return pd.DataFrame(rows)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -65,6 +155,46 @@ class Repriced(RepricedData):
             "sheets": [_facts(tariff) for tariff in self.tariffs],
             "lines": [_known(asdict(line)) for line in self.lines],
         }
+
+    def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+        """Draws the break-even maps, one for each model and each architecture against the baseline, into a folder.
+
+        Returns the files. Raises `NothingToDraw` where there is nothing in any map, and `UsageError`.
+        """
+        from rewoo_bench.report.plots.draw import save, write_captions  # matplotlib, which only this method needs
+
+        target, files, captions, reasons = as_path("folder", folder), [], {}, []
+        for tariff in self.tariffs:
+            if not tariff.input or self.batch:
+                reasons.append(f"{tariff.model}: needs a price of input and of a cache, without --batch")
+                continue
+            if len(set(self.by_role[tariff].values())) > 1:
+                reasons.append(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
+                continue
+            try:
+                for name, picture in self._maps(tariff):
+                    files += save(name, picture, target, formats)
+                    captions[name] = picture.markdown
+            except DataError as reason:
+                reasons.append(f"{tariff.model}: {reason}")
+        if not captions:
+            raise NothingToDraw(f"no map could be drawn: {'; '.join(reasons) or 'the run has one architecture'}")
+        return [*files, write_captions(target, captions)]
+
+    def _maps(self, tariff: Tariff) -> Iterator[tuple[str, Picture]]:
+        from rewoo_bench.report.plots.cache import break_even_map
+        from rewoo_bench.report.plots.draw import read, slug
+
+        questions, facts = self.questions(tariff), read([self.folder]).facts()
+        rule = "what the provider reported" if self.recorded else tariff.cache_rule
+        written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
+        price = tariff.cache_read / tariff.input if tariff.rule else None
+        for other in dict.fromkeys(questions["architecture"].astype(str)):
+            if other != self.baseline:
+                pair = (self.baseline, other)
+                found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
+                picture = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
+                yield f"break-even-{slug(tariff.model)}-{slug(other)}", picture
 
 
 def reprice(
@@ -80,24 +210,152 @@ def reprice(
 
     `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are short names (`openai`,
     `anthropic-1h`), SHEET:MODEL, or whole sheets (`rewoo-bench reprice --list`, or TOML files); with `models` they are
-    sheets, and those are some of their models. A planner or
-    solver with a model of its own has the sheet's prices of that model, where there are any, or those that
-    `planner:SHEET:MODEL` names among `prices`. Ratios are to the `baseline`, the run's first
-    architecture by default. `batch` takes the prices of the provider's batch interface, without a cache.
-    `recorded_cache` takes the cached tokens that the provider
-    reported.
+    sheets, and those are some of their models. A planner or solver with a model of its own has the sheet's prices of
+    that model, where there are any, or those that `planner:SHEET:MODEL` names among `prices`. Ratios are to the
+    `baseline`, the run's first architecture by default. `batch` takes the prices of the provider's batch interface,
+    without a cache, and `recorded_cache` the cached tokens that the provider reported.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """
+    check_names(models=models)
+    check_switches(batch=batch, recorded_cache=recorded_cache)
     folder = run if isinstance(run, str | Path) else getattr(run, "folder", None)
-    made = repriced_run(
-        folder, prices=prices, models=models, baseline=baseline, batch=batch, recorded_cache=recorded_cache
+    folder = as_path("run", folder, "the folder of a run")
+    rows = load(folder)
+    if not len(rows):
+        raise DataError(f"{str(folder)!r} has no rows")
+    own = own_models(read_columns(rows, ["model", "planner_model", "solver_model"]))
+    names, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
+    chosen = _chosen(names, models)
+    if not chosen:
+        raise UsageError("no price given")
+    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
+    architectures = [str(name) for name in rows["architecture"].unique()]
+    if baseline is not None and baseline not in architectures:
+        raise UsageError(unknown("baseline", baseline, architectures))
+    calls = read_calls(folder, rows)
+    notes = [*_price_notes(calls, rows, charged, batch=batch, recorded=recorded_cache), *_role_notes(charged, own)]
+    present = [name for name in _COLUMNS if name in rows.columns]
+    kept = rows[present].assign(failed=left_out(rows))
+    made = Repriced(
+        folder, baseline or architectures[0], (), tuple(chosen), tuple(notes), batch, kept, calls, _rounds(calls),
+        recorded_cache, charged,
     )  # fmt: skip
-    return Repriced(**vars(made))
+    return replace(made, lines=tuple(line for tariff in chosen for line in _lines(made, tariff, rows)))
+
+
+def _chosen(names: Sequence[str], models: Sequence[str]) -> list[Tariff]:
+    """The prices that are named: a short name's or SHEET:MODEL, or all of a sheet's; of `models` only, where given."""
+    sheets = {name: sheet_and_model(name) for name in names}
+    if models:
+        if one := next((name for name, (_, model) in sheets.items() if model), None):
+            raise UsageError(f"--prices {one} names its model: leave it out there, or leave out --model")
+        return tariffs([sheet for sheet, _ in sheets.values()], models)
+    found: list[Tariff] = []
+    for name, (sheet, model) in sheets.items():
+        found += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
+    return found
+
+
+def _rounds(calls: Calls) -> NDArray[np.int64]:
+    """Of each row the longest chain of calls, each begun when the one before had ended."""
+    rounds, until = np.zeros(calls.rows, dtype=np.int64), np.full(calls.rows, -np.inf)
+    start = calls.columns["started_at"]
+    end = start + np.nan_to_num(calls.columns["latency_s"])
+    for place in np.argsort(end, kind="stable"):
+        row = calls.row[place]
+        if start[place] >= until[row] - _CLOCKS_DIFFER_S:
+            rounds[row] += 1
+            until[row] = end[place]
+    return rounds
+
+
+def _role_notes(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str, str]) -> Iterator[str]:
+    """Which prices a role's own model has."""
+    for role, model in own.items():
+        listed, missing = [], []
+        for tariff, roles in charged.items():
+            at = roles[role]
+            if at is tariff and tariff.model not in (model, model.partition("/")[2]):
+                missing.append(tariff.sheet)
+            else:
+                listed.append(f"{at.model}'s prices of the sheet {at.sheet}")
+        if listed:
+            yield f"the {role}'s model {model} is counted at {' and '.join(dict.fromkeys(listed))}"
+        if missing:
+            sheets = " or ".join(dict.fromkeys(missing))
+            yield (
+                f"the {role}'s model {model} isn't in the sheet {sheets}, and is counted as the other calls are: "
+                f"--prices {role}:SHEET:MODEL"
+            )
+
+
+def _lines(made: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]:
+    priced_rows = made.questions(tariff)
+    cost = priced_rows["repriced_usd"].to_numpy(float)
+    if np.isnan(cost[~failed(rows)]).any():
+        raise DataError(f"{str(made.folder)!r}: {UNKNOWN}; or take what the provider reported: --recorded-cache")
+    architectures = rows["architecture"].astype(str).to_numpy(dtype=object)
+    questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], left_out(rows)
+    for name in dict.fromkeys(architectures):
+        own = architectures == name
+        some = own & ~lost
+
+        def of(column: str, some: NDArray[np.bool_] = some) -> NDArray[Any]:
+            return priced_rows[column].to_numpy(float)[some]
+
+        def mean(values: NDArray[Any], some: NDArray[np.bool_] = some) -> Interval:
+            return mean_of(values, clusters=questions[some])
+
+        rounds = made.rounds[some]
+        yield Line(
+            sheet=tariff.sheet,
+            model=tariff.model,
+            architecture=name,
+            total=int(own.sum()),
+            failed=int((own & lost).sum()),
+            input_tokens=mean(of("input_tokens")),
+            cached_share=_share(of("input_tokens"), of("cached_input_tokens"), questions[some]),
+            cache_write_tokens=mean(of("cache_write_tokens")),
+            output_tokens=mean(of("output_tokens")),
+            rounds=float(rounds.mean()) if len(rounds) else float("nan"),
+            most_rounds=int(rounds.max(initial=0)),
+            usd_per_1000=mean(1000 * of("repriced_usd")),
+            ratio=None if name == made.baseline else _ratio(cost, rows, (made.baseline, name), lost),
+        )
+
+
+def _share(whole: NDArray[Any], part: NDArray[Any], questions: NDArray[Any]) -> Interval:
+    share = ratio_of_means(whole, part, clusters=questions)
+    return replace(share, high=min(share.high, 1.0)) if np.isfinite(share.high) else share
+
+
+def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: NDArray[np.bool_]) -> Interval:
+    """Dollars of the second per dollar of the first, over the questions that neither failed."""
+    frame = rows[["architecture", "example_id", "trial"]].assign(cost=cost)[~lost]
+    first, second = (frame[(frame["architecture"] == name).to_numpy(bool)] for name in pair)
+    both = first.merge(second, on=["example_id", "trial"], suffixes=("_a", "_b"))
+    labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
+    return ratio_of_means(both["cost_a"], both["cost_b"], clusters=labels)
+
+
+def _price_notes(
+    calls: Calls, rows: pd.DataFrame, charged: Mapping[Tariff, Mapping[str, Tariff]], *, batch: bool, recorded: bool
+) -> Iterator[str]:
+    if batch:
+        yield BATCH
+    elif recorded:
+        yield _REPORTED
+    elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
+        yield _OWN_CACHE
+        if calls.stands_in:
+            yield STAND_IN
+        if bool(oracle_rows(rows).any()):
+            yield _ORACLE
 
 
 def render(repriced: Repriced, form: Format) -> str:
-    """The result in one of `FORMATS`, without a newline at its end."""
+    """The result as text, without a newline at its end."""
     if form == "json":
         return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
@@ -152,7 +410,7 @@ def _applied(tariff: Tariff, repriced: Repriced) -> str:
     return f"; under {tariff.cache_rule}" if tariff.rule else ""
 
 
-def _notes(repriced: Repriced) -> Iterable[str]:
+def _notes(repriced: Repriced) -> Iterator[str]:
     yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
     shown = [each for line in repriced.lines for each in (line.cached_share, line.usd_per_1000, line.ratio)]
     if any(each and each.rare for each in shown):
@@ -201,17 +459,6 @@ def _interval(value: Interval, form: str) -> str:
 
 def _number(value: float, form: str) -> str:
     return "-" if math.isnan(value) else format(value, form)
-
-
-def _flat(line: Line) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in asdict(line).items():
-        if isinstance(value, dict):
-            flat |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
-        else:
-            flat[name] = value
-    bounded: dict[str, Any] = _known(flat)  # a bound that isn't known is an empty cell
-    return {**bounded, "n": line.usd_per_1000.n}
 
 
 def _facts(tariff: Tariff) -> dict[str, Any]:
