@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
 import pytest
 from parts import Query, Told
 
+from rewoo_bench import evaluate
 from rewoo_bench.errors import ToolError
 from rewoo_bench.events import call_site
 from rewoo_bench.tools.faults import Faults, FaultyTool
@@ -31,18 +36,52 @@ def test_the_seed_the_question_the_step_and_the_tool_decide() -> None:
     assert drawn(0, "Search") != drawn(0, "Lookup")
 
 
+NUMBERS = range(1, 12)
+
+
+async def struck(numbers: Iterable[int], place: str) -> set[int]:
+    """The numbers of the calls that fail, made in this order with the tool of one question."""
+    tool, failed = FaultyTool(Told(), Faults(0.5, "error"), "q7"), set()
+    for number in numbers:
+        with call_site(place.format(number)):
+            try:
+                await tool(Query(query="a"))
+            except ToolError:
+                failed.add(number)
+    return failed
+
+
 @pytest.mark.anyio
-async def test_a_step_of_a_plan_and_the_turn_of_that_number_meet_the_same_fault() -> None:
-    faults = Faults(0.5, "error")
-    for number in range(1, 12):
-        failed = []
-        for place in (f"E{number}", f"turn {number}", f"react/turn {number}"):
-            with call_site(place):
-                try:
-                    await FaultyTool(Told(), faults, "q7")(Query(query="a"))
-                except ToolError:
-                    failed.append(place)
-        assert len(failed) in (0, 3)
+@pytest.mark.parametrize("place", ["E{}", "turn {}", "react/turn {}"])
+async def test_the_number_of_a_step_or_turn_decides_and_not_the_order_of_arrival(place: str) -> None:
+    expected = await struck(NUMBERS, "E{}")
+    assert 0 < len(expected) < len(NUMBERS)
+    assert await struck(NUMBERS, place) == await struck(reversed(NUMBERS), place) == expected
+    assert await struck([number for number in NUMBERS for _ in range(2)], place) == expected  # a step calls it twice
+    assert await struck(NUMBERS[1::2], place) == expected & {*NUMBERS[1::2]}  # between steps of other tools
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("rate", [0.3, 0.7])
+async def test_every_architecture_trial_and_run_meets_the_same_faults(rate: float) -> None:
+    """Of the calls with one question, step number and tool, all fail or none does."""
+    outcomes: dict[tuple[str, str, str], set[bool]] = defaultdict(set)
+    callers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for architectures in (["rewoo", "react", "rewoo-react"], ["react-native", "plan-execute", "rewoo"]):  # two runs
+        results = await evaluate(
+            "sample", architectures, model="oracle", trials=2, questions=20, concurrency=5,
+            tool_failure_rate=rate, tool_failure_mode="error",
+        )  # fmt: skip
+        for result in results:
+            for call in result.calls:
+                if call.kind == "tool":
+                    key = (result.task.example.id, re.findall(r"\d+", call.call_site.name)[-1], call.name)
+                    outcomes[key].add(call.status == "error")
+                    callers[key].add(result.task.architecture.name)
+    assert [key for key, seen in outcomes.items() if len(seen) > 1] == []
+    shared = [outcomes[key] for key, names in callers.items() if len(names) > 2]
+    assert min(shared.count({True}), shared.count({False})) > 5
+    assert {number for _, number, _ in outcomes} > {"1", "2", "3"}
 
 
 @pytest.mark.anyio
