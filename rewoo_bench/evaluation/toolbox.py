@@ -5,7 +5,7 @@ runner -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import recorded_tools
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.config.named import checked_tools, named_settings
+from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.tools import form
@@ -24,7 +25,7 @@ from rewoo_bench.text.prompt_parts import ToolSize, count_tool
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
-from rewoo_bench.tools.factories import LLM, Supplies, find_factory
+from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.guards import Deadline, ResultLimit, limited
 from rewoo_bench.tools.mcp_server import TIMEOUT_S, McpServers, QuestionServers
@@ -54,6 +55,7 @@ class Toolbox:
         self._servers = servers
         self._result_tokens = result_tokens
         self._client: aiohttp.ClientSession | None = None
+        self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
 
     async def __aenter__(self) -> Toolbox:
         return self
@@ -70,7 +72,7 @@ class Toolbox:
             where = f"architecture {architecture.name!r}: [tools.{name}]"
             if name.lower() == FINISH.lower():
                 raise SpecError(f"{where}: {name!r} is the action that ends a question of ReAct; choose another name")
-            factory = find_factory(name, settings, where)
+            factory = self._factory(name, settings, where)
             if factory and example:
                 factory.check(self._supplies(example, Meter({})), where)
             elif name == "LLM" and not settings.prompt and not settings.mcp:
@@ -104,8 +106,8 @@ class Toolbox:
         settings_of = architecture.spec.tools
         timed: dict[str, Tool] = {}
         for name, settings in settings_of.items():
-            if factory := find_factory(name, settings, f"[tools.{name}]"):
-                timed[name] = Deadline(factory.tool(supplies), settings, asks_model=factory.takes_model)
+            if factory := self._factory(name, settings, f"[tools.{name}]"):
+                timed[name] = Deadline(factory.tool(supplies), settings, asks_model="model" in factory.parameters)
                 timed[name].name = name  # what a model reads is what it may call
             elif settings.mcp:
                 assert servers is not None
@@ -125,6 +127,13 @@ class Toolbox:
             metered = {name: ResultLimit(tool, limit) for name, tool in metered.items()}
         return {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
 
+    def _factory(self, name: str, settings: ToolSettings, where: str) -> ToolFactory | None:
+        """The tool's factory, looked up once a run; None for a bundled tool and that of a server."""
+        key = name, settings
+        if key not in self._factories:
+            self._factories[key] = find_factory(name, settings, where)
+        return self._factories[key]
+
     def _supplies(self, example: Example, meter: Meter) -> Supplies:
         pages = DocumentPages(example.documents) if self._pages is None else self._pages
         return Supplies(example.documents, pages, meter)
@@ -136,18 +145,9 @@ class Toolbox:
             return Lookup(state)
         if name == "Calculator":
             return Calculator()
-        return Wikipedia(self._shared_client(), state=state)
-
-    def _shared_client(self) -> aiohttp.ClientSession:
         if self._client is None:
             self._client = open_session(WIKIPEDIA)
-        return self._client
-
-
-# What tools take of each prompt in tokens, without a model and without a run.
-#
-# await tool_sizes(["uvx mcp-server-time"], ["Search"])
-# [ToolSize(name="get_current_time", source="uvx mcp-server-time", schema=181, line=45), …]
+        return Wikipedia(self._client, state=state)
 
 
 _BUNDLED = {made.name: made for made in (Search, Lookup, LLM, Calculator, Wikipedia)}
@@ -156,11 +156,14 @@ _BUNDLED = {made.name: made for made in (Search, Lookup, LLM, Calculator, Wikipe
 async def tool_sizes(
     mcp: Sequence[str] = (), tools: Sequence[str] = (), timeout_s: float = TIMEOUT_S
 ) -> list[ToolSize]:
-    """The tools of MCP servers, which are started for it, and tools by name or import path; the largest first.
+    """What tools take of each prompt in tokens, without a model and without a run; the largest first.
+
+    The servers of `mcp` are started for it; `tools` are names or import paths. Of ["uvx mcp-server-time"]:
+    [ToolSize(name="get_current_time", source="uvx mcp-server-time", schema=181, line=45), …]
 
     Raises `UsageError` for a server that can't be used and for two tools of one name, `SpecError` for an unknown tool.
     """
-    found = [_size(tool, "--tools") for tool in _named(tools)]
+    found = [_size(tool, "--tools") for tool in map(_named, checked_tools(tools, "--tools"))]
     async with McpServers(timeout_s) as servers:
         for address in dict.fromkeys(mcp):
             server = await servers.connect(address)
@@ -175,18 +178,16 @@ async def tool_sizes(
     return sorted(found, key=lambda size: (-size.schema, size.name))
 
 
-def _named(names: Sequence[str]) -> Iterator[Tool]:
+def _named(given: str) -> Tool:
+    name, settings = named_settings(given, "--tools")
+    factory = find_factory(name, settings, f"--tools: {given}")
+    if factory is None:
+        return _BUNDLED[name]  # type: ignore[return-value]  # a class has the three as its attributes
     supplies = Supplies((), DocumentPages(()), Meter({}))
-    for given in checked_tools(names, "--tools"):
-        name, settings = named_settings(given, "--tools")
-        where = f"--tools: {given}"
-        if factory := find_factory(name, settings, where):
-            factory.check(supplies, where)
-            tool = factory.tool(supplies)
-            tool.name = name  # what a model reads is what it may call
-            yield tool
-        else:
-            yield _BUNDLED[name]  # type: ignore[misc]  # a class has the three as its attributes
+    factory.check(supplies, f"--tools: {given}")
+    tool = factory.tool(supplies)
+    tool.name = name  # what a model reads is what it may call
+    return tool
 
 
 def _size(tool: Tool, source: str) -> ToolSize:

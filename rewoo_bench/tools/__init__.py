@@ -5,16 +5,14 @@
 | `Search`, `Lookup` | find and read pages: a question's own documents, or a `Corpus` |
 | `Wikipedia` | the same over the live encyclopedia |
 | `Calculator` | arithmetic |
-| `LLM` | asks the question's own model (llm.py) |
-
-Index, ranking and HTTP libraries are imported where they are used: this import is light.
+| `LLM` | asks the question's own model (factories.py) |
 """
 
 from rewoo_bench.tools.calculator import Calculator, CalculatorArguments
 from rewoo_bench.tools.corpus import Corpus
 from rewoo_bench.tools.documents import DocumentPages, Hit, Pages
-from rewoo_bench.tools.search import Lookup, LookupArguments, PageState, Search, SearchArguments, document_tools
-from rewoo_bench.tools.wikipedia import Wikipedia, wikipedia_tools
+from rewoo_bench.tools.search import Lookup, LookupArguments, PageState, Search, SearchArguments
+from rewoo_bench.tools.wikipedia import Wikipedia
 
 __all__ = [
     "Calculator",
@@ -29,6 +27,4 @@ __all__ = [
     "Search",
     "SearchArguments",
     "Wikipedia",
-    "document_tools",
-    "wikipedia_tools",
 ]

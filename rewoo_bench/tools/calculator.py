@@ -2,7 +2,13 @@
 
 Calculator[(1,250 + 750) x 2^3 / 7]  ->  2285.71428571
 
-arithmetic_notation.py reads what isn't Python's notation: separators of thousands, percentages, money, a unit.
+It is first brought from the notation of people and models into Python's:
+
+1,250 × 3                 1250 * 3
+$48 / 2 =                 48 / 2               a sign of money, and an equals sign at the end, are left out
+15% of 80                 15["%"] * 80         a percentage; `7 % 4` stays a remainder
+2.5 million people / 5    (2.5*1000000) / 5    a unit is left out
+3 kg + 200 g              refused: without its units it would be a wrong sum
 """
 
 from __future__ import annotations
@@ -11,22 +17,13 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.text.words import terms
-
-# Arithmetic as people and models write it, in Python's notation for `ast`.
-#
-# 1,250 × 3                 1250 * 3
-# $48 / 2 =                 48 / 2               a sign of money, and an equals sign at the end, are left out
-# 15% of 80                 15["%"] * 80         a percentage; `7 % 4` stays a remainder
-# 2.5 million people / 5    (2.5*1000000) / 5    a unit is left out
-# 3 kg + 200 g              refused: without its units it would be a wrong sum
-
 
 PERCENT = "%"
 """The index that marks a percentage: `15["%"]`. An expression has no brackets of its own."""
@@ -52,16 +49,13 @@ _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _PARENTHESIS = re.compile(r"[a-z_]\w*\s*\(|\(|\)")
 
 
-def as_python(expression: str, names: Collection[str]) -> str:
-    """The expression in Python's notation, one line, with nothing in it that isn't arithmetic.
-
-    `names` are the functions and constants, which no unit is called like. Raises `ToolError`.
-    """
+def as_python(expression: str) -> str:
+    """The expression in Python's notation, one line, with nothing in it that isn't arithmetic. Raises `ToolError`."""
     text = " ".join(expression.lower().translate(_SIGNS).split())
     text = _EQUALS_AT_END.sub("", text)
     text = _PERCENT_IN_WORDS.sub("%", _TIMES.sub("*", text))
     text = _LARGE_NUMBER.sub(lambda large: f"({large[1]}*{_LARGE[large[2]]})", _OF.sub("*", text))
-    text = _without_units(text, expression, names)
+    text = _without_units(text, expression)
     if foreign := _FOREIGN.search(text):
         raise ToolError(f"unexpected {foreign[0]!r} in {expression!r}; expected numbers, operators and parentheses")
     if unit := _NUMBER_THEN_WORD.search(text):  # Python would warn about some of these, not refuse them
@@ -69,13 +63,13 @@ def as_python(expression: str, names: Collection[str]) -> str:
     return _PERCENT_SIGN.sub(f'["{PERCENT}"]', _without_group_commas(text))
 
 
-def _without_units(text: str, expression: str, names: Collection[str]) -> str:
+def _without_units(text: str, expression: str) -> str:
     """The text without units and signs of money. Raises `ToolError` where different ones are added or subtracted."""
     words = [match[1] for match in _UNIT.finditer(text)]
     every = [word for unit in words for word in unit.split()]
     if word := next(filter(_CHANGES_THE_NUMBER.fullmatch, every), None):
         raise ToolError(f"unexpected {word!r} in {expression!r}; write it with numbers and operators")
-    words = [unit for unit in words if not set(unit.split()) & set(names)]
+    words = [unit for unit in words if not set(unit.split()) & _NAMES]
     money = {match[0].strip() for match in _MONEY.finditer(text)}
     text = _MONEY.sub("", _UNIT.sub(lambda match: "" if match[1] in words else match[0], text))
     units = {tuple(terms(unit)): unit for unit in words}
@@ -159,7 +153,7 @@ def calculate(expression: str) -> Number:
     if len(expression) > LONGEST_EXPRESSION:
         raise ToolError(f"{len(expression)} characters; expected an expression of at most {LONGEST_EXPRESSION}")
     try:
-        return _value(ast.parse(as_python(expression, _NAMES), mode="eval").body)
+        return _value(ast.parse(as_python(expression), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError):
         raise ToolError(f"can't read {expression!r}; expected arithmetic such as (2 + 3) * 4") from None
     except ZeroDivisionError:

@@ -4,45 +4,52 @@
     corpus.find("shirley temple")               # Document(title="Shirley Temple", text=...)
     corpus.search("child actress 1930s", 5)     # [Hit, ...]
 
-The cache entry's name is the hash of the file's bytes, so a changed file is a new corpus and a
-moved one isn't. Texts and scores stay on disk, memory-mapped: a process loads only the parts that it reads.
+A file has objects `{"title": …, "text": …}` as jsonl, json (a list, or an object whose values they are) or parquet, or
+is a text whose paragraphs are `Paragraph 1`, `Paragraph 2`, …; also as .gz. `contents` or `content` may take the place
+of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora.
+
+The cache entry's name is the hash of the file's bytes, so a changed file is a new corpus and a moved one isn't. Its
+files are memory-mapped, so a process loads only the parts that it reads:
+
+    text.bin            the pages' texts as UTF-8, one after the other
+    pages.npz           offsets: int64[pages + 1], of each page in text.bin
+                        starts: int64[pages], the first passage of each page
+    titles.json         {"titles": [...], "keys": [...]}, a string for each page
+    *.index.*           bm25s's own files, an index over passages
+    complete.json       {file name: [bytes, crc32]}, written last
+
+The passages of a page are adjacent, in the file's order: so the best passage of every page is one
+`np.maximum.reduceat` over the passages' scores.
 """
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import json
+import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+from filelock import FileLock
+from pyarrow import parquet
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.words import terms
-from rewoo_bench.tools.documents import Hit
+from rewoo_bench.text.words import K1, B, clean_title, terms, title_key
+from rewoo_bench.tools.documents import Hit, Titles
 from rewoo_bench.types import Document
-
-if TYPE_CHECKING:
-    from rewoo_bench.tools.corpus_index import Index
-
-
-# Reads a file of passages: objects as jsonl, json or parquet, or the paragraphs of a text file; also as .gz.
-#
-#     {"title": "Shirley Temple", "text": "Shirley Temple Black was an American actress."}
-#
-# `contents` or `content` may take the place of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora; other
-# keys are ignored. A .json file is a list of such objects, or an object whose values they are. Empty lines separate the
-# paragraphs of a .txt file; their titles are `Paragraph 1`, `Paragraph 2`, …
-
 
 EXPECTED = 'an object with the strings "title" and "text"'
 SUFFIXES = (".jsonl", ".json", ".txt")  # each also as .gz; and .parquet
@@ -62,8 +69,7 @@ def check_passages(path: Path) -> None:
 def read_passages(path: Path) -> Iterator[Document]:
     """The passages of a file, in order, those without a text left out.
 
-    Raises `DataError` as `check_passages` does, and for a damaged file, naming the line (the row, in
-    parquet).
+    Raises `DataError` as `check_passages` does, and for a damaged file, naming the line (the row, in parquet).
     """
     check_passages(path)
     if path.suffix.lower() == ".parquet":
@@ -84,11 +90,6 @@ def read_passages(path: Path) -> Iterator[Document]:
         raise DataError(f"{place}: not JSON ({error}); expected {EXPECTED}") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{place.next}: damaged or cut off gzip data ({error}); expected a whole file") from None
-
-
-def is_plain_text(path: Path) -> bool:
-    """Whether a file is a text whose paragraphs are the passages."""
-    return _plain_name(path).endswith(".txt")
 
 
 @dataclass
@@ -147,9 +148,6 @@ _READERS = {".jsonl": _read_jsonl, ".json": _read_json, ".txt": _read_text}
 
 
 def _read_parquet(path: Path) -> Iterator[Document]:
-    import pyarrow
-    from pyarrow import parquet
-
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
@@ -182,7 +180,128 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
         yield Document(replace_surrogates(row["title"]), replace_surrogates(row[text].strip()))
 
 
-_ATTEMPTS = 3  # another process may replace a damaged entry between our check and our opening of it
+_FORMAT = 1  # raise it where the files or `terms` change: older entries are then left alone
+_MANIFEST = "complete.json"
+
+
+class DamagedIndex(Exception):
+    """An entry that is missing, unfinished or not what was written."""
+
+
+class NoWords(Exception):
+    """Passages without a single word to find them by."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRanking:
+    """The scores of passages, from an index that bm25s has saved: term i has `data[starts[i]:starts[i + 1]]`.
+
+    To import bm25s for a sum of such scores would take longer than the rest of a run's start.
+    """
+
+    data: npt.NDArray[np.float32]
+    passages: npt.NDArray[np.int32]
+    """The passage of each number in `data`."""
+    starts: npt.NDArray[np.int32]
+    vocabulary: dict[str, int]
+    count: int
+    """Of all passages."""
+
+    @classmethod
+    def open(cls, folder: Path) -> SavedRanking:
+        """The index in that folder, memory-mapped. Raises OSError, ValueError or KeyError for a damaged one."""
+        data, passages, starts = (
+            np.load(folder / f"{name}.csc.index.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
+        )
+        vocabulary = json.loads((folder / "vocab.index.json").read_bytes())
+        count = json.loads((folder / "params.index.json").read_bytes())["num_docs"]
+        return cls(data, passages, starts, vocabulary, count)
+
+    def term_ids(self, terms: Sequence[str]) -> list[int]:
+        """The numbers of those terms that any passage has."""
+        return [self.vocabulary[term] for term in terms if term in self.vocabulary]
+
+    def scores(self, term_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """The score of every passage: the sum over the query's terms."""
+        scores = np.zeros(self.count, dtype=np.float32)
+        for term in term_ids:
+            part = slice(self.starts[term], self.starts[term + 1])
+            scores[self.passages[part]] += self.data[part]  # a term has a passage once
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An open entry. The arrays are memory-mapped and only read."""
+
+    titles: list[str]
+    by_title: Titles
+    text: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    ranking: SavedRanking
+
+
+def write_index(passages: Iterable[Document], folder: Path) -> None:
+    """Writes the entry's files into an existing folder. Raises `NoWords` where no passage has any."""
+    import bm25s  # takes longer to load than an index to be opened
+    from tqdm import tqdm
+
+    pages: dict[str, list[str]] = {}
+    for passage in passages:
+        pages.setdefault(clean_title(passage.title), []).append(passage.text)
+    counts = [len(texts) for texts in pages.values()]
+    vocabulary: dict[str, int] = {"": 0}  # bm25s wants the empty term to exist
+    occurrences, lengths = [], []  # the term ids of each passage, title included; the bytes of each page
+    with (
+        tqdm(total=sum(counts), desc="Indexing", unit=" passages", leave=False, disable=None) as progress,
+        (folder / "text.bin").open("wb") as file,
+    ):
+        for title, texts in pages.items():
+            title_terms = terms(title)
+            for text in texts:
+                occurrences.append([vocabulary.setdefault(t, len(vocabulary)) for t in title_terms + terms(text)])
+            lengths.append(file.write("\n".join(texts).encode("utf-8", "replace")))
+            progress.update(len(texts))
+    if len(vocabulary) == 1:
+        raise NoWords
+    ranking = bm25s.BM25(k1=K1, b=B, method="lucene", dtype="float32", int_dtype="int32")
+    ranking.index((occurrences, vocabulary), show_progress=sys.stderr.isatty())
+    ranking.save(folder, show_progress=False)
+    offsets, starts = (np.cumsum([0, *sizes], dtype=np.int64) for sizes in (lengths, counts[:-1]))
+    np.savez(folder / "pages.npz", offsets=offsets, starts=starts)
+    titles = {"titles": list(pages), "keys": [title_key(title) for title in pages]}
+    (folder / "titles.json").write_text(json.dumps(titles), encoding="utf-8")
+    sums = {path.name: _size_and_crc(path) for path in sorted(folder.iterdir())}
+    (folder / _MANIFEST).write_text(json.dumps(sums), encoding="utf-8")
+
+
+def read_index(folder: Path) -> Index:
+    """Opens an entry. Raises `DamagedIndex` where any file isn't what `write_index` left."""
+    try:
+        sums = json.loads((folder / _MANIFEST).read_bytes())
+        for name, written in sums.items():
+            if _size_and_crc(folder / name) != written:
+                raise DamagedIndex(f"{folder / name}: not what was written")
+        ranking = SavedRanking.open(folder)
+        titles = json.loads((folder / "titles.json").read_bytes())
+        with np.load(folder / "pages.npz") as arrays:
+            offsets, starts = arrays["offsets"], arrays["starts"]
+        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r").view(
+            np.ndarray
+        )  # slices of a plain array cost less
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise DamagedIndex(f"{folder}: {error}") from error
+    return Index(titles["titles"], Titles(titles["titles"], titles["keys"]), text, offsets, starts, ranking)
+
+
+def _size_and_crc(file: Path) -> list[int]:
+    """Bytes and CRC-32, read in pieces: mapped pages would count as the process's memory."""
+    crc = 0
+    with file.open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            crc = zlib.crc32(piece, crc)
+        return [stream.tell(), crc]
 
 
 class Corpus:
@@ -220,8 +339,6 @@ class Corpus:
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best pages, each by its best passage. Equal scores: the earlier page first."""
-        import numpy as np
-
         index = self._index
         ids = index.ranking.term_ids(terms(query))
         if not ids or k < 1:
@@ -244,29 +361,25 @@ class Corpus:
 
 
 def _cached_index(path: Path, content_hash: str, cache_folder: Path) -> Index:
-    from rewoo_bench.tools.corpus_index import FORMAT, DamagedIndex, read_index
-
-    kind = "-txt" if is_plain_text(path) else ""  # the same bytes are other passages as JSON lines
-    entry = cache_folder / "corpus" / f"{content_hash[:32]}{kind}-v{FORMAT}"
-    for _ in range(_ATTEMPTS):
-        try:
-            return read_index(entry)
-        except DamagedIndex:
-            _build(path, entry)
-    raise DataError(f"{entry}: can't be read back after it was written; expected a sound disk")
-
-
-def _build(path: Path, entry: Path) -> None:
-    """Writes the entry under another name, then renames it: nobody ever sees half of one."""
-    from rewoo_bench.tools.corpus_index import NoWords, write_index
-
+    kind = "-txt" if _plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
+    entry = cache_folder / "corpus" / f"{content_hash[:32]}{kind}-v{_FORMAT}"
+    with suppress(DamagedIndex):
+        return read_index(entry)
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
-            made = Path(work, "made")
-            made.mkdir()
-            write_index(read_passages(path), made)
-            _install(made, entry, Path(work, "replaced"))
+        with FileLock(cache_folder / "corpus.lock"):
+            with suppress(DamagedIndex):
+                return read_index(entry)  # another process has written it meanwhile
+            with tempfile.TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
+                made = Path(work, "made")
+                made.mkdir()
+                write_index(read_passages(path), made)
+                if entry.exists():
+                    entry.rename(Path(work, "replaced"))
+                made.rename(entry)  # nobody ever sees half of one
+        return read_index(entry)
+    except DamagedIndex:
+        raise DataError(f"{entry}: can't be read back after it was written; expected a sound disk") from None
     except NoWords:
         raise DataError(f"{path}: no passage with text; expected {EXPECTED} on each line") from None
     except OSError as error:
@@ -274,19 +387,3 @@ def _build(path: Path, entry: Path) -> None:
         raise DataError(
             f"can't keep the index of {path}: {where}; set REWOO_BENCH_CACHE to a writable folder"
         ) from None
-
-
-def _install(made: Path, entry: Path, replaced: Path) -> None:
-    """Renames a finished entry into place, unless another process put a sound one there meanwhile."""
-    from rewoo_bench.tools.corpus_index import DamagedIndex, read_index
-
-    with suppress(DamagedIndex):
-        read_index(entry)
-        return
-    with suppress(FileNotFoundError):
-        entry.rename(replaced)
-    try:
-        made.rename(entry)
-    except OSError as error:
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise

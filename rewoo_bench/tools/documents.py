@@ -20,9 +20,6 @@ from typing import Protocol, runtime_checkable
 from rewoo_bench.text.words import bm25, clean_title, terms, title_key, without_disambiguation
 from rewoo_bench.types import Document
 
-# Finds a page's number by its title, exactly or nearly.
-
-
 LONGEST_TITLE = 300  # characters; Wikipedia allows 255 bytes
 _SIMILARITY = 0.75  # difflib's ratio; lets through one wrong letter in four
 _SAME_BEGINNING = 3  # letters that near titles of a big store must share, to have few to compare
@@ -67,16 +64,11 @@ class Titles:
         key = title_key(title)
         if len(title) > LONGEST_TITLE or not key:
             return []
-        near = get_close_matches(key, self._neighbours(key), n=k, cutoff=_SIMILARITY)
-        return [self._by_key[name][0] for name in near]
-
-    def _neighbours(self, key: str) -> Sequence[str]:
-        """The keys worth a comparison: all of a small store, else those with the same beginning."""
-        if len(self._titles) <= 1000:
-            return self._sorted_keys
-        beginning = key[:_SAME_BEGINNING]
-        start = bisect_left(self._sorted_keys, beginning)
-        return self._sorted_keys[start : bisect_left(self._sorted_keys, beginning + "\U0010ffff")]
+        keys = self._sorted_keys
+        if len(keys) > 1000:  # of a big store only those with the same beginning are compared
+            beginning = key[:_SAME_BEGINNING]
+            keys = keys[bisect_left(keys, beginning) : bisect_left(keys, beginning + "\U0010ffff")]
+        return [self._by_key[name][0] for name in get_close_matches(key, keys, n=k, cutoff=_SIMILARITY)]
 
     @cached_property
     def _sorted_keys(self) -> list[str]:
@@ -112,14 +104,17 @@ class Pages(Protocol):
 
 
 class DocumentPages:
-    """The documents of one question, as pages. Documents of the same title become one page.
+    """The documents of one question, as pages. Documents of the same title become one page, a paragraph each.
 
     Made for every question and architecture, so nothing is tokenised before the first `search`.
     The ranking is the corpus's, BM25 as in Lucene.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._documents = join_pages(documents)
+        paragraphs: dict[str, list[str]] = {}
+        for document in documents:
+            paragraphs.setdefault(clean_title(document.title), []).append(document.text.strip())
+        self._documents = [Document(title, "\n".join(filter(None, texts))) for title, texts in paragraphs.items()]
         self._titles = Titles([document.title for document in self._documents])
 
     def __len__(self) -> int:
@@ -140,11 +135,3 @@ class DocumentPages:
     @cached_property
     def _counts(self) -> list[Counter[str]]:
         return [Counter(terms(f"{document.title}\n{document.text}")) for document in self._documents]
-
-
-def join_pages(documents: Iterable[Document]) -> list[Document]:
-    """One document for each title, in order of first sight; paragraphs are separated by a line end."""
-    paragraphs: dict[str, list[str]] = {}
-    for document in documents:
-        paragraphs.setdefault(clean_title(document.title), []).append(document.text.strip())
-    return [Document(title, "\n".join(filter(None, texts))) for title, texts in paragraphs.items()]

@@ -49,10 +49,6 @@ class ToolFactory:
     function: Callable[..., Any]
     parameters: tuple[str, ...]
 
-    @property
-    def takes_model(self) -> bool:
-        return "model" in self.parameters
-
     def tool(self, supplies: Supplies) -> Tool:
         """A new tool for a question."""
         made: Tool = self.function(**{name: getattr(supplies, name) for name in self.parameters})
@@ -73,19 +69,16 @@ class ToolFactory:
 def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory | None:
     """The factory that architecture.toml names, or the installed one; None for a bundled tool. Raises `SpecError`."""
     if settings.factory:
-        return _factory(import_object(settings.factory, where), where)
-    if settings.mcp:
+        function = import_object(settings.factory, where)
+    elif settings.mcp:
         return None
-    plugin = find_plugin("tools", name)  # also raises for a bundled name that another package has
-    if name in TOOLS:
-        return None
-    if plugin is None:
-        known = {*TOOLS, *(each.name for each in installed_plugins("tools"))}
-        raise SpecError(f"{where}: {unknown('tool', name, known)}; or give it a factory")
-    return _factory(plugin, where)
-
-
-def _factory(function: Any, where: str) -> ToolFactory:
+    else:
+        function = find_plugin("tools", name)  # also raises for a bundled name that another package has
+        if name in TOOLS:
+            return None
+        if function is None:
+            known = {*TOOLS, *(each.name for each in installed_plugins("tools"))}
+            raise SpecError(f"{where}: {unknown('tool', name, known)}; or give it a factory")
     if not callable(function):
         raise SpecError(f"{where}: the factory is {function!r:.80}, expected a function or a class that makes a tool")
     try:
@@ -115,12 +108,6 @@ def _fault(tool: object) -> str | None:
     return None
 
 
-# The LLM tool: a model as a tool, as in the ReWOO paper's plans (`#E2 = LLM[… #E1]`).
-#
-# Its calls go through the question's meter under the role `tool`, so they are counted with the
-# rest and can be separated.
-
-
 class LLMArguments(BaseModel):
     """What is asked of the model."""
 
@@ -130,7 +117,10 @@ class LLMArguments(BaseModel):
 
 
 class LLM:
-    """Asks the question's own model for one fact. Raises `ModelError` where the provider failed."""
+    """Asks the question's own model for one fact, as in the ReWOO paper's plans: `#E2 = LLM[… #E1]`.
+
+    Its calls are counted under the role `tool`. Raises `ModelError` where the provider failed.
+    """
 
     name = "LLM"
     description = "a language model that reads. It answers a question from the text given with it."

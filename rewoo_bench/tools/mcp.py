@@ -1,30 +1,167 @@
-"""Descriptions of the tools of MCP servers (modelcontextprotocol.io): a server's schema decides what may be sent.
+"""What is known of an MCP server without a connection: how a user names it, and the schemas of its tools.
 
-`tools.mcp_server` has a server, and `tools.mcp_address` the notation in which a user names it.
+`--mcp` and `[tools.X] mcp = …` have one notation: options, values, command or address.
+
+    uvx mcp-server-time
+    MEMORY_FILE_PATH={tmp}/memory.json npx -y @modelcontextprotocol/server-memory
+    [prefix=fs only=read_file,list_directory shared] npx -y @modelcontextprotocol/server-filesystem /data
+    Authorization="Bearer $TOKEN" https://example.org/mcp
+
+In front of a command, NAME=VALUE sets a variable; in front of an address, a header. `$NAME` is the value of NAME here,
+and only the text before that is ever shown or written. `{tmp}` is a folder that each server gets anew.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-import anyio
-from anyio.abc import ByteSendStream, Process
-from anyio.streams.buffered import BufferedByteReceiveStream
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import PydanticCustomError
 
+from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runners.notation.schemas import Schema, inputs_of
-from rewoo_bench.system.processes import Tail, read_into
-from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.argument_checks import take_values
+from rewoo_bench.text.redaction import HIDDEN, hide_credentials, sent_in
 
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.shared.message import SessionMessage
+TMP = "{tmp}"
+LONGEST_NAME = 64
+"""Characters of a function's name, of which OpenAI allows letters, digits, "_" and "-"."""
+_OPTIONS = re.compile(r"\[([^\]]*)\](.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_KNOWN = ("prefix", "only", "shared", "sse")
+
+
+@dataclass(frozen=True)
+class McpAddress:
+    """A server as the user names it: `words` is its command, or its address alone."""
+
+    text: str
+    words: tuple[str, ...]
+    values: Mapping[str, str]
+    """Variables of the command, or headers of the address, as written."""
+    prefix: str = ""
+    only: tuple[str, ...] = ()
+    """The tools that are offered; none named is all."""
+    shared: bool = False
+    """Whether all questions of the run ask one server, whatever its tools say of themselves."""
+    sse: bool = False
+    """The transport before streamable HTTP."""
+
+    @classmethod
+    def read(cls, text: str) -> McpAddress:
+        """Raises `UsageError`."""
+        options, rest = _options(text)
+        try:
+            words = [rest] if _is_address(rest) else shlex.split(rest)
+        except ValueError as error:
+            raise UsageError(f"--mcp: {hide_credentials(text)!r} is not a command: {error}") from None
+        values = take_values(words, "--mcp")
+        if not words:
+            raise UsageError("--mcp: name a command or an address")
+        if _is_address(words[0]) and len(words) > 1:
+            raise UsageError(f"--mcp: {words[1]!r} stands behind an address; headers stand in front of it")
+        shown = hide_credentials(words[0])
+        if _is_address(shown) and f"://{HIDDEN}@" in shown and "authorization" in map(str.lower, values):
+            raise UsageError(f"--mcp: {shown!r} has a user, and the header Authorization is given, too; leave one out")
+        return cls(text, tuple(words), values, **options)  # type: ignore[arg-type]
+
+    @property
+    def shown(self) -> str:
+        """The text for errors."""
+        return hide_credentials(self.text)
+
+    @property
+    def is_remote(self) -> bool:
+        return _is_address(self.words[0])
+
+    @property
+    def is_sse(self) -> bool:
+        return self.sse or urlsplit(self.words[0]).path.rstrip("/").endswith("/sse")
+
+    @property
+    def needs_folder(self) -> bool:
+        return any(TMP in text for text in (*self.words, *self.values.values()))
+
+    def filled(self, folder: str) -> tuple[list[str], dict[str, str]]:
+        """The words and the values with their variables; `folder` stands for `{tmp}`. Raises `UsageError`."""
+        words = [_expanded(self.words[0])] if self.is_remote else [word.replace(TMP, folder) for word in self.words]
+        return words, {name: _expanded(value).replace(TMP, folder) for name, value in self.values.items()}
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown of the values: those of variables here that are no path of this machine."""
+        written = [self.words[0], *self.values.values()] if self.is_remote else self.values.values()
+        names = [name for text in written for name in _names(text)]
+        values = [os.environ.get(name, "") for name in names]
+        return sent_in(None, [value for value in values if not (value.startswith("/") and os.access(value, os.F_OK))])
+
+    def names_of(self, remotes: Collection[str]) -> dict[str, str]:
+        """Name of a tool that is offered -> the server's name of it. Raises `UsageError` for one that isn't there.
+
+        Characters that OpenAI doesn't allow become "_". A name that is too long, or no longer unique, ends in a hash.
+        """
+        for wanted in self.only:
+            if wanted not in remotes:
+                raise UsageError(f"--mcp: {self.shown!r}: only: {unknown('MCP tool', wanted, remotes)}")
+        offered = [remote for remote in remotes if not self.only or remote in self.only]
+        plain = {remote: _plain(f"{self.prefix}_{remote}" if self.prefix else remote) for remote in offered}
+        taken = Counter(plain.values())
+        names = {}
+        for remote, name in plain.items():
+            unclear = taken[name] > 1 and name != remote
+            if unclear or len(name) > LONGEST_NAME or not name.strip("_"):
+                name = f"{name[: LONGEST_NAME - 9]}_{sha256(remote.encode()).hexdigest()[:8]}"
+            names[name] = remote
+        return names
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W+", "_", name, flags=re.ASCII)
+
+
+def _options(text: str) -> tuple[dict[str, object], str]:
+    """The options in brackets, and what stands behind them."""
+    match = _OPTIONS.fullmatch(text.strip())
+    if match is None:
+        return {}, text.strip()
+    options: dict[str, object] = {}
+    for word in match[1].split():
+        name, has_value, value = word.partition("=")
+        if name not in _KNOWN:
+            raise UsageError(f"--mcp: {unknown('option', name, _KNOWN)}")
+        if bool(has_value and value) != (name in ("prefix", "only")):
+            raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared sse]")
+        options[name] = tuple(value.split(",")) if name == "only" else value or True
+    if (prefix := options.get("prefix")) is not None and _plain(str(prefix)) != prefix:
+        raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
+    return options, match[2].strip()
+
+
+def _is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
+def _names(text: str) -> Iterable[str]:
+    """The variables that a text names."""
+    return (match[1] or match[2] for match in _VARIABLE.finditer(text))
+
+
+def _expanded(text: str) -> str:
+    """The text with the values of its variables. Raises `UsageError` for one that isn't set."""
+    for name in _names(text):
+        if name not in os.environ:
+            raise UsageError(f"--mcp: the variable {name} isn't set")
+    return _VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], text)
 
 
 CHARACTERS_LEFT_OUT = "characters left out"  # the end of a result that was cut before it was counted
@@ -50,8 +187,27 @@ class ToolSchema:
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
-        """A model of the tool's arguments, made once for all questions."""
-        return _arguments_of(self)
+        """A model of the tool's arguments, made once for all questions.
+
+        It checks as far as notation/schemas.py reads schemas; the server does all.
+        """
+        whole = {"type": "object", "properties": {}, **self.schema}
+        known = inputs_of(whole)
+        fields: dict[str, Any] = {}
+        for number, each in enumerate(known):
+            part = known.schema.resolve(each.schema)
+            type_ = _TYPES.get(str(part.get("type")), Any)
+            kind: Any = Annotated[type_, AfterValidator(partial(_fitting, known.schema, part))]
+            default = ... if each.required else part.get("default")
+            # Python, pydantic and this class leave some names that no field may have.
+            own = each.name.isidentifier() and not each.name.startswith(("_", "model_"))
+            own = own and not hasattr(_McpArguments, each.name)
+            described = Field(default, alias=None if own else each.name)
+            fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
+        base = _McpArguments if known.is_open else _ClosedMcpArguments
+        made: type[BaseModel] = create_model(self.name, __base__=base, **fields)
+        made.json_schema = whole  # type: ignore[attr-defined]
+        return made
 
 
 class McpTool:
@@ -76,34 +232,10 @@ class McpTool:
         return await self._call(self._remote, arguments.model_dump(exclude_unset=True, by_alias=True))
 
 
-def _arguments_of(schema: ToolSchema) -> type[BaseModel]:
-    """A model of a tool's arguments, checked as far as notation/schemas.py reads schemas; the server does all."""
-    whole = {"type": "object", "properties": {}, **schema.schema}
-    known = inputs_of(whole)
-    fields: dict[str, Any] = {}
-    for number, each in enumerate(known):
-        part = known.schema.resolve(each.schema)
-        type_ = _TYPES.get(str(part.get("type")), Any)
-        kind: Any = Annotated[type_, AfterValidator(partial(_fitting, known.schema, part))]
-        default = ... if each.required else part.get("default")
-        own = _is_field_name(each.name)
-        described = Field(default, alias=None if own else each.name)
-        fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
-    base = _McpArguments if known.is_open else _ClosedMcpArguments
-    made: type[BaseModel] = create_model(schema.name, __base__=base, **fields)
-    made.json_schema = whole  # type: ignore[attr-defined]
-    return made
-
-
 def _fitting(about: Schema, part: Mapping[str, Any], value: Any) -> Any:
     if fault := about.fault(part, value):
         raise PydanticCustomError("schema", "{fault}", {"fault": fault})
     return value
-
-
-def _is_field_name(name: str) -> bool:
-    """Whether a model may have a field of that name."""
-    return name.isidentifier() and not name.startswith(("_", "model_")) and not hasattr(_McpArguments, name)
 
 
 class _McpArguments(BaseModel):
@@ -119,147 +251,3 @@ class _ClosedMcpArguments(_McpArguments):
     """Of a schema that allows no other properties."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-# Messages of MCP servers: the pipes of a server's process, and the text of a tool's result.
-#
-#     async with streams_of(process, log) as (read, write):
-#         ...                                              # a transport of the SDK
-#
-# The SDK drops a message that it can't read, and the call that it answers would wait for ever. So half of a surrogate
-# pair is replaced by U+FFFD, an answer of the wrong form is an error of its call, and broken JSON ends the connection.
-
-
-_LONGEST_LINE = 64 << 20  # bytes
-_END_GRACE_S = 1.0  # for a server to end by itself once its input is closed
-_INTERNAL_ERROR = -32603
-
-
-class _Broken(Exception):
-    """A message that ends the connection."""
-
-
-@asynccontextmanager
-async def streams_of(process: Process, log: Tail) -> AsyncIterator[tuple[Any, Any]]:
-    """A transport over the pipes of a process; its standard error, and lines that are no messages, go to `log`."""
-    incoming, read = anyio.create_memory_object_stream[Any]()
-    write, outgoing = anyio.create_memory_object_stream[Any]()
-    async with anyio.create_task_group() as group, read, write:
-        group.start_soon(read_into, process.stderr, log)
-        group.start_soon(_read, process, incoming, log)
-        group.start_soon(_write, process.stdin, outgoing, incoming)
-        try:
-            yield read, write
-        finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(_END_GRACE_S), suppress(OSError):
-                if process.stdin is not None:
-                    await process.stdin.aclose()
-                await process.wait()
-            group.cancel_scope.cancel()
-
-
-async def _read(process: Process, messages: MemoryObjectSendStream[Any], log: Tail) -> None:
-    assert process.stdout is not None
-    stream = BufferedByteReceiveStream(process.stdout)
-    async with messages:  # its end fails the open calls
-        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            while True:
-                try:
-                    line = await stream.receive_until(b"\n", _LONGEST_LINE)
-                    message = read_message(line)
-                except (anyio.DelimiterNotFound, _Broken) as error:
-                    too_long = f"a line of more than {_LONGEST_LINE >> 20} MB"
-                    log.add(f"\n{error if isinstance(error, _Broken) else too_long}\n".encode())
-                    return
-                if message is None:
-                    log.add(line[-1000:] + b"\n")
-                else:
-                    await messages.send(message)
-
-
-async def _write(
-    stdin: ByteSendStream | None, messages: MemoryObjectReceiveStream[Any], incoming: MemoryObjectSendStream[Any]
-) -> None:
-    assert stdin is not None
-    try:
-        async with messages:
-            async for message in messages:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await stdin.send(f"{text}\n".encode())
-    except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        await incoming.aclose()  # fails the open calls
-
-
-def read_message(line: bytes) -> SessionMessage | None:
-    """The message of a line; None for a line that is no message. Raises `_Broken` for broken JSON."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
-
-    text = line.decode("utf-8", "replace")
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-    except ValidationError:
-        pass
-    try:
-        document = json.loads(text)
-        repaired = replace_surrogates(json.dumps(document, ensure_ascii=False))
-    except (ValueError, RecursionError):
-        if text.lstrip().startswith("{"):
-            raise _Broken(f"broken JSON: {text.strip()[:200]!r}") from None
-        return None
-    if not isinstance(document, dict):
-        return None
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(repaired, by_name=False))
-    except ValidationError:
-        return _as_error(document)
-
-
-def _as_error(document: dict[str, Any]) -> SessionMessage | None:
-    """An answer of the wrong form as an error of the call that it answers."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
-
-    number = document.get("id")
-    if "method" in document or isinstance(number, bool) or not isinstance(number, int | str):
-        return None
-    part = "error" if "error" in document else "result"
-    shown = json.dumps(document.get(part))[:300]
-    error = {"code": _INTERNAL_ERROR, "message": f"its {part} can't be read: {replace_surrogates(shown)}"}
-    answer = {"jsonrpc": "2.0", "id": number, "error": error}
-    return SessionMessage(jsonrpc_message_adapter.validate_python(answer))
-
-
-def text_of(result: Any) -> str:
-    """The text of a result, with a line for each image, audio and resource; its structured content if it has no other.
-
-    >>> [image/png, 12,345 bytes]
-    >>> [resource link: file:///x.txt (text/plain)]
-    """
-    if not result.content and result.structured_content is not None:
-        return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(_part(part) for part in result.content)
-
-
-def _part(part: Any) -> str:
-    if part.type == "text":
-        return str(part.text)
-    if part.type in ("image", "audio"):
-        return f"[{part.mime_type}, {_size(part.data)}]"
-    if part.type == "resource_link":
-        return f"[resource link: {_named(part)}]"
-    if part.type != "resource":
-        return f"[{part.type}]"
-    resource = part.resource
-    text = getattr(resource, "text", None)
-    size = f", {_size(resource.blob)}" if text is None else ""
-    return f"[resource: {_named(resource)}{size}]" + (f"\n{text}" if text else "")
-
-
-def _named(resource: Any) -> str:
-    return f"{resource.uri} ({resource.mime_type})" if resource.mime_type else str(resource.uri)
-
-
-def _size(data: str) -> str:
-    """The size of what a Base64 text holds."""
-    return f"{len(data.rstrip('=')) * 3 // 4:,} bytes"

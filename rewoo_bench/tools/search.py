@@ -1,9 +1,9 @@
 """Search and Lookup: find a page, then read on in it.
 
-tools = document_tools(DocumentPages(example.documents))   # anew for every question
-await tools["Search"](SearchArguments(query="shirley temple"))
+state = PageState()     # of one question
+await Search(DocumentPages(example.documents), state)(SearchArguments(query="shirley temple"))
 # "Shirley Temple: Shirley Temple Black was an American actress, …"
-await tools["Lookup"](LookupArguments(keyword="ambassador"))
+await Lookup(state)(LookupArguments(keyword="ambassador"))
 # "(Result 1 / 2) She was named United States ambassador to Ghana …"
 """
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.errors import ToolError
 from rewoo_bench.text.words import fold, sentences, terms
 from rewoo_bench.tools.documents import Pages
-from rewoo_bench.types import Document, Tool
+from rewoo_bench.types import Document
 
 LONGEST_QUERY = 500  # characters; a longer query holds evidence, and its beginning has the topic
 SIMILAR = 4  # other titles shown with a page that the query doesn't name
@@ -128,12 +128,6 @@ class Lookup:
             return "No more results."
         state.position += 1
         return f"(Result {state.position} / {len(state.results)}) {state.results[state.position - 1]}"
-
-
-def document_tools(pages: Pages) -> dict[str, Tool]:
-    """Search and Lookup over the same pages, sharing the page found last. For one question only."""
-    state = PageState()
-    return {"Search": Search(pages, state), "Lookup": Lookup(state)}
 
 
 def trim_query(query: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -27,7 +27,6 @@ from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools.search import (
     SIMILAR,
-    Lookup,
     PageState,
     SearchArguments,
     shorten,
@@ -35,7 +34,7 @@ from rewoo_bench.tools.search import (
     show_page,
     trim_query,
 )
-from rewoo_bench.types import Document, Tool
+from rewoo_bench.types import Document
 
 if TYPE_CHECKING:
     import aiohttp
@@ -164,7 +163,7 @@ class Wikipedia:
         import aiohttp
 
         fixed = {"format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
-        headers = {"User-Agent": f"rewoo-bench/{_version()} ({self._contact})"}
+        headers = {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({self._contact})"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=self._timeout_s)
         query = {**fixed, **parameters}
         try:
@@ -191,12 +190,6 @@ class Wikipedia:
         return (None, f"API error {error_code!r}", wait_s) if error_code else (reply, "", None)
 
 
-def wikipedia_tools(wikipedia_client: aiohttp.ClientSession | None = None, **settings: Any) -> dict[str, Tool]:
-    """Wikipedia and Lookup, sharing the page found last. For one question only; settings as `Wikipedia`'s."""
-    state = PageState()
-    return {"Wikipedia": Wikipedia(wikipedia_client, state=state, **settings), "Lookup": Lookup(state)}
-
-
 def _is_disambiguation(page: Mapping[str, Any]) -> bool:
     return "disambiguation" in page.get("pageprops", {})
 
@@ -212,10 +205,3 @@ def _retry_after_s(value: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _version() -> str:
-    try:
-        return version("rewoo-bench")
-    except PackageNotFoundError:  # run from a clone
-        return "0"

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -30,8 +30,11 @@ from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import ModelServer
-from rewoo_bench.tools.mcp_server import McpServer, McpServers
+from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.types import Example, Request
+
+if TYPE_CHECKING:
+    from rewoo_bench.tools.mcp_client import McpServer
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -19,7 +19,10 @@ import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
 from rewoo_bench.tools.guards import ResultLimit
-from rewoo_bench.tools.mcp_server import McpServer, McpServers
+from rewoo_bench.tools.mcp_server import McpServers
+
+if TYPE_CHECKING:
+    from rewoo_bench.tools.mcp_client import McpServer
 
 pytest.importorskip("mcp", reason="needs the MCP SDK (pip install 'rewoo-bench[mcp]')")
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.tools import LookupArguments, SearchArguments, Wikipedia, wikipedia_tools
+from rewoo_bench.tools import Lookup, LookupArguments, PageState, SearchArguments, Wikipedia
 from rewoo_bench.types import Tool
 
 PAGES = {
@@ -135,7 +135,8 @@ async def test_a_disambiguation_page_gives_its_options_and_the_best_of_them(serv
 
 @pytest.mark.anyio
 async def test_lookup_reads_on_in_the_page_found(server: Server) -> None:
-    tools = wikipedia_tools(base_url=server.url)
+    state = PageState()
+    tools: dict[str, Tool] = {"Wikipedia": Wikipedia(base_url=server.url, state=state), "Lookup": Lookup(state)}
     await ask(tools["Wikipedia"], "Ada Quill")
     assert await tools["Lookup"](LookupArguments(keyword="tides")) == "(Result 1 / 1) She wrote on tides."
 

@@ -17,7 +17,7 @@ import pytest
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.tools import Corpus, DocumentPages, Pages
-from rewoo_bench.tools.corpus_index import SavedRanking
+from rewoo_bench.tools.corpus import SavedRanking
 from rewoo_bench.types import Document
 
 PASSAGES = [

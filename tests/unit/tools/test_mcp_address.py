@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.tools.mcp_address import McpAddress
+from rewoo_bench.tools.mcp import McpAddress
 
 
 @pytest.mark.parametrize("header", ["Authorization", "authorization"])

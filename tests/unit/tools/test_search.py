@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.text.words import clean_title, fold, sentences, terms, title_key
-from rewoo_bench.tools import DocumentPages, Lookup, LookupArguments, Pages, PageState, SearchArguments, document_tools
+from rewoo_bench.tools import DocumentPages, Lookup, LookupArguments, Pages, PageState, Search, SearchArguments
 from rewoo_bench.types import Document, Tool
 
 DOCUMENTS = (
@@ -34,7 +34,8 @@ def pages() -> DocumentPages:
 
 @pytest.fixture
 def tools(pages: DocumentPages) -> dict[str, Tool]:
-    return document_tools(pages)
+    state = PageState()
+    return {"Search": Search(pages, state), "Lookup": Lookup(state)}
 
 
 async def search(tools: dict[str, Tool], query: str) -> str:
@@ -120,7 +121,7 @@ def test_the_tools_satisfy_their_protocols(pages: DocumentPages, tools: dict[str
 def test_importing_the_tools_loads_no_heavy_library() -> None:
     code = "import sys, rewoo_bench.tools; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"bm25s", "numpy", "scipy", "pyarrow", "httpx", "Stemmer", "tqdm"} & set(loaded)
+    assert not {"bm25s", "scipy", "pandas", "aiohttp", "httpx", "mcp", "tqdm"} & set(loaded)
 
 
 @pytest.mark.anyio

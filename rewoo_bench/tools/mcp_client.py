@@ -1,0 +1,384 @@
+"""A connection to an MCP server through the official SDK, an extra that `tools.mcp_server` imports this module for.
+
+A server is started by its first call, which isn't part of the latency, and once more when it has died.
+
+The SDK drops a message that it can't read, and the call that it answers would wait for ever. So half of a surrogate
+pair is replaced by U+FFFD, an answer of the wrong form is an error of its call, and broken JSON ends the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+from anyio.abc import ByteSendStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import Client, MCPError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import CONNECTION_CLOSED
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from rewoo_bench.errors import HarnessFault, ToolError, UsageError
+from rewoo_bench.events import starting
+from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
+from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpAddress, McpTool, ToolSchema
+
+_LONGEST_RESULT = 1_000_000  # characters
+_MOST_TOOLS = 10_000
+_LOG_LINES, _LONGEST_REASON = 3, 500
+_END_TIMEOUT_S = 10.0
+_IDLE_S = 86_400.0  # a stream without events stays open
+_LONGEST_LINE = 64 << 20  # bytes
+_END_GRACE_S = 1.0  # for a server to end by itself once its input is closed
+_INTERNAL_ERROR = -32603
+_log = logging.getLogger(__name__)
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # the SDK's own lines are no lines of a run
+
+
+class McpServer:
+    """One server: a program that is started, or an address. `schemas` has its tools by its own names."""
+
+    def __init__(self, address: McpAddress, groups: ProcessGroups, timeout_s: float) -> None:
+        self.address = address
+        self.schemas: dict[str, ToolSchema] = {}
+        self.names: dict[str, str] = {}
+        """Name of a tool in an architecture -> the server's name, of those that are offered."""
+        self.is_shared = False
+        self._groups = groups
+        self._timeout_s = timeout_s
+        self._mode: Any = "auto"
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._starting = anyio.Lock()
+        self._ends = asyncio.Event()
+        self._limit = anyio.CancelScope()
+        self._log = Tail()
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether a resumed question calls it again: a new process of ours has nothing of the earlier calls.
+
+        What a remote server keeps isn't ours: a second call could write twice.
+        """
+        return not self.is_shared and not self.address.is_remote
+
+    def fresh(self) -> McpServer:
+        """Another server at the same address, that isn't started."""
+        server = McpServer(self.address, self._groups, self._timeout_s)
+        server.schemas, server.names, server._mode = self.schemas, self.names, self._mode
+        return server
+
+    def tool(self, remote: str, name: str | None = None, timeout_s: float | None = None) -> McpTool:
+        """A tool of the server, under another `name` if given. Raises `KeyError`."""
+        schema = self.schemas[remote]
+        call = partial(self.call, timeout_s=timeout_s)
+        return McpTool(call, schema, name or remote, stateful=self.is_restored and not schema.is_read_only)
+
+    def begin(self) -> None:
+        """Begins to start, if it hasn't been; the first call waits for the rest, and raises what went wrong."""
+        if self._task is not None:
+            return
+        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._started.add_done_callback(lambda started: started.cancelled() or started.exception())
+        self._ends, self._limit = asyncio.Event(), anyio.CancelScope()
+        self._log = Tail()
+        self._task = asyncio.create_task(self._live(self._started))
+
+    async def start(self) -> None:
+        """Connects and reads the tools. Raises `UsageError`."""
+        async with self._starting:
+            if self._client is not None and not self._ends.is_set():
+                return
+            if self._task is not None and (self._ends.is_set() or self._started.done()):
+                await asyncio.wait([self._task])
+                self._task = None
+            self.begin()
+            with starting():
+                await asyncio.shield(self._started)
+
+    async def aclose(self) -> None:
+        """Ends the server; a later call starts it again."""
+        if self._client is None:
+            self._limit.cancel()
+        await self._end()
+
+    async def _end(self) -> None:
+        self._ends.set()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_END_TIMEOUT_S)
+            self._task.cancel()
+
+    async def call(self, remote: str, arguments: dict[str, Any], *, timeout_s: float | None = None) -> str:
+        """The text of a tool's result. Raises `ToolError`, also for a server that has died."""
+        limit = timeout_s or self._timeout_s
+        try:
+            await self.start()
+            assert self._client is not None
+            encodable = json.loads(replace_surrogates(json.dumps(arguments, ensure_ascii=False)))
+            with anyio.fail_after(limit):
+                result = await self._client.call_tool(remote, encodable)
+        except UsageError as error:
+            raise ToolError(str(error)) from None
+        except TimeoutError:
+            raise self._error(f"no answer within {limit:g} s") from None
+        except ValidationError as error:
+            raise self._error(f"the result of {remote!r} can't be read: {_first_of(error)}") from None
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError, RuntimeError) as error:
+            if not isinstance(error, MCPError | RuntimeError) or getattr(error, "code", None) == CONNECTION_CLOSED:
+                await self._end()  # the next call starts it again
+                raise self._error(self._with_lines(str(error) or type(error).__name__)) from error
+            raise self._error(str(error) or type(error).__name__) from error
+        text = without(replace_surrogates(text_of(result)), self.address.secrets)
+        if (surplus := len(text) - _LONGEST_RESULT) > 0:
+            text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
+        if result.is_error:
+            raise ToolError(redact(text, self.address.secrets) or "the tool failed without a message")
+        return text
+
+    async def _live(self, started: asyncio.Future[None]) -> None:
+        """The life of a connection, in one task from its beginning to its end, as the SDK requires."""
+        self._limit.deadline = anyio.current_time() + self._timeout_s
+        with self._limit:
+            try:
+                async with self._client_of() as client:
+                    await self._read_tools(client)
+                    self._limit.deadline = math.inf
+                    self._client = client
+                    started.set_result(None)
+                    await self._ends.wait()
+            except HarnessFault as error:
+                if not started.done():
+                    started.set_exception(error)
+            except Exception as error:  # of the server, or of its program; raised where it was started
+                if not started.done() and not self._limit.cancel_called:
+                    started.set_exception(self._unusable(self._reason(error)))
+            finally:
+                self._client = None
+                self._ends.set()
+        if not started.done():
+            late = f"it didn't answer within {self._timeout_s:g} s (--mcp-timeout)"
+            started.set_exception(self._unusable(self._with_lines(late)))
+
+    @asynccontextmanager
+    async def _client_of(self) -> AsyncIterator[Client]:
+        """The SDK's client, connected."""
+        async with AsyncExitStack() as stack:
+            if self.address.is_remote:
+                transport = await self._remote(stack)
+            else:
+                needs_folder = self.address.needs_folder
+                folder = TemporaryDirectory(prefix="rewoo-bench-mcp-") if needs_folder else nullcontext("")
+                words, values = self.address.filled(stack.enter_context(folder))
+                environment = {**plain_environment(), **values}
+                process = await stack.enter_async_context(self._groups.start(words, env=environment, what="--mcp"))
+                transport = streams_of(process, self._log)
+            yield await stack.enter_async_context(Client(transport, cache=None, mode=self._mode))
+
+    async def _remote(self, stack: AsyncExitStack) -> Any:
+        (url,), headers = self.address.filled("")
+
+        def client_of(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+            client = create_mcp_http_client(headers, timeout, auth)
+            client.follow_redirects = False  # a header goes to no other origin
+            client.event_hooks["response"].append(self._note_refusal)
+            return client
+
+        if self.address.is_sse:
+            return sse_client(url, headers, sse_read_timeout=_IDLE_S, httpx_client_factory=client_of)
+        client = await stack.enter_async_context(client_of(headers))
+        client.timeout.read = _IDLE_S
+        return streamable_http_client(url, http_client=client)
+
+    async def _note_refusal(self, response: Any) -> None:
+        """Keeps the status of a refused request, which the SDK's errors don't name."""
+        if response.status_code >= 400 and response.request.method == "POST":
+            self._log.add(f"HTTP {response.status_code} {response.reason_phrase}\n".encode())
+
+    async def _read_tools(self, client: Client) -> None:
+        """Reads the tools, all pages of them; of two with one name, the first. Raises `UsageError`."""
+        page = await client.list_tools()
+        tools, cursors = list(page.tools), {page.next_cursor}
+        while page.next_cursor is not None:
+            page = await client.list_tools(cursor=page.next_cursor)
+            tools += page.tools
+            if page.next_cursor in cursors or len(tools) > _MOST_TOOLS or not page.tools:
+                raise UsageError(f"its list of tools has no end ({len(tools):,} tools in {len(cursors) + 1} pages)")
+            cursors.add(page.next_cursor)
+        if self.schemas:
+            return
+        self._mode = "legacy" if client.session.initialize_result is not None else "auto"
+        if not any(tool.name for tool in tools):
+            _log.warning("--mcp: %s has no tools", self.address.shown)
+        for tool in tools:
+            if not tool.name:
+                _log.warning("--mcp: %s lists a tool without a name; it is left out", self.address.shown)
+            elif tool.name in self.schemas:
+                _log.warning("--mcp: %s lists the tool %r twice; the first one counts", self.address.shown, tool.name)
+            else:
+                is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+                description, inputs = without_in([tool.description, tool.input_schema], self.address.secrets)
+                self.schemas[tool.name] = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
+        self.names = self.address.names_of(self.schemas)
+
+    def _unusable(self, reason: str) -> UsageError:
+        return UsageError(f"--mcp: {self.address.shown!r} can't be used: {reason}")
+
+    def _error(self, message: str) -> ToolError:
+        return ToolError(f"{self.address.shown}: {self._hidden(message)}")
+
+    def _hidden(self, text: str) -> str:
+        return redact(" ".join(text.split()), self.address.secrets)[:_LONGEST_REASON]
+
+    def _with_lines(self, message: str) -> str:
+        """The message, and the last lines that the server printed beside its messages, or its refusals."""
+        lines = [line.strip() for line in self._log.text.splitlines() if line.strip()][-_LOG_LINES:]
+        verb = "answered" if self.address.is_remote else "printed"
+        return self._hidden(f"{message}; it {verb}: {' | '.join(dict.fromkeys(lines))}" if lines else message)
+
+    def _reason(self, error: BaseException) -> str:
+        """An error and the last lines of the server's log, as one line."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, ValidationError):
+            return self._hidden(f"its list of tools can't be read: {_first_of(error)}")
+        if isinstance(error, UsageError):
+            return self._hidden(str(error).removeprefix("--mcp: "))
+        return self._with_lines(str(error).partition("\nFor more information")[0] or type(error).__name__)
+
+
+def _first_of(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+class _Broken(Exception):
+    """A message that ends the connection."""
+
+
+@asynccontextmanager
+async def streams_of(process: Process, log: Tail) -> AsyncIterator[tuple[Any, Any]]:
+    """A transport over the pipes of a process; its standard error, and lines that are no messages, go to `log`."""
+    incoming, read = anyio.create_memory_object_stream[Any]()
+    write, outgoing = anyio.create_memory_object_stream[Any]()
+    async with anyio.create_task_group() as group, read, write:
+        group.start_soon(read_into, process.stderr, log)
+        group.start_soon(_read, process, incoming, log)
+        group.start_soon(_write, process.stdin, outgoing, incoming)
+        try:
+            yield read, write
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(_END_GRACE_S), suppress(OSError):
+                if process.stdin is not None:
+                    await process.stdin.aclose()
+                await process.wait()
+            group.cancel_scope.cancel()
+
+
+async def _read(process: Process, messages: MemoryObjectSendStream[Any], log: Tail) -> None:
+    assert process.stdout is not None
+    stream = BufferedByteReceiveStream(process.stdout)
+    async with messages:  # its end fails the open calls
+        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while True:
+                try:
+                    line = await stream.receive_until(b"\n", _LONGEST_LINE)
+                    message = read_message(line)
+                except (anyio.DelimiterNotFound, _Broken) as error:
+                    too_long = f"a line of more than {_LONGEST_LINE >> 20} MB"
+                    log.add(f"\n{error if isinstance(error, _Broken) else too_long}\n".encode())
+                    return
+                if message is None:
+                    log.add(line[-1000:] + b"\n")
+                else:
+                    await messages.send(message)
+
+
+async def _write(
+    stdin: ByteSendStream | None, messages: MemoryObjectReceiveStream[Any], incoming: MemoryObjectSendStream[Any]
+) -> None:
+    assert stdin is not None
+    try:
+        async with messages:
+            async for message in messages:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stdin.send(f"{text}\n".encode())
+    except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        await incoming.aclose()  # fails the open calls
+
+
+def read_message(line: bytes) -> SessionMessage | None:
+    """The message of a line; None for a line that is no message. Raises `_Broken` for broken JSON."""
+    text = line.decode("utf-8", "replace")
+    with suppress(ValidationError):
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+    try:
+        document = json.loads(text)
+        repaired = replace_surrogates(json.dumps(document, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        if text.lstrip().startswith("{"):
+            raise _Broken(f"broken JSON: {text.strip()[:200]!r}") from None
+        return None
+    if not isinstance(document, dict):
+        return None
+    with suppress(ValidationError):
+        return SessionMessage(jsonrpc_message_adapter.validate_json(repaired, by_name=False))
+    number = document.get("id")
+    if "method" in document or isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    # An answer of the wrong form is an error of the call that it answers.
+    part = "error" if "error" in document else "result"
+    shown = json.dumps(document.get(part))[:300]
+    error = {"code": _INTERNAL_ERROR, "message": f"its {part} can't be read: {replace_surrogates(shown)}"}
+    answer = {"jsonrpc": "2.0", "id": number, "error": error}
+    return SessionMessage(jsonrpc_message_adapter.validate_python(answer))
+
+
+def text_of(result: Any) -> str:
+    """The text of a result, with a line for each image, audio and resource; its structured content if it has no other.
+
+    >>> [image/png, 12,345 bytes]
+    >>> [resource link: file:///x.txt (text/plain)]
+    """
+    if not result.content and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return "\n".join(_part(part) for part in result.content)
+
+
+def _part(part: Any) -> str:
+    if part.type == "text":
+        return str(part.text)
+    if part.type in ("image", "audio"):
+        return f"[{part.mime_type}, {_size(part.data)}]"
+    if part.type == "resource_link":
+        return f"[resource link: {_named(part)}]"
+    if part.type != "resource":
+        return f"[{part.type}]"
+    resource = part.resource
+    text = getattr(resource, "text", None)
+    size = f", {_size(resource.blob)}" if text is None else ""
+    return f"[resource: {_named(resource)}{size}]" + (f"\n{text}" if text else "")
+
+
+def _named(resource: Any) -> str:
+    return f"{resource.uri} ({resource.mime_type})" if resource.mime_type else str(resource.uri)
+
+
+def _size(data: str) -> str:
+    """The size of what a Base64 text holds."""
+    return f"{len(data.rstrip('=')) * 3 // 4:,} bytes"
