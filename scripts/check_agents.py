@@ -148,7 +148,7 @@ def install(folder: Path) -> str:
     """Size and time of the installation, as text."""
     spec = read_architecture(Named(folder.name, folder))
     began = time.monotonic()
-    python = anyio.run(command_in_environment, AgentSettings(**{**spec.settings, "folder": str(folder)}))[0]
+    python = command_in_environment(AgentSettings(**{**spec.settings, "folder": str(folder)}))[0]
     took = time.monotonic() - began
     files = [path for path in Path(python).parents[1].rglob("*") if path.is_file() and not path.is_symlink()]
     size = f"{sum(path.stat().st_size for path in files) / 1e6:,.0f} MB"

@@ -2,7 +2,7 @@
 
 form = GeminiChat({"contents": [{"role": "user", "parts": [{"text": "2 + 2?"}]}]}, "gemini-x", …)
 form.body       # {"model": "gemini-x", "messages": [{"role": "user", "content": "2 + 2?"}]}
-Translated(form).whole(answer)      # "application/json", '{"candidates": [{"content": …}], …}'
+form.translated(answer)     # "application/json", '{"candidates": [{"content": …}], …}'
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
@@ -72,56 +72,53 @@ class ChatAnswer:
         return text, thoughts
 
 
-class Form(Protocol):
+class Form:
     """A request in another dialect. `path` and `body` are OpenAI's, `dropped` the fields that have no place there."""
 
     path: str
     body: dict[str, Any]
-
-    @property
-    def dropped(self) -> Sequence[str]: ...
+    dropped: Sequence[str] = ()
 
     def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """An answer in OpenAI's dialect, in this one."""
+        raise NotImplementedError
+
+    def translated(self, wire: WireResponse) -> tuple[str, str]:
+        """Content type and text of a whole answer."""
+        return "application/json", json.dumps(self.whole(json.loads(wire.body)))
 
 
-class ChatForm(Form, Protocol):
-    """A form that may be streamed, as `stream_type`."""
+class ChatForm(Form):
+    """A chat's request, whose answer may be streamed, as `stream_type`."""
 
+    path = CHAT
     stream_type: str
+
+    def __init__(self) -> None:
+        self.answer = ChatAnswer()
+        """What was read of a stream."""
 
     def piece(self, text: str, thoughts: str) -> bytes:
         """A part of a streamed answer; empty where it has nothing to show."""
-
-    def last(self, answer: ChatAnswer) -> bytes:
-        """The end of a streamed answer."""
-
-
-class Translated:
-    """The answer to a request in another dialect."""
-
-    def __init__(self, form: Form) -> None:
-        self.form: Any = form
-        self._answer = ChatAnswer()
-
-    def add(self, events: bytes) -> bytes:
-        """Whole events of a chat's stream, translated."""
-        return b"".join(self.form.piece(*self._answer.read(document)) for document in documents_of(events))
+        raise NotImplementedError
 
     def end(self) -> bytes:
         """What is left to send when the stream has ended."""
-        last: bytes = self.form.last(self._answer)
-        return last
+        raise NotImplementedError
 
-    def whole(self, wire: WireResponse) -> tuple[str, str]:
-        """Content type and text of a whole answer, which is a stream where the client asked for one."""
-        if self.form.body.get("stream") is not True:
-            return "application/json", json.dumps(self.form.whole(json.loads(wire.body)))
+    def add(self, events: bytes) -> bytes:
+        """Whole events of a chat's stream, translated."""
+        return b"".join(self.piece(*self.answer.read(document)) for document in documents_of(events))
+
+    def translated(self, wire: WireResponse) -> tuple[str, str]:
+        """As of every form; a stream where the client asked for one."""
+        if self.body.get("stream") is not True:
+            return super().translated(wire)
         if wire.content_type == "text/event-stream":
             pieces = self.add(wire.body.encode())
         else:
-            pieces = self.form.piece(*self._answer.read(json.loads(wire.body)))
-        return self.form.stream_type, (pieces + self.end()).decode()
+            pieces = self.piece(*self.answer.read(json.loads(wire.body)))
+        return self.stream_type, (pieces + self.end()).decode()
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -166,25 +163,12 @@ def function_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": function}
 
 
-# Ollama's dialect: chat and generate, which are streamed as lines of JSON unless the client says no, and embeddings.
-#
-#     OllamaChat({"model": "llama3", "messages": […], "options": {"num_predict": 9}, "stream": False}).body
-#     # {"model": "llama3", "messages": […], "max_completion_tokens": 9}
-#
-# Source: docs.ollama.com/api.
-
+# Ollama's dialect (docs.ollama.com/api): chat and generate, streamed unless the client says no, and embeddings.
 
 ROOT = "/api/"
 VERSION = "0.12.0"  # the first that all clients of 2026 take
-_SETTINGS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "seed": "seed",
-    "stop": "stop",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-}
-_READ_FIELDS = {"model", "messages", "prompt", "system", "images", "tools", "format", "options", "stream"}
+_SETTINGS = ("temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty")
+_READ_FIELDS = {"model", "messages", "prompt", "system", "images", "tools", "format", "options", "stream", "think"}
 _IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "UklGR": "webp", "R0lGOD": "gif"}  # by their first bytes in Base64
 
 
@@ -212,21 +196,27 @@ def facts(path: str, model: str) -> dict[str, Any] | None:
     return answers.get(path)
 
 
-class OllamaChat:
-    """A request for a chat's next message."""
+class OllamaChat(ChatForm):
+    """A request for a chat's next message.
 
-    path = CHAT
+    OllamaChat({"model": "llama3", "messages": […], "options": {"num_predict": 9}, "stream": False}).body
+    # {"model": "llama3", "messages": […], "max_completion_tokens": 9}
+    """
+
     stream_type = "application/x-ndjson"
 
     def __init__(self, body: Mapping[str, Any]) -> None:
+        super().__init__()
         options = body.get("options") or {}
         self.model = str(body.get("model"))
         self._start = time.monotonic_ns()
         self._shows_thoughts = body.get("think") is not False
-        self.dropped = sorted(body.keys() - _READ_FIELDS - {"think"})
-        self.dropped += [f"options.{name}" for name in options if name not in (*_SETTINGS, "num_predict")]
+        self.dropped: list[str] = [
+            *sorted(body.keys() - _READ_FIELDS),
+            *(f"options.{name}" for name in options if name not in (*_SETTINGS, "num_predict")),
+        ]
         self.body: dict[str, Any] = {"model": self.model, "messages": list(self._messages(body))}
-        self.body |= {ours: options[name] for name, ours in _SETTINGS.items() if options.get(name) is not None}
+        self.body |= {name: options[name] for name in _SETTINGS if options.get(name) is not None}
         if (longest := options.get("num_predict") or 0) > 0:  # below, there is no limit
             self.body["max_completion_tokens"] = longest
         if body.get("format"):
@@ -243,19 +233,19 @@ class OllamaChat:
     def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = ChatAnswer()
         answer.read(document)
-        return self._end(answer, self._said(answer.text, answer.thoughts, answer))
+        return self._ended(answer, self._said(answer.text, answer.thoughts, answer))
 
     def piece(self, text: str, thoughts: str) -> bytes:
         return self._line(self._said(text, thoughts)) if text or (thoughts and self._shows_thoughts) else b""
 
-    def last(self, answer: ChatAnswer) -> bytes:
-        calls = self._line(self._said("", "", answer)) if answer.calls else b""
-        return calls + json.dumps(self._end(answer, self._said("", ""))).encode() + b"\n"
+    def end(self) -> bytes:
+        calls = self._line(self._said("", "", self.answer)) if self.answer.calls else b""
+        return calls + json.dumps(self._ended(self.answer, self._said("", ""))).encode() + b"\n"
 
     def _line(self, said: Mapping[str, Any]) -> bytes:
         return json.dumps({"model": self.model, "created_at": _now(), **said, "done": False}).encode() + b"\n"
 
-    def _end(self, answer: ChatAnswer, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _ended(self, answer: ChatAnswer, said: Mapping[str, Any]) -> dict[str, Any]:
         took = max(1, time.monotonic_ns() - self._start)
         counts = {"prompt_eval_count": answer.usage.input_tokens, "eval_count": answer.usage.output_tokens}
         durations = {"total_duration": took, "load_duration": 0, "prompt_eval_duration": 1, "eval_duration": took}
@@ -296,11 +286,10 @@ class OllamaGenerate(OllamaChat):
         yield {"role": "user", "content": _content(body.get("prompt"), body.get("images"))}
 
 
-class OllamaEmbedding:
+class OllamaEmbedding(Form):
     """A request for embeddings; an older client asks for one, by its `prompt`."""
 
     path = EMBEDDINGS
-    dropped = ()
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self._asks_for_one = "prompt" in body
@@ -317,13 +306,11 @@ class OllamaEmbedding:
 def _content(text: Any, images: Any) -> Any:
     if not images:
         return text or ""
-    urls = [f"data:image/{_kind_of(image)};base64,{image}" for image in images]
-    pictures = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return [{"type": "text", "text": text or ""}, *pictures]
-
-
-def _kind_of(image: str) -> str:
-    return next((kind for start, kind in _IMAGES.items() if image.startswith(start)), "png")
+    content: list[dict[str, Any]] = [{"type": "text", "text": text or ""}]
+    for image in images:
+        kind = next((kind for start, kind in _IMAGES.items() if image.startswith(start)), "png")
+        content.append({"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{image}"}})
+    return content
 
 
 def _now() -> str:

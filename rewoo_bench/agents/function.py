@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import anyio
@@ -25,34 +27,47 @@ from rewoo_bench.system.crashes import text_of
 _END_S = 5.0  # for an agent to end after its question was cancelled
 
 
-async def answer_with(
-    function: Callable[..., Any], question: str, session: AgentSession, *, base_url: str, model: str
-) -> str | None:
-    """The function's answer. Raises `AgentFailed`."""
-    tools = {name: _as_function(session, name) for name in session.tools}
-    given: dict[str, Any] = {"base_url": base_url, "api_key": session.key, "model": model}
-    try:
-        if inspect.iscoroutinefunction(function):
-            answer = await _in_task(function(question, **given, tools=tools))
-        else:
-            loop = asyncio.get_running_loop()
-            plain = {name: _from_thread(tool, loop) for name, tool in tools.items()}
-            answer = await _in_thread(lambda: function(question, **given, tools=plain))
-    except (LimitReached, SessionClosed) as error:
-        raise AgentFailed(str(error)) from error
-    except Exception as error:  # of the user's code: this question's failure
-        raise AgentFailed(_shown(error)[:300]) from error
-    if answer is not None and not isinstance(answer, str):
-        raise AgentFailed(f"the agent returned {type(answer).__name__}; expected a text")
-    return answer
+class Function:
+    """Calls the function for each question."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
+        """The function's answer. `variables` are the gateway's. Raises `AgentFailed`."""
+        given = {
+            "base_url": variables["OPENAI_BASE_URL"],
+            "api_key": session.key,
+            "model": variables["REWOO_BENCH_MODEL"],
+        }
+        is_async = inspect.iscoroutinefunction(self._function)
+        loop = asyncio.get_running_loop()
+        tools = {name: _as_function(session, name, None if is_async else loop) for name in session.tools}
+        call = partial(self._function, question, **given, tools=tools)
+        try:
+            answer = await _in_task(call()) if is_async else await _in_thread(call)
+        except (LimitReached, SessionClosed) as error:
+            raise AgentFailed(str(error)) from error
+        except Exception as error:  # of the user's code: this question's failure
+            raise AgentFailed(_shown(error)[:300]) from error
+        if answer is not None and not isinstance(answer, str):
+            raise AgentFailed(f"the agent returned {type(answer).__name__}; expected a text")
+        return answer
 
 
-def _as_function(session: AgentSession, name: str) -> Callable[..., Coroutine[Any, Any, str]]:
+def _as_function(session: AgentSession, name: str, loop: asyncio.AbstractEventLoop | None) -> Callable[..., Any]:
+    """A tool as an async function, or as a plain one that a thread calls, which waits for the `loop`."""
+
     async def call(**arguments: Any) -> str:
         return (await session.call_tool(name, arguments)).text
 
-    call.__name__, call.__doc__ = name, session.tools[name].description
-    return call
+    def call_from_thread(**arguments: Any) -> str:
+        assert loop is not None
+        return asyncio.run_coroutine_threadsafe(call(**arguments), loop).result()
+
+    made: Callable[..., Any] = call if loop is None else call_from_thread
+    made.__name__, made.__doc__ = name, session.tools[name].description
+    return made
 
 
 async def _in_task(work: Coroutine[Any, Any, Any]) -> Any:
@@ -81,42 +96,25 @@ async def _in_task(work: Coroutine[Any, Any, Any]) -> Any:
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
     """The work's result. anyio's threads are few, shared with the journal, and waited for at the end of the process."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if future.done():  # the question was cancelled
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+    future: Future[Any] = Future()
 
     def run() -> None:
-        result: Any = None
-        failure: Exception | None = None
+        result, failure = None, None
         try:
             result = work()
-        except StopIteration as error:  # no future can hold one
-            failure = RuntimeError(_shown(error))
-        except Exception as error:  # raised again where the work is awaited
-            failure = error
+        except Exception as error:  # raised again where the work is awaited; no future can hold a StopIteration
+            failure = RuntimeError(_shown(error)) if isinstance(error, StopIteration) else error
         except BaseException as error:  # such as SystemExit: the end of the agent, not of the run
             failure = RuntimeError(_shown(error))
-        with suppress(RuntimeError):  # the run has ended
-            loop.call_soon_threadsafe(settle, result, failure)
+        with suppress(InvalidStateError):  # the question was cancelled
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
 
     threading.Thread(target=copy_context().run, args=(run,), daemon=True, name="agent").start()
-    return await future
+    return await asyncio.wrap_future(future)
 
 
 def _shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
-
-
-def _from_thread(tool: Callable[..., Coroutine[Any, Any, str]], loop: asyncio.AbstractEventLoop) -> Callable[..., str]:
-    def call(**arguments: Any) -> str:
-        return asyncio.run_coroutine_threadsafe(tool(**arguments), loop).result()
-
-    call.__name__, call.__doc__ = tool.__name__, tool.__doc__
-    return call

@@ -24,7 +24,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aiohttp import web
 
 from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
@@ -55,10 +57,6 @@ from rewoo_bench.models.hosted.wire import passed_on, passed_query
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.types import BAD_GATEWAY, ErrorResponse, Model, Tool, WireRequest
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
-
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
 _KEY = re.compile(rf"{KEY_PREFIX}[0-9a-f]{{32}}")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
@@ -81,8 +79,6 @@ class Gateway:
         self._port = 0
 
     async def __aenter__(self) -> Gateway:
-        from aiohttp import web
-
         app = web.Application(client_max_size=LARGEST_REQUEST)
         app.router.add_route("*", "/q/{key}/{path:.*}", self._handle)
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -281,8 +277,6 @@ class Gateway:
 
 
 async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
-    from aiohttp import web
-
     if request.method == "DELETE":
         return web.Response(status=200)
     if request.method != "POST":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import CallIds, ChatAnswer, Form, function_call, schema_format
+from rewoo_bench.agents.chat_forms import CallIds, ChatAnswer, ChatForm, Form, function_call, schema_format
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, read_request
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Usage
@@ -62,19 +62,18 @@ def count_tokens(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}
 
 
-class GeminiChat:
+class GeminiChat(ChatForm):
     """A request for content."""
 
-    path = CHAT
-
     def __init__(self, body: Mapping[str, Any], *, model: str, streamed: bool, is_sse: bool) -> None:
+        super().__init__()
         given = _camel(body)
         settings = _camel(given.get("generationConfig") or {})
         thinking = _camel(settings.get("thinkingConfig") or {})
         self.model = model
         self.stream_type = "text/event-stream" if is_sse else "application/json"
-        self.dropped = sorted(given.keys() - _READ_FIELDS)
-        self.dropped += [f"generationConfig.{name}" for name in settings.keys() - _SETTINGS.keys() - _READ_SETTINGS]
+        unread = settings.keys() - _SETTINGS.keys() - _READ_SETTINGS
+        self.dropped: list[str] = [*sorted(given.keys() - _READ_FIELDS), *(f"generationConfig.{n}" for n in unread)]
         self._is_sse, self._has_begun = is_sse, False
         self._shows_thoughts = bool(thinking.get("includeThoughts"))
         self.body: dict[str, Any] = {"model": model, "messages": list(self._messages(given))}
@@ -101,8 +100,8 @@ class GeminiChat:
         parts = self._parts(text, thoughts)
         return self._framed(self._document(parts)) if parts else b""
 
-    def last(self, answer: ChatAnswer) -> bytes:
-        return self._framed(self._document(_calls(answer), answer)) + (b"" if self._is_sse else b"]")
+    def end(self) -> bytes:
+        return self._framed(self._document(_calls(self.answer), self.answer)) + (b"" if self._is_sse else b"]")
 
     def _framed(self, document: Mapping[str, Any]) -> bytes:
         before, self._has_begun = b",\r\n" if self._has_begun else b"[", True
@@ -166,11 +165,10 @@ class GeminiChat:
                 yield {"type": "function", "function": {**function, "parameters": parameters}}
 
 
-class GeminiEmbedding:
+class GeminiEmbedding(Form):
     """A request for one embedding, or for several."""
 
     path = EMBEDDINGS
-    dropped = ()
 
     def __init__(self, body: Mapping[str, Any], *, model: str) -> None:
         self._is_batch = "requests" in body

@@ -7,19 +7,17 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from aiohttp import web
 
 from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
-from rewoo_bench.agents.chat_forms import Form, Translated
+from rewoo_bench.agents.chat_forms import ChatForm, Form
 from rewoo_bench.agents.session import AgentCall, AgentSession
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, ends_stream, error_body
 from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.types import NO_FIELDS, Tool
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
 
 LARGEST_REQUEST = 64 << 20  # bytes
 KEY_PREFIX = "q-"
@@ -39,8 +37,6 @@ class BadRequest(Exception):
 
 async def read_json(request: web.Request) -> tuple[bytes, Any]:
     """The body of a request, and its JSON. Raises `BadRequest`."""
-    from aiohttp import web
-
     try:
         data = await request.read()
     except web.HTTPRequestEntityTooLarge:
@@ -80,8 +76,6 @@ def model_object(name: str) -> dict[str, Any]:
 
 
 def json_response(value: Any, status: int = 200) -> web.Response:
-    from aiohttp import web
-
     return web.Response(status=status, body=json.dumps(value).encode(), content_type="application/json")
 
 
@@ -93,8 +87,6 @@ def error_response(
     fields: Mapping[str, str | int] = NO_FIELDS,
 ) -> web.Response:
     """An error in the form of the path's dialect."""
-    from aiohttp import web
-
     if path.startswith(ollama.ROOT):
         body: dict[str, Any] = {"error": message}
     elif gemini.PATH.fullmatch(path):
@@ -107,15 +99,11 @@ def error_response(
     return web.Response(status=status, body=text, content_type="application/json", headers=headers)
 
 
-# The answer of a request of an external agent, sent to its client: as it arrives, or whole.
-
-
 class Sender:
     """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
 
     def __init__(self, request: web.Request, session: AgentSession, form: Form | None = None) -> None:
         self._form = form
-        self._translated = None if form is None else Translated(form)
         self._request = request
         self._session = session
         self._response: web.StreamResponse | None = None
@@ -151,18 +139,16 @@ class Sender:
 
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
-        from aiohttp import web
-
         kind = "text/event-stream"
-        if self._translated is not None:
-            kind, piece = self._translated.form.stream_type, self._translated.add(piece)
+        if isinstance(self._form, ChatForm):
+            kind, piece = self._form.stream_type, self._form.add(piece)
         if self._is_gone or not piece:
             return
         try:
             if self._response is None:
                 self._response = web.StreamResponse(headers={**self._headers, "Content-Type": kind})
                 await self._response.prepare(self._request)
-            is_last = self._translated is None and ends_stream(piece)
+            is_last = self._form is None and ends_stream(piece)
             for _ in range(2 if is_last else 0):
                 await asyncio.sleep(0)  # a client that has hung up by now is seen before the event is written
             await self._response.write(piece)
@@ -172,22 +158,20 @@ class Sender:
 
     async def finish(self, call: AgentCall) -> web.StreamResponse:
         """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
-        from aiohttp import web
-
         response = self._response
         if response is None:
             wire = call.answer.result().wire
             assert wire is not None  # models without an endpoint are refused before the run
             kind, text = wire.content_type, wire.body
             if self._form is not None:
-                kind, text = Translated(self._form).whole(wire)
+                kind, text = self._form.translated(wire)
             response = web.Response(text=text, headers={**wire.headers, "Content-Type": kind})
         if self._is_gone:
             return response
         try:
             await response.prepare(self._request)
-            if self._response is not None and self._translated is not None:
-                await response.write(self._translated.end())
+            if self._response is not None and isinstance(self._form, ChatForm):
+                await response.write(self._form.end())
                 self._has_ended = True
             await response.write_eof()
         except (ConnectionError, RuntimeError):
@@ -204,9 +188,6 @@ class Sender:
         self._session.notes["clients_that_hung_up"] += 1
 
 
-# The question's tools as JSON over HTTP: their OpenAPI document.
-
-
 _RESULT = {
     "type": "object",
     "properties": {"result": {"type": "string"}, "failed": {"type": "boolean"}},
@@ -215,30 +196,15 @@ _RESULT = {
 
 
 def openapi(tools: Iterable[Tool], address: str) -> dict[str, Any]:
-    """An OpenAPI 3.1 document with a POST operation for each tool."""
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Tools of a question", "version": "1"},
-        "servers": [{"url": address}],
-        "paths": {f"/{tool.name}": {"post": _operation(tool)} for tool in tools},
-    }
-
-
-def _operation(tool: Tool) -> dict[str, Any]:
-    schema = tool.arguments.model_json_schema()
-    return {
-        "operationId": tool.name,
-        "description": tool.description,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
-        "responses": {
-            "200": {"description": "The tool's answer", "content": {"application/json": {"schema": _RESULT}}}
-        },
-    }
-
-
-# The question's tools over MCP: JSON-RPC 2.0 in HTTP requests ("streamable HTTP", answers as JSON, no session).
-#
-# Source: modelcontextprotocol.io, specification of 2025-06-18.
+    """The question's tools as JSON over HTTP: an OpenAPI 3.1 document with a POST operation for each tool."""
+    answer = {"description": "The tool's answer", "content": {"application/json": {"schema": _RESULT}}}
+    paths = {}
+    for tool in tools:
+        content = {"application/json": {"schema": tool.arguments.model_json_schema()}}
+        operation = {"operationId": tool.name, "description": tool.description, "responses": {"200": answer}}
+        paths[f"/{tool.name}"] = {"post": {**operation, "requestBody": {"required": True, "content": content}}}
+    info = {"title": "Tools of a question", "version": "1"}
+    return {"openapi": "3.1.0", "info": info, "servers": [{"url": address}], "paths": paths}
 
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
@@ -246,9 +212,10 @@ _NO_JSON, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601
 
 
 async def answer_mcp(message: Any, session: AgentSession) -> dict[str, Any] | list[dict[str, Any]] | None:
-    """The answer to a message, or to each of a batch; None for notifications.
+    """The question's tools over MCP: the answer to a message, or to each of a batch; None for notifications.
 
-    Raises `LimitReached` or `SessionClosed`.
+    JSON-RPC 2.0 in HTTP requests ("streamable HTTP", answers as JSON, no session). Raises `LimitReached` or
+    `SessionClosed`. Source: modelcontextprotocol.io, specification of 2025-06-18.
     """
     if isinstance(message, list) and message:
         answers = [await _answer(each, session) for each in message]
@@ -264,11 +231,18 @@ async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
     number, method = message["id"], message["method"]
     params: dict[str, Any] = message["params"] if isinstance(message.get("params"), dict) else {}
     if method == "initialize":
-        return _result(number, _initialized(params))
+        wanted = params.get("protocolVersion")
+        info = {"name": "rewoo_bench", "version": version("rewoo-bench")}
+        spoken = wanted if wanted in VERSIONS else VERSIONS[0]
+        return _result(number, {"protocolVersion": spoken, "capabilities": {"tools": {}}, "serverInfo": info})
     if method == "ping":
         return _result(number, {})
     if method == "tools/list":
-        return _result(number, {"tools": [_description(tool) for tool in session.tools.values()]})
+        tools = [
+            {"name": tool.name, "description": tool.description, "inputSchema": tool.arguments.model_json_schema()}
+            for tool in session.tools.values()
+        ]
+        return _result(number, {"tools": tools})
     if method != "tools/call":
         return _error(number, _NO_METHOD, f"no method {method!r}")
     name, arguments = params.get("name"), params.get("arguments") or {}
@@ -282,19 +256,6 @@ async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
 def unreadable(message: str) -> dict[str, Any]:
     """The answer to a request that is no JSON."""
     return _error(None, _NO_JSON, message)
-
-
-def _initialized(params: dict[str, Any]) -> dict[str, Any]:
-    wanted = params.get("protocolVersion")
-    return {
-        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "rewoo_bench", "version": version("rewoo-bench")},
-    }
-
-
-def _description(tool: Any) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "inputSchema": tool.arguments.model_json_schema()}
 
 
 def _result(number: Any, result: dict[str, Any]) -> dict[str, Any]:

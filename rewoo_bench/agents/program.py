@@ -1,6 +1,12 @@
-"""An agent as a process for each question: the question on its standard input, the answer on its standard output.
+"""An agent as a process for each question (`Program`), or as one that answers many, several at once (`Worker`).
 
-The answer is the last line of the output, or `{"answer": …}`. The question also stands in REWOO_BENCH_QUESTION.
+A program has the question on its standard input and in REWOO_BENCH_QUESTION. Its answer is the last line of its
+standard output, or `{"answer": …}`. A worker reads and prints lines of JSON; any other line on its standard output is
+an error, since logs belong on standard error:
+
+    in:   {"id": "q-…", "question": "…", "model": "…", "base_url": "…", "api_key": "q-…",
+           "anthropic_base_url": "…", "tools_url": "…", "mcp_url": "…"}
+    out:  {"id": "q-…", "answer": "…"}      or      {"id": "q-…", "error": "…"}
 """
 
 from __future__ import annotations
@@ -32,9 +38,6 @@ from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.redaction import plain_environment
 
-# The environment of an agent's process.
-
-
 # Beginnings of variables that an agent gets from its question alone.
 _LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "GEMINI_", "GOOGLE_", "OLLAMA_", "REWOO_BENCH_")
 
@@ -46,34 +49,33 @@ def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dic
     return {**plain, **local, **{name: os.path.expandvars(value) for name, value in own.items()}, **session}
 
 
-# Where an agent's processes connect to, as far as Linux shows it: who answers in the place of the gateway.
-#
-#     connections_of(process.pid)    # {"127.0.0.1:8001", "[2001:db8::1]:443"}
-#
-# A short connection may lie between two looks.
-
-
 _PROCESSES = Path("/proc")
-_TABLES = ("tcp", "tcp6")
-_OPEN = ("01", "02")  # established, and asked for
-_EVERY_S = 0.1
-_EVERY_S_ONCE_ANSWERED = 0.5
 
 
 async def watch(pid: int, session: AgentSession, base_url: str) -> None:
-    """Adds the addresses to `session.connections` until it is cancelled, less often after the model's first answer."""
+    """Adds to `session.connections` until it is cancelled, less often after the model's first answer.
+
+    A short connection may lie between two looks.
+    """
     gateway = urlsplit(base_url).netloc
     while True:
         session.connections |= await to_thread.run_sync(connections_of, pid) - {gateway}
-        await anyio.sleep(_EVERY_S_ONCE_ANSWERED if session.has_answer else _EVERY_S)
+        await anyio.sleep(0.5 if session.has_answer else 0.1)
 
 
 def connections_of(pid: int) -> set[str]:
-    """The addresses that a process and those that it started are connected to, without those among themselves."""
+    """The addresses that a process and those that it started are connected to, without those among themselves.
+
+    `{"127.0.0.1:8001", "[2001:db8::1]:443"}`, as far as Linux shows it: who answers in the place of the gateway.
+    """
     sockets = {socket for each in _with_children(pid) for socket in _sockets(each)}
-    if not sockets:
-        return set()
-    ends = [(here, there) for here, there, inode in _connections(pid) if inode in sockets]
+    ends: list[tuple[str, str]] = []
+    for name in ("tcp", "tcp6") if sockets else ():
+        with suppress(OSError):
+            for line in (_PROCESSES / str(pid) / "net" / name).read_text().splitlines()[1:]:
+                _, here, there, state, *rest = line.split()
+                if state in ("01", "02") and rest[5] in sockets:  # established, or asked for
+                    ends.append((_address(here), _address(there)))
     return {there for _, there in ends} - {here for here, _ in ends}
 
 
@@ -93,16 +95,6 @@ def _sockets(pid: int) -> Iterator[str]:
                 target = str(descriptor.readlink())
                 if target.startswith("socket:["):
                     yield target[8:-1]
-
-
-def _connections(pid: int) -> Iterator[tuple[str, str, str]]:
-    """Local address, remote address and inode of the open TCP connections that the process's network has."""
-    for name in _TABLES:
-        with suppress(OSError):
-            for line in (_PROCESSES / str(pid) / "net" / name).read_text().splitlines()[1:]:
-                _, here, there, state, *rest = line.split()
-                if state in _OPEN:
-                    yield _address(here), _address(there), rest[5]
 
 
 def _address(text: str) -> str:
@@ -167,19 +159,13 @@ class Program:
                 code = await process.wait()
             # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
             group.cancel_scope.deadline = anyio.current_time() + 1.0
-        if is_one_cut_line(output):
+        is_cut = output.size > _LONGEST_OUTPUT
+        if is_cut and "\n" not in output.text.rstrip().partition("bytes left out …\n")[2]:
             raise AgentFailed(f"the agent's answer has more than {_LONGEST_OUTPUT >> 20} MB")
         if code:
             ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise AgentFailed(f"the agent {ended}{error_line(log)}")
         return read_answer(output.text)
-
-
-def is_one_cut_line(output: Tail) -> bool:
-    """Whether the beginning of the last line isn't kept: an answer that is too long."""
-    if output.size <= _LONGEST_OUTPUT:
-        return False
-    return "\n" not in output.text.rstrip().partition("bytes left out …\n")[2]
 
 
 def check_program(command: str, settings: AgentSettings) -> None:
@@ -191,10 +177,10 @@ def check_program(command: str, settings: AgentSettings) -> None:
 
 
 async def _write(process: Process, question: str) -> None:
-    if process.stdin is not None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
-            await process.stdin.send(question.encode("utf-8", "replace"))
-            await process.stdin.aclose()
+    assert process.stdin is not None
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+        await process.stdin.send(question.encode("utf-8", "replace"))
+        await process.stdin.aclose()
 
 
 def read_answer(output: str) -> str | None:
@@ -216,7 +202,6 @@ def as_answer(value: Any) -> str | None:
 
 
 _NODE = re.compile(r"(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b(?: \[\w+\])?)(?::.*)?")
-_TRACEBACK = "Traceback (most recent call last):"
 
 
 def error_line(log: Tail) -> str:
@@ -229,7 +214,7 @@ def _named_error(lines: Sequence[str]) -> str:
     """The line of Python, Node, Rust or Java that names the error."""
     for position in reversed(range(len(lines))):
         line = lines[position]
-        if line.strip() == _TRACEBACK:
+        if line.strip() == "Traceback (most recent call last):":
             return next((each for each in lines[position + 1 :] if not each[0].isspace()), lines[-1])
         if line.startswith("thread '") and "panicked at" in line:
             return f"{line} {lines[position + 1].strip()}" if line.endswith(":") and lines[position + 1 :] else line
@@ -240,17 +225,7 @@ def _named_error(lines: Sequence[str]) -> str:
     return lines[-1]
 
 
-# An agent as a worker: one process that answers many questions, several at once, as lines of JSON.
-#
-#     in:   {"id": "q-…", "question": "…", "model": "…", "base_url": "…", "api_key": "q-…",
-#            "anthropic_base_url": "…", "tools_url": "…", "mcp_url": "…"}
-#     out:  {"id": "q-…", "answer": "…"}      or      {"id": "q-…", "error": "…"}
-#
-# Any other line on its standard output is an error: logs belong on standard error.
-
-
 _LONGEST_LINE = 1 << 20  # bytes
-_LOG_POLL_S, _LOG_POLLS = 0.01, 5
 # The fields of a question's line, and the variables that a program has them in.
 _FIELDS = {
     "model": "REWOO_BENCH_MODEL",
@@ -320,19 +295,15 @@ class Worker:
                     await self._input.send(line.encode())
             async with background_task(partial(watch, self._pid, session, fields["base_url"])):
                 answer = await future
-            await self._log_read()
+            for _ in range(5):  # a moment for standard error, another pipe than that of the answer
+                before = self._log.size
+                await anyio.sleep(0.01)
+                if self._log.size == before:
+                    break
             return answer
         finally:
             self._open.pop(key, None)
             session.log.add(self._log.text.encode())
-
-    async def _log_read(self) -> None:
-        """A moment for standard error, another pipe than that of the answer: some ten milliseconds."""
-        for _ in range(_LOG_POLLS):
-            before = self._log.size
-            await anyio.sleep(_LOG_POLL_S)
-            if self._log.size == before:
-                return
 
     async def _start(self) -> None:
         """Starts the process; raises what `ProcessGroups.start` raises."""
@@ -363,7 +334,9 @@ class Worker:
                     group.cancel_scope.deadline = anyio.current_time() + 0.5
             finally:
                 self._input = None
-                self._fail(reason)
+                for future in self._open.values():
+                    if not future.done():
+                        future.set_exception(AgentFailed(f"{reason}{error_line(self._log)}"))
 
     async def _read(self, process: Process) -> str:
         """Reads answers until there are no more; the reason."""
@@ -389,22 +362,14 @@ class Worker:
         for reply in _documents(shown):
             if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
                 return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
-            self._answer(reply)
+            future = self._open.get(reply["id"])
+            if future is None or future.done():
+                continue
+            if reply.get("error"):
+                future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
+            else:
+                future.set_result(as_answer(reply.get("answer")))
         return None
-
-    def _answer(self, reply: dict[str, Any]) -> None:
-        future = self._open.get(reply["id"])
-        if future is None or future.done():
-            return
-        if reply.get("error"):
-            future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
-        else:
-            future.set_result(as_answer(reply.get("answer")))
-
-    def _fail(self, reason: str) -> None:
-        for future in self._open.values():
-            if not future.done():
-                future.set_exception(AgentFailed(f"{reason}{error_line(self._log)}"))
 
 
 def _documents(line: str) -> Iterator[Any]:

@@ -40,8 +40,6 @@ from rewoo_bench.system.processes import Tail
 from rewoo_bench.text.model_output import check_text
 from rewoo_bench.types import Completion, Model, Request, Step, Tool, WireRequest
 
-_Job = Callable[[], Coroutine[Any, Any, None]]
-
 _MOST_DROPPED = 20  # fields of a request that are noted
 _MOST_WORDS = 10_000  # characters of a step's thought; an agent may go on without a tool for long
 _ROLES = {EMBEDDINGS: "embedding", **dict.fromkeys(COUNTING, "count")}
@@ -94,7 +92,7 @@ class AgentSession:
         """When the agent made its first request of any kind, in seconds of the monotonic clock."""
         self.last_active = 0.0
         """When a request came or was answered last, by the same clock."""
-        self._send, self._receive = anyio.create_memory_object_stream[_Job](math.inf)
+        self._send, self._receive = anyio.create_memory_object_stream[Callable[[], Coroutine[Any, Any, None]]](math.inf)
         self._undelivered: dict[bytes, list[AgentCall]] = {}  # by digest; a delivered answer isn't kept
         self._failed: dict[bytes, Call] = {}  # by digest: a client's retry is one more attempt at it
         self._open: set[asyncio.Future[Any]] = set()
@@ -155,17 +153,14 @@ class AgentSession:
             self.forget(call)
         if attempted:
             self.notes["second_attempts"] += 1
-            await self._note_second_attempt(_request_of(request, facts))
+            # Recorded in the question's task: a replay or a resumed run doesn't take it for another sample.
+            meter: Any = self.model
+            noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            with suppress(SessionClosed):
+                self._submit(noted, lambda: meter.note_second_attempt(_request_of(request, facts)))
+                await asyncio.shield(noted)
         call.answer.result()
         return call
-
-    async def _note_second_attempt(self, request: Request) -> None:
-        """Records it in the question's task, so that a replay or a resumed run doesn't take it for another sample."""
-        meter: Any = self.model
-        noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        with suppress(SessionClosed):
-            self._submit(noted, lambda: meter.note_second_attempt(request))
-            await asyncio.shield(noted)
 
     def forget(self, call: AgentCall) -> None:
         """Lets go of a call that failed or whose client has the whole answer: an equal request is a call of its own."""

@@ -1,8 +1,11 @@
-"""The `[agent]` table of architecture.toml.
+"""The `[agent]` table of architecture.toml, and the Python environment that it asks for.
 
 [agent]
 command = ["python", "agent.py"]
 timeout_s = 120
+
+Frameworks want versions of the same packages that exclude each other, so each list of requirements gets an environment
+of its own, made by uv and kept in the cache.
 """
 
 from __future__ import annotations
@@ -18,14 +21,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from anyio import to_thread
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator, model_validator
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.system.files import cache_dir
 from rewoo_bench.text.redaction import is_credential_name, redact, without_in
 
-DEFAULT_TIMEOUT_S = 600.0
+_SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
+_PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
 
 
 class AgentSettings(BaseModel):
@@ -45,7 +49,7 @@ class AgentSettings(BaseModel):
     """Working folder, relative to the architecture's folder."""
     concurrency: int | None = Field(default=None, ge=1)
     """Questions at the same time; None leaves it to the run."""
-    timeout_s: float = Field(default=DEFAULT_TIMEOUT_S, gt=0)
+    timeout_s: float = Field(default=600.0, gt=0)
     """Seconds for a question."""
     requirements: str = ""
     """A requirements file; uv installs it into an environment of its own."""
@@ -69,10 +73,12 @@ class AgentSettings(BaseModel):
     def secrets(self) -> frozenset[str]:
         """Credentials in `env` and `command`, by the names of their variables and flags; `$NAME` stands for one."""
         variables = [os.path.expandvars(value) for name, value in self.env.items() if is_credential_name(name)]
-        flags = [flag.lstrip("-").replace("-", "_") for flag in self.command]
-        values = [value for flag, value in zip(flags, self.command[1:], strict=False) if is_credential_name(flag)]
-        joined = [each.partition("=")[2] for each in self.command if is_credential_name(_flag_name(each))]
-        return frozenset(value for value in (*variables, *values, *joined) if value and not value.startswith("$"))
+        flags = []
+        for flag, following in zip(self.command, (*self.command[1:], ""), strict=False):
+            name, equals, value = flag.partition("=")
+            if is_credential_name(name.lstrip("-").replace("-", "_")):
+                flags.append(value if equals else following)
+        return frozenset(value for value in (*variables, *flags) if value and not value.startswith("$"))
 
     @field_serializer("command", "env")
     def _without_secrets(self, value: Any) -> Any:
@@ -94,30 +100,11 @@ class AgentSettings(BaseModel):
         return Path(self.folder, self.cwd).absolute()
 
 
-def _flag_name(argument: str) -> str:
-    """`api_key` for `--api-key=value`; empty for an argument without a value."""
-    name, equals, _ = argument.partition("=")
-    return name.lstrip("-").replace("-", "_") if equals else ""
+def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
+    """The command of an agent, in an environment with its requirements: `("…/bin/python", "agent.py")`.
 
-
-# Python environments of agents, made by uv: one for each list of requirements, kept in the cache.
-#
-#     command_in_environment(settings)    # ("…/environments/3f…/bin/python", "agent.py")
-#
-# Frameworks want versions of the same packages that exclude each other, so each agent gets its own.
-
-
-_SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
-_LONGEST_MESSAGE = 600  # characters
-_PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
-
-
-async def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
-    """The command of an agent, in an environment with its requirements. Raises `UsageError`."""
-    return await to_thread.run_sync(_command, settings)
-
-
-def _command(settings: AgentSettings) -> tuple[str, ...]:
+    Raises `UsageError`.
+    """
     program, *arguments = settings.command
     if not _PYTHONS.fullmatch(program):
         return settings.command
@@ -129,52 +116,39 @@ def _command(settings: AgentSettings) -> tuple[str, ...]:
             raise UsageError(f"agent: requirements {str(file)!r}: {error.strerror}") from None
         return (str(_environment(wanted, ["-r", str(file)])), *arguments)
     script = settings.working_folder / arguments[0] if arguments else None
-    if script is not None and script.is_file() and (wanted_by := _script_requirements(script)):
-        return (str(_environment("\n".join(wanted_by).encode(), wanted_by)), *arguments)
-    return (sys.executable, *arguments)
-
-
-def _script_requirements(script: Path) -> list[str]:
-    """The dependencies in a script's own metadata. Raises `UsageError`."""
+    if script is None or not script.is_file():
+        return (sys.executable, *arguments)
     match = _SCRIPT_METADATA.search(script.read_text(encoding="utf-8", errors="replace"))
     lines = [line.removeprefix("#").removeprefix(" ") for line in match[1].splitlines()] if match else []
     try:
-        return [str(each) for each in tomllib.loads("\n".join(lines)).get("dependencies", ())]
+        packages = [str(each) for each in tomllib.loads("\n".join(lines)).get("dependencies", ())]
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"agent: the metadata of {str(script)!r}: {error}") from None
+    python = _environment("\n".join(packages).encode(), packages) if packages else sys.executable
+    return (str(python), *arguments)
 
 
 def _environment(wanted: bytes, packages: list[str]) -> Path:
     """The interpreter of the environment, which is made first where there is none."""
-    from filelock import FileLock
-
-    name = sha256(wanted + sys.version.encode()).hexdigest()[:24]
-    folder = cache_dir() / "environments" / name
+    folder = cache_dir() / "environments" / sha256(wanted + sys.version.encode()).hexdigest()[:24]
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     done = folder / "installed"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_suffix(".lock")):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            uv = _find_uv()
+            uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
+            if uv is None:
+                raise UsageError("agent: its requirements are installed by uv, which isn't here: pip install uv")
             _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
             _run([uv, "pip", "install", "--quiet", "--python", str(python), *packages])
             done.touch()
     return python
 
 
-def _find_uv() -> str:
-    installed = Path(sys.executable).with_name("uv")
-    uv = shutil.which("uv") or (str(installed) if installed.exists() else None)
-    if uv is None:
-        raise UsageError("agent: its requirements are installed by uv, which isn't here: pip install uv")
-    return uv
-
-
-def _run(command: list[str]) -> str:
+def _run(command: list[str]) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         message = redact(" ".join(ended.stderr.split()) or "no message")
-        shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} …"
+        shown = message if len(message) <= 600 else f"{message[:600]} …"
         raise UsageError(f"agent: uv {' '.join(command[1:3])} failed: {shown}")
-    return ended.stdout

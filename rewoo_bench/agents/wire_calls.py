@@ -191,17 +191,6 @@ def _text(value: Any) -> str:
     return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
-# The responses of a question, kept for requests that refer to them (OpenAI's Responses API).
-#
-#     kept.keep({"input": "Which river?"}, {"id": "resp_1", "output": [{"type": "message", …}]})
-#     kept.unfold({"previous_response_id": "resp_1", "input": "How long is it?"})
-#     # {"input": [{"role": "user", …}, {"type": "message", …}, {"role": "user", …}]}
-#
-# Every request goes on with its whole input, also to a provider that keeps responses itself. So the meter, the limits
-# and the journal have the whole prompt; a resumed run and a replay don't depend on what a provider still has; no
-# request refers to another question; and an endpoint that keeps nothing, or has only chats, answers all the same.
-
-
 MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped
 _ENDS = ("response.completed", "response.incomplete")
 _PAGE = 20
@@ -229,7 +218,15 @@ class _Kept:
 
 
 class KeptResponses:
-    """The responses of one question, at most `most_bytes`."""
+    """The responses of one question, at most `most_bytes`, for requests that refer to them (OpenAI's Responses API).
+
+        kept.keep({"input": "Which river?"}, {"id": "resp_1", "output": [{"type": "message", …}]})
+        kept.unfold({"previous_response_id": "resp_1", "input": "How long is it?"})
+        # {"input": [{"role": "user", …}, {"type": "message", …}, {"role": "user", …}]}
+
+    Every request goes on with its whole input, also to a provider that keeps responses itself. So the meter, the
+    limits and the journal have the whole prompt, and no request refers to another question or to a run before.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -249,7 +246,7 @@ class KeptResponses:
                 message = f"Previous response with id {previous!r} not found in this question."
                 code = "previous_response_not_found"
                 raise UnknownResponse(400, message, param="previous_response_id", code=code)
-            kept = self._used(previous)
+            kept = self._kept[previous] = self._kept.pop(previous)
             before = [*kept.input, *kept.output]
         items = [self._item(item["id"]) if _is_reference(item) else item for item in own]
         plain = {name: value for name, value in body.items() if name != "previous_response_id"}
@@ -284,12 +281,8 @@ class KeptResponses:
         if method == "DELETE":
             self._drop(name)
             return {"id": name, "object": "response", "deleted": True}
-        kept = self._used(name)
-        return _page(name, kept.input, query) if rest else kept.document
-
-    def _used(self, name: str) -> _Kept:
         kept = self._kept[name] = self._kept.pop(name)
-        return kept
+        return _page(name, kept.input, query) if rest else kept.document
 
     def _drop(self, name: str) -> None:
         if (kept := self._kept.pop(name, None)) is not None:
