@@ -15,25 +15,6 @@ T = TypeVar("T")
 Schedule = Literal["ready", "levels", "sequential"]
 
 
-@asynccontextmanager
-async def background_task(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    """Runs `work` in the background of the body, and cancels it at the body's end.
-
-    An exception of the body is raised as it is; a task group would wrap it into an exception group.
-    """
-    raised: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(work)
-        try:
-            yield
-        except Exception as error:  # nothing is swallowed: it is raised below
-            raised = error
-        finally:
-            group.cancel_scope.cancel()
-    if raised is not None:
-        raise raised
-
-
 class TaskStarter(Protocol):
     """Starts `work(argument)` in the background."""
 
@@ -71,6 +52,14 @@ async def background_tasks() -> AsyncIterator[TaskStarter]:
         raise failures[0]
 
 
+@asynccontextmanager
+async def background_task(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Runs `work` in the background of the body, and cancels it at its end; exceptions are raised as they are."""
+    async with background_tasks() as start:
+        start(lambda _: work(), None)
+        yield
+
+
 async def take(limiter: anyio.CapacityLimiter) -> None:
     """Acquires at once where a place is free; `acquire` would let every other task run first."""
     try:
@@ -89,35 +78,26 @@ async def in_order(
     sorter = TopologicalSorter(dependencies)
     sorter.prepare()
     send, receive = anyio.create_memory_object_stream[str](len(dependencies))
-    failures: list[Exception] = []
 
     async def run(node: str) -> None:
-        try:
-            await work(node)
-        except Exception as error:  # nothing is swallowed: it is raised below
-            failures.append(error)
-            group.cancel_scope.cancel()
-        else:
-            send.send_nowait(node)
+        await work(node)
+        send.send_nowait(node)
 
     width = 1 if schedule == "sequential" else len(dependencies)
     waiting: deque[str] = deque()
     running = 0
     with send, receive:
-        async with anyio.create_task_group() as group:
+        async with background_tasks() as start:
             while sorter.is_active():
                 if schedule != "levels" or not running:
                     waiting.extend(sorter.get_ready())
                 if not running and (width == 1 or len(waiting) == 1):  # alone: no task of its own is needed
-                    await run(waiting.popleft())
-                    if failures:
-                        break
-                    sorter.done(receive.receive_nowait())
+                    node = waiting.popleft()
+                    await work(node)
+                    sorter.done(node)
                     continue
                 while waiting and running < width:
-                    group.start_soon(run, waiting.popleft())
+                    start(run, waiting.popleft())
                     running += 1
                 sorter.done(await receive.receive())
                 running -= 1
-    if failures:
-        raise failures[0]

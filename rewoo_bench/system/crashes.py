@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError, causes
 from rewoo_bench.text.escaping import replace_surrogates
@@ -84,7 +83,11 @@ def crash_of(error: BaseException, where: str, group: BaseException | None = Non
     text = redact("".join(traceback.format_exception(raised)))
     if len(text) > _LONGEST_TRACEBACK:
         text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
-    return Crash(kind, message, _place(error.__traceback__ or raised.__traceback__), line, text)
+    # The file and line that raised it: the last one outside of libraries, if any.
+    frames = traceback.extract_tb(error.__traceback__ or raised.__traceback__)
+    own = [frame for frame in frames if not _is_library(Path(frame.filename))]
+    place = f"{Path((own or frames)[-1].filename).name}:{(own or frames)[-1].lineno}" if frames else "?"
+    return Crash(kind, message, place, line, text)
 
 
 def deciding(error: BaseException) -> BaseException:
@@ -99,7 +102,14 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     for cause in causes(error):
         if cause is not error and isinstance(cause, BlockingIOError):
             continue  # usual with a non-blocking socket
-        if (short_of := _short_of(cause)) is not None:
+        short_of = None
+        if isinstance(cause, MemoryError):
+            short_of = _SHORT_OF[errno.ENOMEM]
+        elif isinstance(cause, RuntimeError) and "can't start new thread" in str(cause):
+            short_of = _SHORT_OF[errno.EAGAIN]
+        elif isinstance(cause, OSError):
+            short_of = _SHORT_OF.get(errno.EAGAIN if isinstance(cause, BlockingIOError) else cause.errno or 0)
+        if short_of is not None:
             return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(text_of(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):
         return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(text_of(error))}")
@@ -111,17 +121,6 @@ def is_recorded_harness_fault(message: str) -> bool:
     return message.startswith(_RECORDED_FAULTS)
 
 
-def _short_of(error: BaseException) -> str | None:
-    if isinstance(error, MemoryError):
-        return "memory; lower --concurrency"
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return _SHORT_OF[errno.EAGAIN]
-    if isinstance(error, OSError):
-        number = errno.EAGAIN if isinstance(error, BlockingIOError) else error.errno
-        return _SHORT_OF.get(number or 0)
-    return None
-
-
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     """The exceptions of a group and of its groups; a single exception is its own leaf."""
     if isinstance(error, BaseExceptionGroup):
@@ -129,14 +128,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _place(trace: TracebackType | None) -> str:
-    """The file and line that raised it: the last one outside of libraries, if any."""
-    frames = traceback.extract_tb(trace)
-    own = [frame for frame in frames if not _is_library(Path(frame.filename))]
-    chosen = own or frames
-    return f"{Path(chosen[-1].filename).name}:{chosen[-1].lineno}" if chosen else "?"
 
 
 def _is_library(file: Path) -> bool:

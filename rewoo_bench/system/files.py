@@ -1,6 +1,6 @@
-"""Folders: those that ship with the package (`architectures` and `datasets`), and the download cache.
+"""Folders that ship with the package, the download cache, locks, and files that are whole or not there.
 
-In an installed wheel the bundled ones are in `rewoo_bench/_bundled/`, in a clone next to the package.
+The bundled architectures and data sets are in `rewoo_bench/_bundled/` of a wheel, and next to the package in a clone.
 """
 
 from __future__ import annotations
@@ -37,25 +37,13 @@ def bundled_names(kind: Literal["architectures", "datasets"], description: str) 
 def cache_dir() -> Path:
     """The download cache: `$REWOO_BENCH_CACHE`, else the folder that this platform has for caches.
 
-    On Linux that is `$XDG_CACHE_HOME/rewoo_bench` or `~/.cache/rewoo_bench`. Earlier versions used these on every
-    platform, and where there is one it is used.
+    On Linux that is `$XDG_CACHE_HOME/rewoo_bench` or `~/.cache/rewoo_bench`.
     """
     from platformdirs import user_cache_path  # some milliseconds, and most commands need no cache
 
     if own := os.environ.get("REWOO_BENCH_CACHE"):
         return Path(own).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    earlier = (Path(shared) if shared else Path.home() / ".cache") / "rewoo_bench"
-    return earlier if earlier.is_dir() else user_cache_path("rewoo_bench", appauthor=False)
-
-
-# One process at a time: a lock on a file, which the operating system releases when the process ends.
-#
-#     with locked(folder / "run.lock", "another process is at work on this run"):
-#         ...
-#
-# It is flock on Linux and macOS, and msvcrt.locking on Windows. A network file system takes part where it
-# supports these, as NFS 4 and SMB do.
+    return user_cache_path("rewoo_bench", appauthor=False)
 
 
 _MOMENT_S = 0.1  # for which `is_locked` of another process may hold a lock
@@ -63,7 +51,10 @@ _MOMENT_S = 0.1  # for which `is_locked` of another process may hold a lock
 
 @contextmanager
 def locked(path: Path, busy: str) -> Iterator[None]:
-    """Holds the lock. The file is never removed, since another process may have it open.
+    """Holds the lock on a file, which the operating system releases when the process ends.
+
+    The file is never removed, since another process may have it open. A network file system takes part where it
+    supports flock (on Windows, msvcrt.locking), as NFS 4 and SMB do.
 
     Raises `UsageError` with `busy` where another process holds it, and `OSError` where the file can't be made.
     """
@@ -89,12 +80,6 @@ def is_locked(path: Path) -> bool:
             return False
     except UsageError:
         return True
-
-
-# Files that a flag names: a file is whole or not there, and symbolic links, pipes and devices stay what they are.
-#
-# with replaced(Path("report.html")) as file:
-#     file.write(b"<!doctype html>")
 
 
 @contextmanager

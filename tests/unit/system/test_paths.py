@@ -1,4 +1,4 @@
-"""The download cache is where this platform has its caches, and an earlier version's is found again."""
+"""The download cache is where this platform has its caches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,3 @@ def test_each_platform_has_its_folder(tmp_path: Path, platform: str, folder: str
 
 def test_a_shared_cache_is_used_on_linux(tmp_path: Path) -> None:
     assert cache_on("linux", tmp_path, XDG_CACHE_HOME=str(tmp_path / "xdg")) == tmp_path / "xdg" / "rewoo_bench"
-
-
-def test_an_earlier_cache_is_used_on_macos(tmp_path: Path) -> None:
-    earlier = tmp_path / ".cache" / "rewoo_bench"
-    earlier.mkdir(parents=True)
-    assert cache_on("darwin", tmp_path) == earlier
