@@ -17,59 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.types import ToolCall, Usage
 
-# The test server's answers as server-sent events: a token each, and the usage at the end if it is asked for.
-#
-#     first, tokens, rest = to_events({"id": "test-1", "choices": [{"message": {"content": "In Paris"}, …}], …})
-#     tokens      # [b'1f\r\ndata: {… "content": "In " …}\n\n\r\n', …]
-#
-# The bytes have the form of HTTP's chunked encoding. A token is a word with the white space behind it.
-
-
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-_TOKEN = re.compile(r"\S+\s*|^\s+")
-
-
-def to_events(document: Mapping[str, Any], *, usage: bool) -> tuple[bytes, list[bytes], bytes]:
-    """The first event of an answer (its role, thoughts and tool calls), its tokens, and its end."""
-    (choice,) = document["choices"]
-    message = choice.get("message")
-    fields = dict(choice if message is None else message)
-    text = fields.pop("content" if message is not None else "text", "")
-    calls = fields.pop("tool_calls", None)
-    if isinstance(calls, list):  # anything else is sent as the test has it
-        calls = [{"index": i, **call} if isinstance(call, dict) else call for i, call in enumerate(calls)]
-    fields = {name: value for name, value in fields.items() if name not in ("index", "finish_reason")}
-    parts = _TOKEN.findall(text) if isinstance(text, str) else [text]
-    tokens = [_event(document, message is not None, part) for part in parts]
-    first = {**fields, **({"tool_calls": calls} if calls else {})}
-    end = {"index": 0, "finish_reason": choice["finish_reason"]}
-    rest = event({**_plain(document), "choices": [{**end, **({"delta": {}} if message is not None else {"text": ""})}]})
-    if usage and "usage" in document:
-        rest += event({**_plain(document), "choices": [], "usage": document["usage"]})
-    opening = {"index": 0, **({"delta": first} if message is not None else {"text": "", **first})}
-    return event({**_plain(document), "choices": [opening]}), tokens, rest + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
-
-
-def event(document: Mapping[str, Any]) -> bytes:
-    """One event as a chunk; text outside of ASCII is sent as it is, as many servers do."""
-    return _chunk(f"data: {json.dumps(document, ensure_ascii=False)}\n\n".encode("utf-8", "surrogatepass"))
-
-
-def _event(document: Mapping[str, Any], chat: bool, part: Any) -> bytes:
-    choice = {"index": 0, "finish_reason": None, **({"delta": {"content": part}} if chat else {"text": part})}
-    return event({**_plain(document), "choices": [choice]})
-
-
-def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in document.items() if name not in ("choices", "usage")}
-
-
-def _chunk(data: bytes) -> bytes:
-    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
-
-
 _CUT = b'{"id": "cut off he'
-
+_TOKEN = re.compile(r"\S+\s*|^\s+")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _numbers = itertools.count()
 
@@ -170,7 +119,9 @@ def render(
     if reply.usage_object is not None:
         document["usage"] = reply.usage_object
     if request.get("stream"):
-        return _streamed(request, document, usage)
+        asks_for_usage = bool((request.get("stream_options") or {}).get("include_usage"))
+        head, tokens, rest = _to_events(document, usage=asks_for_usage)
+        return Sent(200, usage, head, tokens=tokens, rest=rest)
     return Sent(200, usage, respond(200, document), delays=len(reply.text.split()))
 
 
@@ -180,46 +131,86 @@ def respond(status: int, document: Mapping[str, Any], headers: str = "") -> byte
     return _head(status, len(body), headers) + body
 
 
-def _streamed(request: Mapping[str, Any], document: Mapping[str, Any], usage: Usage) -> Sent:
-    asks_for_usage = bool((request.get("stream_options") or {}).get("include_usage"))
-    first, tokens, rest = to_events(document, usage=asks_for_usage)
-    return Sent(200, usage, HEAD + first, tokens=tokens, rest=rest)
-
-
 def _broken_stream(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
     """A stream without its end. Its usage, which the client is never told, is that of a provider's bill."""
-    document = _document(request, ServerReply(fault.message), None, chat=chat)
-    first, tokens, _ = to_events(document, usage=False)
-    rest = event({"error": {"message": "overloaded", "type": "fault"}}) if fault.kind == "error_event" else b""
+    head, tokens, _ = _to_events(_document(request, ServerReply(fault.message), None, chat=chat), usage=False)
+    rest = _event({"error": {"message": "overloaded", "type": "fault"}}) if fault.kind == "error_event" else b""
     begun = _count(request, ServerReply(" ".join(fault.message.split()[: fault.after])), 0.0)
-    return Sent(200, begun, HEAD + first, close=True, tokens=tokens[: fault.after], rest=rest)
+    return Sent(200, begun, head, close=True, tokens=tokens[: fault.after], rest=rest)
+
+
+def _to_events(document: Mapping[str, Any], *, usage: bool) -> tuple[bytes, list[bytes], bytes]:
+    """An answer as server-sent events in HTTP's chunked encoding; a token is a word with the white space behind it.
+
+    The head with the first event (role, thoughts and tool calls), the tokens, and the end, with the usage if asked for.
+    """
+    (choice,) = document["choices"]
+    plain = {name: value for name, value in document.items() if name not in ("choices", "usage")}
+    is_chat = "message" in choice
+
+    def event(fields: Mapping[str, Any], **more: Any) -> bytes:
+        made = {"index": 0, **more, **({"delta": fields} if is_chat else {"text": "", **fields})}
+        return _event({**plain, "choices": [made]})
+
+    skipped = ("index", "finish_reason", "tool_calls")
+    first = {name: value for name, value in (choice["message"] if is_chat else choice).items() if name not in skipped}
+    text = first.pop("content" if is_chat else "text", "")
+    if calls := (choice["message"] if is_chat else choice).get("tool_calls"):
+        if isinstance(calls, list):  # anything else is sent as the test has it
+            calls = [{"index": i, **call} if isinstance(call, dict) else call for i, call in enumerate(calls)]
+        first["tool_calls"] = calls
+    parts = _TOKEN.findall(text) if isinstance(text, str) else [text]
+    tokens = [event({"content" if is_chat else "text": part}, finish_reason=None) for part in parts]
+    end = event({}, finish_reason=choice["finish_reason"])
+    if usage and "usage" in document:
+        end += _event({**plain, "choices": [], "usage": document["usage"]})
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + event(first), tokens, end + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+
+def _event(document: Mapping[str, Any]) -> bytes:
+    """One event as a chunk; text outside of ASCII is sent as it is, as many servers do."""
+    return _chunk(f"data: {json.dumps(document, ensure_ascii=False)}\n\n".encode("utf-8", "surrogatepass"))
+
+
+def _chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 
 def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
-    error = {
-        "error": {"message": fault.message, "type": "fault", "code": fault.code or fault.kind, "param": fault.param}
-    }
-    wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
+    fields = {"message": fault.message, "type": "fault", "code": fault.code or fault.kind, "param": fault.param}
+    error = {"error": fields}
     document = _document(request, ServerReply(fault.message), None, chat=chat)
     usage = _count(request, ServerReply(fault.message), 0.0)
-    cut = json.dumps({**document, "usage": _usage(usage)}).encode()[:-1]
-    sent: dict[str, Sent] = {
-        "hang": Sent(0, None, None),
-        "disconnect": Sent(0, None, b"", close=True),
-        "broken_json": Sent(200, usage, _head(200, len(cut)) + cut),
-        "body": Sent(fault.status, fault.usage, _head(fault.status, len(fault.body), fault.headers) + fault.body),
-        "truncated": Sent(200, None, _head(200, 4096) + _CUT, close=True),
-        "raw": Sent(fault.status, fault.usage, fault.body, close=True),
-        "error_object": Sent(200, None, respond(200, error)),
-        "no_choices": Sent(200, None, respond(200, {**document, "choices": []})),
-        "other_form": Sent(200, None, respond(200, {**document, "choices": [fault.message]})),
-        "no_usage": Sent(200, None, respond(200, document)),
-        "cut_stream": Sent(200, None, _head(200, 4096) + _CUT, close=True),
-        "error_event": Sent(200, None, respond(200, error)),
-        "whole": Sent(200, usage, respond(200, {**document, "usage": _usage(usage)})),
-        "status": Sent(fault.status, None, respond(fault.status, error, wait)),
-    }
-    return sent[fault.kind]
+    whole = {**document, "usage": _usage(usage)}
+    match fault.kind:
+        case "hang":
+            return Sent(0, None, None)
+        case "disconnect":
+            return Sent(0, None, b"", close=True)
+        case "broken_json":
+            cut = json.dumps(whole).encode()[:-1]
+            return Sent(200, usage, _head(200, len(cut)) + cut)
+        case "body":
+            head = _head(fault.status, len(fault.body), fault.headers)
+            return Sent(fault.status, fault.usage, head + fault.body)
+        case "raw":
+            return Sent(fault.status, fault.usage, fault.body, close=True)
+        case "truncated" | "cut_stream":
+            return Sent(200, None, _head(200, 4096) + _CUT, close=True)
+        case "error_object" | "error_event":
+            return Sent(200, None, respond(200, error))
+        case "no_choices":
+            return Sent(200, None, respond(200, {**document, "choices": []}))
+        case "other_form":
+            return Sent(200, None, respond(200, {**document, "choices": [fault.message]}))
+        case "no_usage":
+            return Sent(200, None, respond(200, document))
+        case "whole":
+            return Sent(200, usage, respond(200, whole))
+        case "status":
+            wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
+            return Sent(fault.status, None, respond(fault.status, error, wait))
 
 
 def _document(request: Mapping[str, Any], reply: ServerReply, usage: Usage | None, *, chat: bool) -> dict[str, Any]:
@@ -231,7 +222,14 @@ def _document(request: Mapping[str, Any], reply: ServerReply, usage: Usage | Non
         choice["message"] = {"role": "assistant", "content": reply.text, **reply.message}
         if reply.tool_calls:
             choice["finish_reason"] = "tool_calls"
-            choice["message"]["tool_calls"] = [_call(call) for call in reply.tool_calls]
+            choice["message"]["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+                }
+                for call in reply.tool_calls
+            ]
     document = {
         "id": f"test-{next(_numbers)}",
         "object": "chat.completion" if chat else "text_completion",
@@ -240,11 +238,6 @@ def _document(request: Mapping[str, Any], reply: ServerReply, usage: Usage | Non
         "choices": [choice],
     }
     return document if usage is None else {**document, "usage": _usage(usage)}
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": json.dumps(dict(call.arguments))}
-    return {"id": call.id, "type": "function", "function": function}
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
