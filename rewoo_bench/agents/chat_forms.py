@@ -24,7 +24,7 @@ from rewoo_bench.types import Usage, WireResponse
 class ChatCall:
     """A tool call; a stream gives its `arguments`, which are JSON, in parts."""
 
-    id: str
+    id: str = ""
     name: str = ""
     text: str = ""
 
@@ -56,17 +56,18 @@ class ChatAnswer:
         choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:
             return "", ""
-        self.finish_reason = _string(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = as_text(choice.get("finish_reason")) or self.finish_reason
         said = _object(choice.get("message") or choice.get("delta"))
         calls = said.get("tool_calls")
         for place, call in enumerate(map(_object, calls if isinstance(calls, list) else ())):
             index, function = call.get("index"), _object(call.get("function"))
             number = index if isinstance(index, int) else place
-            known = self.calls.setdefault(number, ChatCall(_string(call.get("id")) or f"call_{number}"))
-            known.name += _string(function.get("name"))
-            known.text += _string(function.get("arguments"))
-        text = _string(said.get("content"))
-        thoughts = _string(said.get("reasoning_content")) or _string(said.get("reasoning"))
+            known = self.calls.setdefault(number, ChatCall())
+            known.id = known.id or as_text(call.get("id"))
+            known.name += as_text(function.get("name"))
+            known.text += as_text(function.get("arguments"))
+        text = as_text(said.get("content"))
+        thoughts = as_text(said.get("reasoning_content")) or as_text(said.get("reasoning"))
         self.text += text
         self.thoughts += thoughts
         return text, thoughts
@@ -125,7 +126,8 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _string(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A JSON value that may be a text; anything else is none."""
     return value if isinstance(value, str) else ""
 
 

@@ -33,21 +33,15 @@ from rewoo_bench.agents import gemini
 from rewoo_bench.agents.chat_forms import Form
 from rewoo_bench.agents.http import (
     AZURE,
-    AZURE_VERSION,
-    KEY_PREFIX,
     LARGEST_REQUEST,
     BadRequest,
     Sender,
     answer_mcp,
     dialect_of,
     error_response,
-    is_retry,
     json_response,
-    keys_in,
-    model_object,
     openapi,
     read_json,
-    unreadable,
 )
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.wire_calls import UnknownResponse
@@ -58,6 +52,8 @@ from rewoo_bench.system.http_session import server_log
 from rewoo_bench.types import BAD_GATEWAY, ErrorResponse, Model, Tool, WireRequest
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
+KEY_PREFIX = "q-"
+_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key", "Authorization")  # and in the address, and Gemini's query
 _KEY = re.compile(rf"{KEY_PREFIX}[0-9a-f]{{32}}")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
 _log = logging.getLogger(__name__)
@@ -120,7 +116,7 @@ class Gateway:
             "ANTHROPIC_BASE_URL": address,
             "AZURE_OPENAI_API_KEY": session.key,
             "AZURE_OPENAI_ENDPOINT": address,
-            "OPENAI_API_VERSION": AZURE_VERSION,
+            "OPENAI_API_VERSION": "2024-10-21",  # Azure's stable one; the gateway reads none
             "GEMINI_API_KEY": session.key,
             "GOOGLE_GEMINI_BASE_URL": address,
             "OLLAMA_HOST": address,
@@ -155,23 +151,21 @@ class Gateway:
         dialect, _ = dialect_of(path)
         if request.method == "POST" and dialect in PATHS:
             return await self._complete(request, session, path)
-        if request.method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
-            return await self._translate(request, session, path)
         if path.startswith(ollama.ROOT) and (facts := ollama.facts(path, self.model_name)) is not None:
             return json_response(facts)
+        if request.method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
+            return await self._translate(request, session, path)
         if dialect.startswith(f"{RESPONSES}/"):
             return json_response(session.responses.answer(request.method, dialect, request.query))
         if (found := _MODELS.fullmatch(dialect)) is not None:
+            models = [_model_object(name) for name in (self.model_name, self.embedding_name) if name]
             if found["name"]:
-                return json_response(model_object(self.model_name))
-            models = [model_object(name) for name in (self.model_name, self.embedding_name) if name]
+                return json_response(models[0])
             return json_response({"object": "list", "data": models, "models": models})
         return await self._offer_tools(request, session, path)
 
     async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         """Answers a request in a dialect that is asked as OpenAI's."""
-        if (facts := ollama.facts(path, self.model_name)) is not None:
-            return json_response(facts)
         read = gemini.find_form(path, request.query) or ollama.find_form(path)
         is_count = path.endswith(f":{gemini.COUNT}")
         if read is None and not is_count:
@@ -185,7 +179,9 @@ class Gateway:
 
     def _session_of(self, request: web.Request) -> AgentSession | None:
         """The open question of a request; None where its address and its keys name two, or where there is none."""
-        named = keys_in(request)
+        headers = (request.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
+        keys = (request.match_info.get("key"), *headers, request.query.get("key"))
+        named = {key for key in keys if key and key.startswith(KEY_PREFIX)}
         return self._sessions.get(named.pop()) if len(named) == 1 else None
 
     def _count_refused(self, path: str) -> None:
@@ -225,10 +221,10 @@ class Gateway:
         wire = WireRequest(dialect, data, headers, query, sender.set_headers, send if facts.streamed else None)
         if form is not None:
             wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
+        # Whether an SDK makes its request again; the header is that of Stainless's SDKs.
+        is_retry = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
         try:
-            call = await session.complete(
-                wire, facts, is_retry=is_retry(request), is_client_gone=lambda: sender.is_client_gone
-            )
+            call = await session.complete(wire, facts, is_retry=is_retry, is_client_gone=lambda: sender.is_client_gone)
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
                 sender.set_headers(error.response.headers)
@@ -263,7 +259,7 @@ class Gateway:
 
     async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         if path == "/mcp":
-            return await _answer_mcp(request, session)
+            return await answer_mcp(request, session)
         name = path.removeprefix("/tools").removeprefix("/")
         if path == "/tools" and request.method == "GET":
             return json_response(openapi(session.tools.values(), f"{self.address(session)}/tools"))
@@ -276,14 +272,8 @@ class Gateway:
         return json_response({"result": observation.text, "failed": observation.failed})
 
 
-async def _answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
-    if request.method == "DELETE":
-        return web.Response(status=200)
-    if request.method != "POST":
-        return web.Response(status=405, headers={"Allow": "POST"})
-    try:
-        _, message = await read_json(request)
-    except BadRequest as error:
-        return json_response(unreadable(str(error)), error.status)
-    answer = await answer_mcp(message, session)
-    return web.Response(status=202) if answer is None else json_response(answer)
+def _model_object(name: str) -> dict[str, Any]:
+    """A model in the lists of OpenAI, Anthropic and Gemini."""
+    methods = ["generateContent", "countTokens"]
+    of_gemini = {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model", **of_gemini}

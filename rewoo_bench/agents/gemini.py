@@ -231,8 +231,10 @@ def _schema(given: Any) -> Any:
 
 
 def _calls(answer: ChatAnswer) -> list[dict[str, Any]]:
-    calls = answer.calls.values()
-    return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in calls]
+    return [
+        {"functionCall": {"id": call.id or f"call_{number}", "name": call.name, "args": call.arguments}}
+        for number, call in answer.calls.items()
+    ]
 
 
 def _usage(usage: Usage) -> dict[str, int]:

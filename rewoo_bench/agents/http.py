@@ -20,10 +20,7 @@ from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.types import NO_FIELDS, Tool
 
 LARGEST_REQUEST = 64 << 20  # bytes
-KEY_PREFIX = "q-"
 AZURE = "/openai/"
-AZURE_VERSION = "2024-10-21"  # the stable one; the gateway reads none
-_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key", "Authorization")
 _AZURE = re.compile(rf"{AZURE[:-1]}(?:/deployments/(?P<model>[^/]+))?(?=/)")
 
 
@@ -54,25 +51,6 @@ def dialect_of(path: str) -> tuple[str, str | None]:
     found = _AZURE.match(path)
     plain = path[found.end() :] if found else path
     return plain.removeprefix("/v1"), found["model"] if found else None
-
-
-def keys_in(request: web.Request) -> set[str]:
-    """The keys of questions that a request names: in its address, its headers, and Gemini's query."""
-    headers = (request.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
-    named = (request.match_info.get("key"), *headers, request.query.get("key"))
-    return {key for key in named if key and key.startswith(KEY_PREFIX)}
-
-
-def is_retry(request: web.Request) -> bool:
-    """Whether an SDK makes its request again; the header is that of Stainless's SDKs."""
-    return request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
-
-
-def model_object(name: str) -> dict[str, Any]:
-    """A model in the lists of OpenAI, Anthropic and Gemini."""
-    methods = ["generateContent", "countTokens"]
-    of_gemini = {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-    return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model", **of_gemini}
 
 
 def json_response(value: Any, status: int = 200) -> web.Response:
@@ -211,16 +189,25 @@ VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 _NO_JSON, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
-async def answer_mcp(message: Any, session: AgentSession) -> dict[str, Any] | list[dict[str, Any]] | None:
-    """The question's tools over MCP: the answer to a message, or to each of a batch; None for notifications.
+async def answer_mcp(request: web.Request, session: AgentSession) -> web.StreamResponse:
+    """The question's tools over MCP: JSON-RPC 2.0 in HTTP requests ("streamable HTTP", answers as JSON, no session).
 
-    JSON-RPC 2.0 in HTTP requests ("streamable HTTP", answers as JSON, no session). Raises `LimitReached` or
-    `SessionClosed`. Source: modelcontextprotocol.io, specification of 2025-06-18.
+    Raises `LimitReached` or `SessionClosed`. Source: modelcontextprotocol.io, specification of 2025-06-18.
     """
-    if isinstance(message, list) and message:
-        answers = [await _answer(each, session) for each in message]
-        return [answer for answer in answers if answer is not None] or None
-    return await _answer(message, session)
+    if request.method == "DELETE":
+        return web.Response(status=200)
+    if request.method != "POST":
+        return web.Response(status=405, headers={"Allow": "POST"})
+    try:
+        _, message = await read_json(request)
+    except BadRequest as error:
+        return json_response(_error(None, _NO_JSON, str(error)), error.status)
+    answer: Any
+    if isinstance(message, list) and message:  # a batch
+        answer = [one for each in message if (one := await _answer(each, session)) is not None] or None
+    else:
+        answer = await _answer(message, session)
+    return web.Response(status=202) if answer is None else json_response(answer)  # None is for notifications
 
 
 async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
@@ -251,11 +238,6 @@ async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
     observation = await session.call_tool(name, arguments)
     content = [{"type": "text", "text": observation.text}]
     return _result(number, {"content": content, "isError": observation.failed})
-
-
-def unreadable(message: str) -> dict[str, Any]:
-    """The answer to a request that is no JSON."""
-    return _error(None, _NO_JSON, message)
 
 
 def _result(number: Any, result: dict[str, Any]) -> dict[str, Any]:

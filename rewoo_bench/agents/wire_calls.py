@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rewoo_bench.agents.chat_forms import ChatAnswer, as_text
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
 from rewoo_bench.text.escaping import replace_surrogates
@@ -53,11 +54,15 @@ def read_reply(path: str, body: str) -> Reply:
     except ValueError:
         whole = None
     documents = [whole] if isinstance(whole, dict) else list(documents_of(body.encode("utf-8", "replace")))
-    read = {MESSAGES: _message, RESPONSES: _response}.get(path, _chat)
     texts: list[str] = []
     uses: dict[int | str, list[str]] = {}
-    for document in documents:
-        read(document, texts, uses)
+    if path in (MESSAGES, RESPONSES):
+        for document in documents:
+            (_message if path == MESSAGES else _response)(document, texts, uses)
+    else:
+        answer = ChatAnswer()
+        texts += [answer.read(document)[0] for document in documents]
+        uses |= {number: [call.id, call.name, call.text] for number, call in answer.calls.items()}
     found = (ToolUse(*map(replace_surrogates, use)) for use in uses.values() if use[0] and use[1])
     return Reply(replace_surrogates("".join(texts)).strip(), tuple(found))
 
@@ -117,22 +122,6 @@ def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any] | None) -
     return isinstance(asked, dict) and all(arguments.get(each, value) == value for each, value in asked.items())
 
 
-def _chat(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
-    for choice in _objects(document.get("choices"))[:1]:
-        said = choice.get("message") or choice.get("delta")
-        if not isinstance(said, Mapping):
-            continue
-        texts += _strings(said.get("content"))
-        for position, call in enumerate(_objects(said.get("tool_calls"))):
-            index = call.get("index")
-            use = uses.setdefault(index if isinstance(index, int) else position, ["", "", ""])
-            function = call.get("function")
-            use[0] = use[0] or str(call.get("id") or "")
-            if isinstance(function, Mapping):
-                use[1] += "".join(_strings(function.get("name")))
-                use[2] += "".join(_strings(function.get("arguments")))
-
-
 def _message(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
     blocks = list(enumerate(_objects(document.get("content"))))
     index = document.get("index")
@@ -140,14 +129,14 @@ def _message(document: Mapping[str, Any], texts: list[str], uses: dict[int | str
     if isinstance(block := document.get("content_block"), Mapping):
         blocks.append((index, block))
     for position, block in blocks:
-        texts += _strings(block.get("text"))
+        texts.append(as_text(block.get("text")))
         if block.get("type") == "tool_use":
             given = json.dumps(block["input"]) if block.get("input") else ""
             uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
     if isinstance(delta := document.get("delta"), Mapping):
-        texts += _strings(delta.get("text"))
+        texts.append(as_text(delta.get("text")))
         if index in uses:
-            uses[index][2] += "".join(_strings(delta.get("partial_json")))
+            uses[index][2] += as_text(delta.get("partial_json"))
 
 
 def _response(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
@@ -159,10 +148,10 @@ def _response(document: Mapping[str, Any], texts: list[str], uses: dict[int | st
         if item.get("type") in ("function_call", "custom_tool_call"):
             given = item.get("arguments", item.get("input"))
             name = str(item.get("call_id") or "")
-            uses[name] = [name, str(item.get("name") or ""), "".join(_strings(given))]
+            uses[name] = [name, str(item.get("name") or ""), as_text(given)]
         for part in _objects(item.get("content")):
             if part.get("type") == "output_text":
-                texts += _strings(part.get("text"))
+                texts.append(as_text(part.get("text")))
 
 
 def _as_json(arguments: str) -> Any:
@@ -175,11 +164,6 @@ def _as_json(arguments: str) -> Any:
 
 def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
 
 
 def _text(value: Any) -> str:
