@@ -27,11 +27,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.analysis.claims.measures import MEASURES, Measure, difference_of, pairs
 from rewoo_bench.analysis.claims.rules import Rule
-from rewoo_bench.analysis.claims.run_groups import Data, RunGroup, title
+from rewoo_bench.analysis.claims.run_groups import Data, RunGroup, chain_shape, title
 from rewoo_bench.analysis.stats.paired import Interval, mean_of_differences, ratio_of_summed_means
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError, unknown
@@ -142,8 +143,24 @@ class RunFilter(BaseModel):
                 return None
             if own:
                 group = replace(group, architectures={**group.architectures, name: own})
-        part = group.of_type(self.question_type) if self.question_type else group
-        return part and part.only(self.least_steps, self.most_steps, self.unforeseen)
+        if self.is_of_chains and group.data != "chain":
+            return None
+        return group.only(self._fits) if self.question_type or self.is_of_chains else group
+
+    @property
+    def is_of_chains(self) -> bool:
+        """Whether it chooses questions by their look-ups, which those of the chain data set alone have."""
+        return not (self.least_steps is self.most_steps is self.unforeseen is None)
+
+    def _fits(self, rows: pd.DataFrame) -> pd.Series[bool]:
+        """The questions that the claim is about."""
+        types = rows["question_type"].astype(str)
+        fits = (types == self.question_type) if self.question_type else types.notna()
+        if self.is_of_chains:
+            steps, unforeseen = chain_shape(rows)
+            fits &= (steps >= (self.least_steps or 0)) & (steps <= (self.most_steps or steps.max()))
+            fits &= self.unforeseen is None or unforeseen == self.unforeseen
+        return fits
 
 
 class _Written(BaseModel):
@@ -285,7 +302,7 @@ def _claim_test(written: _Written, on: RunFilter, where: str) -> ClaimTest | Non
 def _about(test: ClaimTest, on: RunFilter) -> str:
     if test.measure.data_sets():
         return "Averages over data sets"
-    if on.least_steps or on.most_steps or on.unforeseen is not None:
+    if on.is_of_chains:
         return title("chain")
     return " and ".join(map(title, on.data)) or "Any data set"
 

@@ -9,12 +9,13 @@ lacks an architecture or a column. A pair is left out where the infrastructure f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -26,8 +27,7 @@ from rewoo_bench.analysis.claims.run_groups import (
     YES_OR_NO,
     Data,
     RunGroup,
-    before,
-    steps_of,
+    chain_shape,
 )
 from rewoo_bench.analysis.stats.columns import averaged, by_question
 from rewoo_bench.analysis.stats.paired import (
@@ -43,17 +43,7 @@ from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
 from rewoo_bench.runs import rows as failed_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# Columns of architectures side by side: the questions and trials that all have, in the same order.
-#
-# pairs((group, "rewoo", "total_tokens"), (group, "react", "total_tokens")).columns
-
-
 Floats = NDArray[np.float64]
-_CUT_OFF = ("invalid_plan", "step_limit", "repeated", "token_limit", "time_limit", "cost_limit")
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 
 
@@ -70,11 +60,13 @@ class Pairs:
 
 def pairs(*wanted: ColumnOf) -> Pairs | None:
     """Columns of architectures over the rows that all have; None without such a column or such a row."""
-    import pandas as pd
-
-    columns = list(_columns(wanted))
-    if len(columns) < len(wanted):
-        return None
+    columns = []
+    for group, architecture, name in wanted:
+        own = group.architectures.get(architecture)
+        column = own.column(name) if own else None
+        if own is None or column is None:
+            return None
+        columns.append(column[~_cut_off(group, own.rows.loc[column.index], name)])
     joined = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)), sort=True)
     known = joined.dropna()
     if not len(known) or (wanted[0][2] == "cost_usd" and len(known) < len(joined)):
@@ -83,17 +75,9 @@ def pairs(*wanted: ColumnOf) -> Pairs | None:
     clusters = questions.to_numpy(dtype=object) if questions.has_duplicates else None
     group, name, _ = wanted[0]
     rows = group.architectures[name].rows.loc[known.index] if group.data == "chain" else None
-    steps: Floats | None = None if rows is None else np.asarray(steps_of(rows), dtype=np.float64)
+    steps: Floats | None = None if rows is None else np.asarray(chain_shape(rows)[0], dtype=np.float64)
     values = known.to_numpy(dtype=np.float64)
     return Pairs(tuple(values[:, position] for position in range(len(columns))), clusters, steps)
-
-
-def _columns(wanted: Sequence[ColumnOf]) -> Iterator[pd.Series[float]]:
-    for group, architecture, name in wanted:
-        own = group.architectures.get(architecture)
-        column = own.column(name) if own else None
-        if own is not None and column is not None:
-            yield column if _counts_cut_off(group, name) else column[~_cut_off(own.rows.loc[column.index])]
 
 
 def left_out(wanted: Sequence[ColumnOf]) -> int:
@@ -101,10 +85,7 @@ def left_out(wanted: Sequence[ColumnOf]) -> int:
     rows = 0
     for group, architecture, name in wanted:
         if own := group.architectures.get(architecture):
-            out = failed_rows.left_out(own.rows)
-            if not _counts_cut_off(group, name):
-                out = out | _cut_off(own.rows)
-            rows += int(out.sum())
+            rows += int((failed_rows.left_out(own.rows) | _cut_off(group, own.rows, name)).sum())
     return rows
 
 
@@ -114,17 +95,16 @@ def never_asked(wanted: Sequence[ColumnOf]) -> int:
     return sum(rows.never_asked for rows in own if rows)
 
 
-def _counts_cut_off(group: RunGroup, name: str) -> bool:
-    """Whether questions count that a limit cut off.
+def _cut_off(group: RunGroup, rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
+    """Where a plan was rejected, or a limit of steps, tokens, time or cost ended a question of the chain data set.
 
-    A question of the chain data set needs a known number of look-ups: one that was cut off doesn't show their cost.
+    It needs a known number of look-ups: one that was cut off doesn't show their cost. Elsewhere, and in scores, such
+    questions count.
     """
-    return group.data != "chain" or name in SCORES or name == "over_limit"
-
-
-def _cut_off(rows: pd.DataFrame) -> NDArray[np.bool_]:
-    """Where a plan was rejected, or a limit of steps, tokens, time or cost ended the question."""
-    cut: NDArray[np.bool_] = rows["stop_reason"].astype(str).isin(_CUT_OFF).to_numpy(dtype=bool)
+    if group.data != "chain" or name in SCORES or name == "over_limit":
+        return np.zeros(len(rows), dtype=bool)
+    reasons = ("invalid_plan", "step_limit", "repeated", "token_limit", "time_limit", "cost_limit")
+    cut: NDArray[np.bool_] = rows["stop_reason"].astype(str).isin(reasons).to_numpy(dtype=bool)
     return cut
 
 
@@ -150,7 +130,7 @@ Column = Annotated[str, AfterValidator(_known_column)]
 
 
 class Measure(BaseModel):
-    """What all measures share."""
+    """A column of one architecture, and of another one where there is `to` or `minus`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -352,7 +332,7 @@ class Change(Measure):
         return False
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        for other in before(group, groups):
+        for other in (each for each in groups if each.base == group.base and not each.failure_rate):
             wanted = [(each, name, self.column) for name in self.architectures() for each in (other, group)]
             rows = pairs(*wanted)
             if rows and len(rows.columns) == 2:
@@ -378,11 +358,12 @@ class MoreTools(Measure):
         return difference_of(both, self.column) if both else None
 
     def _offers(self, group: RunGroup) -> dict[int, str]:
-        """Number of tools -> the architecture that offers them: `of`, or a variant that differs only in its tools."""
+        """Number of tools -> the architecture that offers them: `rewoo`, or `rewoo?tools=Search` and nothing else."""
+        variants = f"{self.of}?tools="
         return {
             own.tools: name
             for name, own in group.architectures.items()
-            if own.tools is not None and (name == self.of or _only_tools(name, self.of))
+            if own.tools is not None and (name == self.of or (name.startswith(variants) and "&" not in name))
         }
 
 
@@ -411,11 +392,6 @@ def difference_of(both: Pairs, column: str) -> Interval:
 def _ends(column: str) -> tuple[float, float] | None:
     """The ends of a score's scale; an amount has none."""
     return (0.0, 1.0) if column in SCORES else None
-
-
-def _only_tools(name: str, plain: str) -> bool:
-    """Whether an architecture differs from another only in its tools, as `rewoo?tools=Search` from `rewoo`."""
-    return name.startswith(f"{plain}?tools=") and "&" not in name
 
 
 def _known(interval: Interval) -> Interval | None:

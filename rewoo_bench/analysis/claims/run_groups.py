@@ -14,10 +14,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, get_args
 
+import pandas as pd
 import pyarrow.compute as pc
 
 from rewoo_bench.analysis.cost_laws import PARTS, cost_law
@@ -32,16 +33,7 @@ from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts,
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import left_out, oracle_rows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# The data sets that claims are about: their names in claims.toml, in titles, and as `--dataset` takes them.
-#
-# title("physics")            # "PhysicsQA"
-# dataset_flag("sotu")        # "sotu=FILE --corpus PASSAGES": the file is the paper's, and its rows have no pages
-
-
+# Names of data sets in claims.toml and, but for the generated ones, of `--dataset`.
 Data = Literal[
     "hotpotqa", "triviaqa", "gsm8k", "strategyqa", "physics", "sports", "sotu", "parallelqa", "chain", "sample", "other"
 ]
@@ -58,8 +50,6 @@ _TITLES: dict[Data, str] = {
     "sotu": "SOTUQA",
     "chain": "Generated chains of look-ups",
 }
-_FROM_A_FILE: tuple[Data, ...] = ("physics", "sports", "sotu", "parallelqa")
-_WITHOUT_PAGES: tuple[Data, ...] = ("triviaqa", "strategyqa", "physics", "sports", "sotu", "parallelqa")
 
 
 def title(data: Data) -> str:
@@ -72,118 +62,79 @@ def dataset_flag(data: Data) -> str:
 
     FILE stands for the file of a data set that no hub has, PASSAGES for the pages.
     """
-    return f"{data}{'=FILE' if data in _FROM_A_FILE else ''}{' --corpus PASSAGES' if data in _WITHOUT_PAGES else ''}"
-
-
-# Further columns for claims, computed from the files of a run: a value per question of one architecture.
-#
-#     derived("own_calls", rows, calls)     # model calls of the architecture, without those of the LLM tool
-#
-# `rows` and `calls` are questions.parquet and calls.parquet of one architecture, `rows` indexed by
-# `example_id, trial`. A column is None where the files of an older run lack what it needs.
+    from_a_file = data in ("physics", "sports", "sotu", "parallelqa")
+    without_pages = from_a_file or data in ("triviaqa", "strategyqa")
+    return f"{data}{'=FILE' if from_a_file else ''}{' --corpus PASSAGES' if without_pages else ''}"
 
 
 KEY = ["example_id", "trial"]
 
 
 def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None, folder: Path) -> pd.Series[float] | None:
-    """A column by its name, of `QUESTIONS` or of those below; `folder` is the run's."""
-    if name in PRICED:
-        return _dollars(rows, folder, *PRICED[name]) if calls is not None else None
-    if name in FROM_CALLS:
-        return FROM_CALLS[name](rows, calls) if calls is not None else None
+    """A value per question of one architecture: a column of `QUESTIONS`, or one computed from the run's files.
+
+    `rows` and `calls` are those of one architecture, `rows` indexed by `KEY`; `folder` is the run's. None where the
+    files of an older run lack what the column needs.
+    """
     if name in FROM_ROWS:
-        return FROM_ROWS[name](rows)
-    return rows[name].astype("float64") if name in rows.columns else None
+        column = FROM_ROWS[name](rows)
+        return None if column is None else column.astype("float64")
+    if name not in {*FROM_CALLS, *PRICED}:
+        return rows[name].astype("float64") if name in rows.columns else None
+    if calls is None:
+        return None
+    if name in FROM_CALLS:
+        return FROM_CALLS[name](rows, calls)
+    rule, cached = PRICED[name]
+    tariff = named_tariff(rule)
+    read = read_calls(folder, rows.reset_index())
+    costs = priced(read, {"": tariff if cached else replace(tariff, rule=None)})
+    return pd.Series(read.of_rows(costs.usd), rows.index)
 
 
-def _calls_beyond_tools(rows: pd.DataFrame) -> pd.Series[float]:
-    return (rows["llm_calls"] - rows["tool_calls"]).astype("float64")
-
-
-def _wrong_answer(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where the architecture gave an answer and the answer was wrong."""
-    wrong = (rows["stop_reason"] == "answered") & ~rows["exact_match"].fillna(value=True).astype(bool)
-    return wrong.astype("float64").mask(rows["exact_match"].isna())
-
-
-def _answered(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where the architecture gave an answer, right or wrong."""
-    return (rows["stop_reason"] == "answered").astype("float64")
-
-
-def _over_limit(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where a limit of steps or tokens ended the question."""
-    over = rows["stop_reason"].isin(["step_limit", "token_limit"])
-    return over.astype("float64").mask(rows["exact_match"].isna())
-
-
-def _incorrect(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where there is no right answer: a wrong one, or none."""
-    return 1 - rows["exact_match"].astype("float64")
-
-
-def _seven_steps(rows: pd.DataFrame) -> pd.Series[float]:
-    """1 where the question took seven steps or more."""
-    return (rows["steps"] >= 7).astype("float64")
-
-
-def _looping(rows: pd.DataFrame) -> pd.Series[float] | None:
-    """1 where the trajectory repeats itself until its end; None where an older run can't tell."""
+def _looping(rows: pd.DataFrame) -> pd.Series[Any] | None:
     if "loop_tokens" not in rows.columns or rows["loop_tokens"].isna().all():
         return None
     return rows["loop_step"].notna().astype("float64").mask(rows["loop_tokens"].isna())
 
 
-def _plan_steps(rows: pd.DataFrame) -> pd.Series[float]:
-    """Steps of a plan and the answer: how the paper counts ReWOO's steps."""
-    return (rows["steps"] + 1).astype("float64")
+def _wrong_answer(rows: pd.DataFrame) -> pd.Series[Any]:
+    wrong = (rows["stop_reason"] == "answered") & ~rows["exact_match"].fillna(value=True).astype(bool)
+    return wrong.astype("float64").mask(rows["exact_match"].isna())
+
+
+def _over_limit(rows: pd.DataFrame) -> pd.Series[Any]:
+    over = rows["stop_reason"].isin(["step_limit", "token_limit"])
+    return over.astype("float64").mask(rows["exact_match"].isna())
 
 
 def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
     own = (calls["kind"] == "model") & ~calls["role"].isin(["judge", "tool"])
-    return _summed(rows, own.astype("float64"), calls)
+    sums = own.astype("float64").groupby([calls[name] for name in KEY], observed=True).sum()
+    return sums.reindex(rows.index, fill_value=0.0)
 
 
-def _summed(rows: pd.DataFrame, values: pd.Series[float], calls: pd.DataFrame) -> pd.Series[float]:
-    """The sum over each question's calls."""
-    return values.groupby([calls[name] for name in KEY], observed=True).sum().reindex(rows.index, fill_value=0.0)
+def _of_cost_law(column: str, rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float] | None:
+    if not set(PARTS) <= set(calls.columns):
+        return None
+    return cost_law(calls).set_index(KEY)[column].astype("float64").reindex(rows.index)
 
 
-def _law(column: str) -> Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]:
-    def of(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float] | None:
-        if not set(PARTS) <= set(calls.columns):
-            return None
-        tokens = cost_law(calls).set_index(KEY)[column].astype("float64")
-        return tokens.reindex(rows.index)
-
-    return of
-
-
-def _dollars(rows: pd.DataFrame, folder: Path, rule: str, cached: bool) -> pd.Series[float]:
-    """Dollars of each question under a named price; without a cache at the same prices where it isn't `cached`."""
-    import pandas as pd
-
-    tariff = named_tariff(rule)
-    calls = read_calls(folder, rows.reset_index())
-    costs = priced(calls, {"": tariff if cached else replace(tariff, rule=None)})
-    return pd.Series(calls.of_rows(costs.usd), rows.index)
-
-
-FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[float] | None]] = {
-    "calls_beyond_tools": _calls_beyond_tools,
+FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[Any] | None]] = {
+    "calls_beyond_tools": lambda rows: rows["llm_calls"] - rows["tool_calls"],
+    "plan_steps": lambda rows: rows["steps"] + 1,  # of a plan and the answer: how the paper counts ReWOO's steps
+    # 1 where it is so, else 0
+    "answered": lambda rows: rows["stop_reason"] == "answered",  # right or wrong
     "wrong_answer": _wrong_answer,
-    "answered": _answered,
-    "over_limit": _over_limit,
-    "plan_steps": _plan_steps,
-    "incorrect": _incorrect,
-    "seven_steps": _seven_steps,
-    "looping": _looping,
+    "incorrect": lambda rows: 1 - rows["exact_match"].astype("float64"),  # a wrong answer, or none
+    "over_limit": _over_limit,  # of steps or tokens, which ended the question
+    "seven_steps": lambda rows: rows["steps"] >= 7,
+    "looping": _looping,  # the trajectory repeats itself until its end
 }
 FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]] = {
-    "own_calls": _own_calls,
-    "formula_tokens": _law("formula"),
-    "prompt_tokens": _law("prompts"),
+    "own_calls": _own_calls,  # of the architecture's model, without those of the LLM tool and the judge
+    "formula_tokens": partial(_of_cost_law, "formula"),
+    "prompt_tokens": partial(_of_cost_law, "prompts"),
 }
 # `usd:openai` is what a question costs under that price, `usd:openai:uncached` the same without its cache.
 PRICED = {
@@ -200,6 +151,7 @@ COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("i
 COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICED}
 
 
+# `1.5b` of `qwen2.5-coder-1.5b`
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
@@ -287,38 +239,18 @@ class RunGroup:
         failing = f"{self.failure_rate:.0%} of tool calls failing ({self.failure_mode})" if self.failure_rate else ""
         return ", ".join(filter(None, [dataset, self.model, failing]))
 
-    def of_type(self, question_type: str) -> RunGroup | None:
-        """The same with the questions of one type only; None where there is none."""
+    def only(self, fits: Callable[[pd.DataFrame], pd.Series[bool]]) -> RunGroup | None:
+        """The same with the rows that fit; None where none does."""
         kept = {
-            name: replace(own, rows=own.rows[own.rows["question_type"].astype(str) == question_type], never_asked=0)
-            for name, own in self.architectures.items()
+            name: replace(own, rows=own.rows[fits(own.rows)], never_asked=0) for name, own in self.architectures.items()
         }
         return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
 
-    def only(self, least_steps: int | None, most_steps: int | None, unforeseen: bool | None) -> RunGroup | None:
-        """The same with the fitting questions of the chain data set only; None where none fits."""
-        if least_steps is None and most_steps is None and unforeseen is None:
-            return self
-        if self.data != "chain":
-            return None
-        kept = {}
-        for name, own in self.architectures.items():
-            shape, steps = _shapes(own.rows), steps_of(own.rows)
-            fits = (steps >= (least_steps or 0)) & (steps <= (most_steps or steps.max()))
-            if unforeseen is not None:
-                fits &= shape["unforeseen"].notna() == unforeseen
-            kept[name] = replace(own, rows=own.rows[fits], never_asked=0)
-        return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
 
-
-def steps_of(rows: pd.DataFrame) -> pd.Series[float]:
-    """Look-ups that each question of the chain data set needs."""
-    shape = _shapes(rows)
-    return shape["hops"].astype(float) * shape["width"].astype(float)
-
-
-def _shapes(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows["question_type"].astype(str).str.extract(_SHAPE).astype(object)
+def chain_shape(rows: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[bool]]:
+    """Look-ups that each question of the chain data set needs, and whether no plan can foresee some of them."""
+    shape = rows["question_type"].astype(str).str.extract(_SHAPE).astype(object)
+    return shape["hops"].astype(float) * shape["width"].astype(float), shape["unforeseen"].notna()
 
 
 def gather(*runs: str | Path) -> list[RunGroup]:
@@ -334,24 +266,18 @@ def gather(*runs: str | Path) -> list[RunGroup]:
     where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
     for folder in folders:
         name = folder.resolve().relative_to(where).as_posix()
-        _add(_run_group(folder, name, read_manifest(folder)), groups)
-    return groups
-
-
-def _add(new: RunGroup, groups: list[RunGroup]) -> None:
-    """Adds a run to the first group that it belongs to, or as a group of its own."""
-    for position, each in enumerate(groups):
-        alike = (each.base, each.ids, each.failure_rate, each.failure_mode) == (
-            new.base, new.ids, new.failure_rate, new.failure_mode
-        )  # fmt: skip
-        if alike and not set(each.architectures) & set(new.architectures):
-            groups[position] = replace(
-                each,
-                architectures={**each.architectures, **new.architectures},
-                queued=each.queued or new.queued,
+        new = _run_group(folder, name, read_manifest(folder))
+        for position, each in enumerate(groups):
+            alike = all(
+                getattr(each, name) == getattr(new, name) for name in ("base", "ids", "failure_rate", "failure_mode")
             )
-            return
-    groups.append(new)
+            if alike and not set(each.architectures) & set(new.architectures):
+                together = {**each.architectures, **new.architectures}
+                groups[position] = replace(each, architectures=together, queued=each.queued or new.queued)
+                break
+        else:
+            groups.append(new)
+    return groups
 
 
 def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
@@ -360,6 +286,8 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         raise DataError(f"{folder} has no finished question")
     options, dataset = manifest.options, manifest.dataset
     models = [str(rows[name].iloc[0]) for name in ("model", "planner_model", "solver_model")]
+    others = zip(("planner", "solver"), models[1:], strict=True)
+    roles = [f"{role} {model}" for role, model in others if model not in (models[0], "None")]
     source = dataset.source
     settings = {"models": models, "settings": [options.get(name) for name in _SETTINGS]}
     same = {
@@ -372,12 +300,12 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     return RunGroup(
         data=_data(dataset),
         dataset=str(rows["dataset"].iloc[0]),
-        model=_model(*models),
+        model=" + ".join([models[0], *roles]),
         failure_rate=rate,
         failure_mode=str(options.get("tool_failure_mode", "empty")) if rate else "",
         base=json.dumps(same, sort_keys=True),
         ids=str(dataset.ids_hash),
-        architectures={own.architecture: own for own in _architectures(rows, folder, name, manifest)},
+        architectures=_architectures(rows, folder, name, manifest),
         parameters=_parameters(models, manifest),
         judge_parameters=_parameters([str(options.get("judge_model"))], manifest),
         queued=bool(queued(manifest)),
@@ -386,14 +314,16 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     )
 
 
-def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifest) -> Iterator[ArchitectureRows]:
-    facts = {each.name: each for each in manifest.architectures}
+def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifest) -> dict[str, ArchitectureRows]:
+    facts, found = {each.name: each for each in manifest.architectures}, {}
+    # 0 where an older manifest doesn't say
+    expected = int((manifest.dataset.examples or 0) * (manifest.options.get("trials") or 1))
     for name, group in rows.groupby("architecture", sort=False, observed=True):
         indexed = group.set_index(KEY)
         if indexed.index.has_duplicates:
             raise DataError(f"{folder}: {name!r} has the question {indexed.index[indexed.index.duplicated()][0]} twice")
         own = facts.get(str(name))
-        yield ArchitectureRows(
+        found[str(name)] = ArchitectureRows(
             str(name),
             indexed,
             folder / CALLS_FILE,
@@ -402,8 +332,9 @@ def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifes
             exemplars=sum(own.exemplars.values()) if own else 0,
             unlike_paper=tuple(_unlike_paper(own)) if own else (),
             complete=manifest.status == "done",
-            never_asked=max(0, _expected_rows(manifest) - len(indexed)),
+            never_asked=max(0, expected - len(indexed)),
         )
+    return found
 
 
 def _unlike_paper(own: ArchitectureFacts) -> Iterator[str]:
@@ -420,20 +351,12 @@ def _unlike_paper(own: ArchitectureFacts) -> Iterator[str]:
 def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:
     """Of the smallest of these models: as their files say, else as the name does; None where that isn't known."""
     known = {each["name"]: each["parameters"] for each in manifest.models.values() if each.get("parameters")}
-    sizes = [known.get(model) or _named_size(model) for model in models if model != "None"]
-    return min((float(size) for size in sizes if size), default=None)
-
-
-def _named_size(model: str) -> float | None:
-    """The number of parameters that a name gives: 1.5e9 of `qwen2.5-coder-1.5b`."""
-    sizes = [float(number) * {"b": 1e9, "m": 1e6}[unit.lower()] for number, unit in _SIZE.findall(model)]
-    return sizes[-1] if sizes else None
-
-
-def _expected_rows(manifest: Manifest) -> int:
-    """Rows of each architecture in the whole run; 0 where an older manifest doesn't say."""
-    questions = manifest.dataset.examples or 0
-    return int(questions * (manifest.options.get("trials") or 1))
+    sizes = []
+    for model in models:
+        named = [float(number) * {"b": 1e9, "m": 1e6}[unit.lower()] for number, unit in _SIZE.findall(model)]
+        if model != "None" and (size := known.get(model) or (named[-1] if named else None)):
+            sizes.append(float(size))
+    return min(sizes, default=None)
 
 
 def _data(dataset: DatasetFacts) -> Data:
@@ -444,15 +367,3 @@ def _data(dataset: DatasetFacts) -> Data:
     if dataset.source.get("generator") == "chain":
         return "chain"
     return "sample" if dataset.name == "sample" else "other"
-
-
-def _model(model: str, planner: str, solver: str) -> str:
-    roles = [
-        f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in (model, "None")
-    ]
-    return " + ".join([model, *roles])
-
-
-def before(each: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
-    """Groups with the same data set, model and settings, in which no tool was made to fail."""
-    return [other for other in groups if other.base == each.base and not other.failure_rate]
