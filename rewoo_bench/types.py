@@ -414,9 +414,22 @@ class Tool(Protocol):
 
 @runtime_checkable
 class Runner(Protocol):
-    """An agent architecture: the loop between a question and an answer."""
+    """An agent architecture: the loop between a question and an answer. It may count its steps (`CountsSteps`)."""
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory: ...
+
+
+@runtime_checkable
+class CountsSteps(Protocol):
+    """A runner with a step limit, which a run compares with the look-ups that its questions need.
+
+    `steps_needed` gives the steps of a plan, or the turns, in which the runner answers without a mistake a question
+    whose gold chain is `chain`. Of a runner that doesn't say this, every limit counts as high enough.
+    """
+
+    max_steps: int
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int: ...
 
 
 # A tool around another tool, with the same interface; subclasses count, limit, record or break its calls.

@@ -203,6 +203,8 @@ def _shown(value: object) -> str:
 
 def _unknown_key(kind: type[BaseModel], location: tuple[int | str, ...]) -> str:
     names = _field_names(kind, location[:-1])
+    if kind is DatasetSpec and location == ("style",):
+        return "the key 'style' is now 'exemplars'"
     near = get_close_matches(str(location[-1]), names, n=1)
     hint = f", did you mean {near[0]!r}?" if near else ";"
     return f"unknown key {_key(location)!r}{hint} available: {', '.join(sorted(names))}"

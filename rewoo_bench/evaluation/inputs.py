@@ -6,6 +6,7 @@ Nothing here costs anything: no model is fetched or asked.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -27,19 +28,14 @@ from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel
 from rewoo_bench.models.own import ModelSettings, is_own_model
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
-from rewoo_bench.runners.llmcompiler import LLMCompiler
-from rewoo_bench.runners.plan_execute import PlanExecute
-from rewoo_bench.runners.react import FINISH, ReAct
-from rewoo_bench.runners.react_native import NativeReAct
-from rewoo_bench.runners.rewoo import ReWOO
-from rewoo_bench.runners.rewoo_react import ReWOOReAct
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
 from rewoo_bench.tools.mcp_server import McpServers
-from rewoo_bench.types import Example, GoldAware, Hop, Model, Runner
+from rewoo_bench.types import CountsSteps, Example, GoldAware, Hop, Model
 
 # Python objects in the place of the names of a run: examples, architectures, a model.
 
@@ -164,10 +160,13 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
     """Raises `UsageError` where a question of a generated set needs more steps than an architecture may take."""
     if "generator" not in (dataset.manifest.get("source") or {}):
         return
-    runners = [(architecture.name, runner) for architecture in architectures for runner in _runners(architecture)]
-    short = [(needed, allowed, name) for name, runner in runners
-             if (allowed := steps_allowed(runner)) is not None
-             and (needed := most_steps(runner, dataset)) > allowed]  # fmt: skip
+    short = [
+        (needed, allowed, architecture.name)
+        for architecture in architectures
+        for example in dataset.examples
+        for needed, allowed in _steps(architecture, example.chain)
+        if needed > allowed
+    ]
     if short:
         needed, allowed, name = max(short)
         raise UsageError(
@@ -178,19 +177,11 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
 
 def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
     """A note for each step limit that keeps even a perfect model from answering some of the questions."""
-    counted: dict[tuple[int, int, int], list[str]] = {}
+    counted: dict[tuple[float, float, float], list[str]] = {}
     for architecture in architectures:
-        runners = [(runner, steps_allowed(runner)) for runner in _runners(architecture)]  # one of them is enough
-        needs = [
-            [(steps_needed(runner, each.chain), allowed) for runner, allowed in runners]
-            for each in dataset.examples
-            if each.chain
-        ]
-        beyond = [
-            min((needed, allowed) for needed, allowed in need if allowed is not None)
-            for need in needs
-            if need and all(allowed is not None and needed > allowed for needed, allowed in need)
-        ]
+        needs = [_steps(architecture, example.chain) for example in dataset.examples]
+        # One loop with a limit that is high enough, or without any, answers.
+        beyond = [min(need) for need in needs if need and all(needed > allowed for needed, allowed in need)]
         if beyond:
             counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
     return [
@@ -201,54 +192,18 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
     ]
 
 
-def _runners(architecture: Architecture) -> list[Runner]:
-    """The loop of an architecture; of one that chooses from others, theirs."""
-    return [parent.runner for parent in architecture.parents] or [architecture.runner]
+def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float, float]]:
+    """Steps that each loop of an architecture needs for a gold chain, and its step limit; empty without a chain.
 
-
-def most_steps(runner: Runner, dataset: Dataset) -> int:
-    """The most steps that any question of the data set needs; 0 where no gold chain is known."""
-    return max((steps_needed(runner, example.chain) for example in dataset.examples if example.chain), default=0)
-
-
-def steps_needed(runner: Runner, chain: Sequence[Hop]) -> int:
-    """Steps of a plan, or turns, in which a bundled runner answers without a mistake; 0 for any other runner."""
-    if isinstance(runner, ReWOO | ReWOOReAct | LLMCompiler):
-        return _planned(chain)
-    if isinstance(runner, ReAct | PlanExecute):
-        return len(chain) + 1  # one hop a turn, and one for the answer
-    if isinstance(runner, NativeReAct):
-        return _depth(chain) + 1  # independent hops share a turn
-    return 0
-
-
-def steps_allowed(runner: Runner) -> int | None:
-    """The step limit of a bundled runner; None without one."""
-    if isinstance(runner, ReWOOReAct):
-        return runner.rewoo.settings.max_steps
-    if isinstance(runner, ReWOO | LLMCompiler | ReAct | NativeReAct | PlanExecute):
-        return runner.settings.max_steps
-    return None
-
-
-def _planned(chain: Sequence[Hop]) -> int:
-    """One step for each foreseeable hop, and one model step for each look-up that another hop needs."""
-    foreseen = [hop for hop in chain if hop.foreseen]
-    needed = {need for hop in foreseen for need in _read_for(hop, chain)}
-    return len(foreseen) + sum(chain[need].tool == "Search" for need in needed)
-
-
-def _read_for(hop: Hop, chain: Sequence[Hop]) -> Iterable[int]:
-    """The hops whose value is read for a hop: where several give the same page's title, the first of them."""
-    return {chain[need].value: need for need in reversed(hop.needs)}.values() if hop.tool == "Search" else hop.needs
-
-
-def _depth(chain: Sequence[Hop]) -> int:
-    """Number of hops on the longest path through the chain; hops need only earlier hops."""
-    depths: list[int] = []
-    for hop in chain:
-        depths.append(1 + max((depths[need] for need in hop.needs), default=0))
-    return max(depths, default=0)
+    An architecture that chooses from others has their loops. A runner that doesn't say what it needs may take any
+    number of steps.
+    """
+    runners = [parent.runner for parent in architecture.parents] or [architecture.runner]
+    return [
+        (runner.steps_needed(chain), runner.max_steps) if isinstance(runner, CountsSteps) else (0, math.inf)
+        for runner in runners
+        if chain
+    ]
 
 
 NOTHING_GIVEN = GivenObjects()

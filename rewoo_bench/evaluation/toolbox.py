@@ -18,8 +18,8 @@ from rewoo_bench.config.named import checked_tools, named_settings
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.tools import form
-from rewoo_bench.runners.react import FINISH
 from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.prompt_parts import ToolSize, count_tool
 from rewoo_bench.text.redaction import hide_credentials

@@ -25,9 +25,9 @@ from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_step
 from rewoo_bench.runners.notation.replies import Joined, answered, read_joined
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
-from rewoo_bench.runners.rewoo import StepRunner
+from rewoo_bench.runners.rewoo import StepRunner, plan_size
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
-from rewoo_bench.types import Completion, Message, Model, Request, Step, StopReason, Tool, Trajectory
+from rewoo_bench.types import Completion, Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 # LLMCompiler's task fetching unit and executor: starts each task as soon as its line and its inputs are there.
 #
@@ -230,6 +230,7 @@ class LLMCompiler:
     def __init__(self, prompts: Prompts, settings: LLMCompilerSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or LLMCompilerSettings()
+        self.max_steps = self.settings.max_steps
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("joiner")
         if self.settings.max_replans:
@@ -250,6 +251,10 @@ class LLMCompiler:
             emit("replan_asked", missing=joined.missing)
             course.messages += [Message("user", self._request(course, joined.missing))]
         return self._end(course, None, "invalid_plan")
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """Tasks of a plan without a mistake."""
+        return plan_size(chain)
 
     def _course(self, question: str, model: Model, tools: Mapping[str, Tool]) -> _Course:
         """The planner's prompt; the part that is the same for every question comes first."""

@@ -11,7 +11,7 @@ as in the plan-and-execute agents built on it. All calls of a question share one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.events import call_site
@@ -21,7 +21,7 @@ from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.runners.prompts import Prompts, check_shorten
 from rewoo_bench.runners.react import ReActSettings, ReActTurns
 from rewoo_bench.text.loops import AT_LIMIT
-from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
+from rewoo_bench.types import Completion, Hop, Message, Model, Request, Tool, Trajectory
 
 _ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
 _WHAT_NEXT = "Make a new plan from what is known now, or answer."
@@ -37,6 +37,7 @@ class PlanExecute:
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
+        self.max_steps = self.settings.max_steps
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
@@ -72,6 +73,10 @@ class PlanExecute:
         if intent is None:
             return turns.end(None, "unparsable", replans=plans - 1)
         return turns.end(*answered(str(intent), conversation.last), replans=plans - 1)
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """A step for each hop, and one for the answer."""
+        return len(chain) + 1
 
     def _opening(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
         return [

@@ -20,12 +20,12 @@ from rewoo_bench.events import call_site, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
 from rewoo_bench.runners.notation.grammars import action_grammar
 from rewoo_bench.runners.notation.plan_formats import Notation
-from rewoo_bench.runners.notation.replies import Action, parse_action, read_answer
+from rewoo_bench.runners.notation.replies import FINISH, Action, parse_action, read_answer
 from rewoo_bench.runners.notation.tools import Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import shown
-from rewoo_bench.types import Message, Model, Request, Step, StopReason, Tool, Trajectory
+from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 # The turns of an agent that acts and observes, shared by the text form and the native form of ReAct.
 
@@ -121,9 +121,6 @@ class ReActTurns:
         return Trajectory(answer, stop_reason, tuple(self.steps), replans=replans, notes=notes)
 
 
-FINISH = "Finish"
-
-
 class ReAct:
     """One model call a turn, each with the trace so far."""
 
@@ -132,6 +129,7 @@ class ReAct:
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
+        self.max_steps = self.settings.max_steps
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
@@ -178,6 +176,10 @@ class ReAct:
             messages += [Message("assistant", action.render()), Message("user", f"Observation: {seen}")]
         partial = await self._partial_answer(messages, model) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """A turn for each hop, and one for the answer."""
+        return len(chain) + 1
 
     async def _partial_answer(self, messages: list[Message], model: Model) -> str | None:
         """The best answer that the trace allows, asked for when no turn is left."""

@@ -25,7 +25,7 @@ from rewoo_bench.runners.react import ReActSettings, ReActTurns
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.text.model_output import check_fields, decode
-from rewoo_bench.types import Message, Model, Request, Step, Tool, ToolCall, Trajectory
+from rewoo_bench.types import Hop, Message, Model, Request, Step, Tool, ToolCall, Trajectory
 
 _MOST_BRACES = 100  # looked at in a reply
 _NAME = re.compile(r'"name"\s*:')
@@ -42,6 +42,7 @@ class NativeReAct:
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReActSettings()
+        self.max_steps = self.settings.max_steps
         prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
@@ -75,6 +76,13 @@ class NativeReAct:
             messages += [Message("assistant", text, tool_calls=calls), *results]
         partial = await self._partial_answer(messages, model, tools) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """A turn for each hop of the longest path, since independent hops share a turn, and one for the answer."""
+        depths: list[int] = []  # hops need only earlier hops
+        for hop in chain:
+            depths.append(1 + max((depths[need] for need in hop.needs), default=0))
+        return max(depths, default=0) + 1
 
     async def _partial_answer(self, messages: Sequence[Message], model: Model, tools: Mapping[str, Tool]) -> str | None:
         """The best answer that the trace allows, asked for when no turn is left.

@@ -7,7 +7,7 @@ answer   = solver(question, plan, evidence)  one model call
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from rewoo_bench.runners.notation.replies import answered, citations, read_answe
 from rewoo_bench.runners.notation.tools import NO_RESULTS, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
-from rewoo_bench.types import Message, Model, Request, Step, Tool, Trajectory
+from rewoo_bench.types import Hop, Message, Model, Request, Step, Tool, Trajectory
 
 # The Worker of ReWOO: runs a plan's steps as a graph, without a model of its own.
 #
@@ -119,6 +119,21 @@ class Worker:
         emit("step_finished", step.id, observation=done.observation, failed=done.failed)
 
 
+def plan_size(chain: Sequence[Hop]) -> int:
+    """Steps of a plan for a gold chain: one for each foreseeable hop, and a model step for each page that is read.
+
+    A page is read where another hop needs its value; of several pages that give the same title, the first is.
+    """
+    foreseen = [hop for hop in chain if hop.foreseen]
+    read = set[int]()
+    for hop in foreseen:
+        if hop.tool == "Search":
+            read |= set({chain[need].value: need for need in reversed(hop.needs)}.values())
+        else:
+            read |= set(hop.needs)
+    return len(foreseen) + sum(chain[need].tool == "Search" for need in read)
+
+
 class ReWOOSettings(BaseModel):
     """The `[settings]` table of a ReWOO architecture."""
 
@@ -178,6 +193,7 @@ class ReWOO:
     def __init__(self, prompts: Prompts, settings: ReWOOSettings | None = None) -> None:
         self.prompts = prompts
         self.settings = settings or ReWOOSettings()
+        self.max_steps = self.settings.max_steps
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("solver")
         check_shorten(self.settings.shorten, prompts)
@@ -188,6 +204,10 @@ class ReWOO:
         if planned.plan is None and self.settings.invalid_plan == "stop":
             return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
         return await self.solve(question, planned, model)
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """Steps of a plan without a mistake (`plan_size`)."""
+        return plan_size(chain)
 
     async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:
         """Planner and Worker: a plan that can be run, if one was written, and its evidence."""

@@ -11,7 +11,7 @@ sites show the phase of a call: `rewoo/…` and `react/…`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct, ReActSettings, RepeatGuard
 from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
-from rewoo_bench.types import Model, Tool, Trajectory
+from rewoo_bench.types import Hop, Model, Tool, Trajectory
 
 Gap = Literal["invalid_plan", "empty_slot", "unknown"]
 
@@ -54,6 +54,7 @@ class ReWOOReAct:
         self.settings = settings or ReWOOReActSettings()
         steps = {} if self.settings.max_steps is None else {"max_steps": self.settings.max_steps}
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=steps))
+        self.max_steps = self.rewoo.max_steps
         guard = {} if self.settings.repeat_guard is None else {"repeat_guard": self.settings.repeat_guard}
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
@@ -75,6 +76,10 @@ class ReWOOReAct:
         with call_site("react"):
             second = await self.react.run(question, model=model, tools=tools, before=planned.steps)
         return _joined(planned, second, gap)
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """Steps of ReWOO's plan without a mistake."""
+        return self.rewoo.steps_needed(chain)
 
     def _gap(self, planned: PlanAndEvidence) -> Gap | None:
         if planned.worker is None:

@@ -15,7 +15,8 @@ from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Completion, StopReason, Tool
 
-NO_RESULTS = "No results."
+FINISH = "Finish"
+"""The action that ends a question of ReAct; no tool may have this name."""
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
