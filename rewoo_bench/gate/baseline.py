@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
+import pandas as pd
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr, TypeAdapter
 
@@ -39,10 +40,6 @@ from rewoo_bench.runs.options import options_that, with_new_names
 from rewoo_bench.runs.rows import left_out
 from rewoo_bench.text.escaping import controls_as_json
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 METRICS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
 EVIDENCE, CACHED = "evidence_tokens", "cached_input_tokens"
@@ -54,8 +51,6 @@ ROW_KEYS = ("example_id", "trial")
 LINE_COLUMNS = (*ROW_KEYS, "text", *COUNTS, "exact_match", "f1", "stop_reason", "broken_plans")
 
 _FIRST_COLUMNS = (*ROW_KEYS, "text")
-_NEEDED_COLUMNS = (*_FIRST_COLUMNS, "total_tokens", "exact_match")
-_DEEPEST = 50  # tables within tables; a baseline has some six
 _Count = Annotated[StrictInt, Field(ge=0, le=1 << 53)]
 _CELLS: Mapping[str, Any] = {
     "example_id": StrictStr,
@@ -134,8 +129,6 @@ class Baseline(BaseModel):
 
     def rows(self, architecture: str) -> pd.DataFrame:
         """Counts by question and trial; a column that a run doesn't have is not in it."""
-        import pandas as pd
-
         table = pd.DataFrame(self.questions.get(architecture, []), columns=self.columns).set_index(list(ROW_KEYS))
         return table.drop(columns=[name for name in COUNTS if name in table and table[name].isna().all()])
 
@@ -180,20 +173,21 @@ def first_fault(error: pydantic.ValidationError) -> str:
 
 def _parsed(text: str) -> Any:
     """JSON without NaN and Infinity. Raises `ValueError`."""
+
+    def refused(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no number")
+
     try:
-        values = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        values = json.loads(text, parse_constant=refused, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     layer = [values]
-    for _ in range(_DEEPEST):
-        layer = [each for value in layer for each in _children(value)]
-    if layer:
-        raise ValueError("nested too deeply")
-    return values
-
-
-def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+    for _ in range(50):  # tables within tables; a baseline has some six
+        parts = [each.values() if isinstance(each, dict) else each for each in layer]
+        layer = [each for part in parts for each in part if isinstance(each, (dict, list))]
+        if not layer:
+            return values
+    raise ValueError("nested too deeply")
 
 
 def _finite(number: str) -> float:
@@ -201,12 +195,6 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number} is too large")
     return value
-
-
-def _children(value: Any) -> Iterator[Any]:
-    """The tables and lists right within a value of JSON."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    yield from (part for part in parts if isinstance(part, (dict, list)))
 
 
 def _check_facts(kind: type[BaseModel], facts: Mapping[str, Any]) -> None:
@@ -218,7 +206,7 @@ def _check_facts(kind: type[BaseModel], facts: Mapping[str, Any]) -> None:
 
 
 def _check_columns(columns: Sequence[str]) -> None:
-    missing = [name for name in _NEEDED_COLUMNS if name not in columns]
+    missing = [name for name in (*_FIRST_COLUMNS, "total_tokens", "exact_match") if name not in columns]
     unknown = [name for name in columns if name not in _CELLS]
     if missing or unknown:
         wrong = f"{missing[0]!r} is missing" if missing else f"unknown column {unknown[0]!r}"
@@ -261,27 +249,20 @@ def _check_lines(architecture: str, lines: Sequence[Sequence[Any]], columns: Seq
 
 def _upgraded(baseline: Baseline) -> Baseline:
     """Options, bundled runners and generators by their names of today, where an older file has others."""
-    architectures = {}
-    for name, facts in baseline.architectures.items():
-        manifest = {**facts.manifest}
-        if "runner" in manifest:
-            manifest["runner"] = short_name(str(manifest["runner"]))
-        architectures[name] = facts.model_copy(update={"manifest": manifest})
-    source = {**baseline.dataset.get("source", {})}
-    if "generator" in source:
-        source["generator"] = short_name(str(source["generator"]))
-    dataset = {**baseline.dataset, "source": source}
+
+    def renamed(facts: dict[str, Any], key: str) -> dict[str, Any]:
+        return {**facts, key: short_name(str(facts[key]))} if key in facts else facts
+
+    architectures = {
+        name: facts.model_copy(update={"manifest": renamed(facts.manifest, "runner")})
+        for name, facts in baseline.architectures.items()
+    }
+    dataset = {**baseline.dataset, "source": renamed(baseline.dataset.get("source", {}), "generator")}
     options = with_new_names(baseline.options)
     return baseline.model_copy(update={"architectures": architectures, "dataset": dataset, "options": options})
 
 
-# A run's manifest and rows as a baseline.
-#
-# baseline_of(folder, read_manifest(folder), load(folder)).text()     # the file that `baseline update` writes
-
-
 OPTIONS = options_that(lambda role: role.baseline)
-_PREFIXES = (REPLAY, LOCAL)
 
 
 def baseline_of(
@@ -302,7 +283,11 @@ def baseline_of(
             model=_plain(str(rows["model"].iloc[0])),
             dataset=_dataset(manifest.dataset),
             corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
-            models={role: _model(model) for role, model in manifest.models.items()},
+            models={
+                role: {key: value for key, value in facts.items() if key not in LOOSE}
+                | {"name": _plain(str(facts.get("name")))}
+                for role, facts in manifest.models.items()
+            },
             options={name: manifest.options.get(name) for name in OPTIONS},
             prices=prices and {_plain(model): price for model, price in prices.items()},
             tokenizer=manifest.tokenizer,
@@ -326,14 +311,9 @@ def _dataset(facts: DatasetFacts) -> dict[str, Any]:
     return {**same, "source": source}
 
 
-def _model(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {key: value for key, value in manifest.items() if key not in LOOSE}
-    return {**facts, "name": _plain(str(manifest.get("name")))}
-
-
 def _plain(name: str) -> str:
     """A model's name without the folder of its file or recording."""
-    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
+    prefix = next((prefix for prefix in (REPLAY, LOCAL) if name.startswith(prefix)), None)
     return f"{prefix}{Path(name).name}" if prefix else name
 
 
@@ -387,7 +367,9 @@ def _lines(rows: pd.DataFrame) -> list[list[Any]]:
 
 def _value(row: Mapping[Any, Any], column: str) -> Any:
     if column == "text":
-        return _digest(str(row["question"]), row["answers"])
+        # tells whether an id still belongs to the same question and answers
+        told = [str(row["question"]), [] if row["answers"] is None else list(row["answers"])]
+        return sha256(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()[:8]
     value = row.get(column)
     if value is None or value != value or str(value) == "<NA>":
         return None
@@ -396,9 +378,3 @@ def _value(row: Mapping[Any, Any], column: str) -> Any:
     if column == "exact_match":
         return bool(value)
     return round(float(value), 6) if column == "f1" else int(value)
-
-
-def _digest(question: str, answers: Sequence[str] | None) -> str:
-    """Tells whether an id still belongs to the same question and answers."""
-    text = json.dumps([question, list(answers) if answers is not None else []], ensure_ascii=False)
-    return sha256(text.encode("utf-8", "replace")).hexdigest()[:8]

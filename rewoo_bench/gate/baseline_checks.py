@@ -1,18 +1,26 @@
-"""A run compared with a baseline: whether it can be, each architecture's counts (count_checks.py) and its answers
-(answer_checks.py).
+"""A run compared with a baseline: whether it can be, each architecture's counts (count_checks.py) and its answers.
 
 A deterministic model's counts and answers are compared as they are. Those of a live model vary from run to run, so
-they are tested with a strict level.
+they are tested with a strict level. Exact match and the share answered fail where they fell by more than
+`ACCURACY_MARGIN` and an exact paired test (McNemar's) says that this is no chance, on any number of questions. The
+tests of all architectures together raise a false alarm less than once in 1 / `FALSE_ALARMS` comparisons of a system
+with itself. A small fall shows only on many questions, so below `ENOUGH_QUESTIONS` one that may be chance is a warning;
+above, the interval of the difference decides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
+import pandas as pd
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.paired import difference_of_proportions
+from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.baseline import Baseline
 from rewoo_bench.gate.count_checks import (
@@ -35,87 +43,63 @@ from rewoo_bench.runs.manifest import differences
 from rewoo_bench.text.argument_checks import check_switches, shown
 from rewoo_bench.text.words import counted
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-
-# Answers of an architecture against those of a baseline: exact match, the share answered, the share soundly planned.
-#
-# Of a deterministic model every fall fails. Of a live model exact match and the share answered fail where they fell by
-# more than `ACCURACY_MARGIN` and an exact paired test (McNemar's) says that this is no chance, on any number of
-# questions. Its level is strict: the tests of all architectures together raise a false alarm less than once in
-# 1 / `FALSE_ALARMS` comparisons of a system with itself. A small fall shows only on many questions, so below
-# `ENOUGH_QUESTIONS` one that may be chance is a warning; above, the interval of the difference decides.
-
-
 ACCURACY_MARGIN = 0.02
-_UNSOUND = ("invalid_plan", "unparsable")
-_Good = Callable[["pd.DataFrame"], "NDArray[Any] | None"]
 
 
-def _sound(rows: pd.DataFrame) -> NDArray[Any] | None:
-    """Where a plan or a turn could be read and run as written. Older baselines don't count their broken plans."""
-    if "stop_reason" not in rows:
+def check_answers(
+    group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int, *, exact: bool, oracle: bool
+) -> Iterator[Check]:
+    """Exact match, the share answered and, of a deterministic model, the share that was soundly planned.
+
+    Of a deterministic model every fall fails, of an oracle, too: its exact match is no measure of an architecture, but
+    where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
+    that answers nothing is cheap, whatever its baseline did.
+    """
+    old, new = scored_pairs(old, new)
+    ids = question_ids(old)
+    n = len(set(ids))
+    for name in ("exact_match", "answered", "sound_plans") if exact else ("exact_match", "answered"):
+        before, now = _good_rows(name, old), _good_rows(name, new)
+        if name == "answered" and now is not None and not now.any():
+            yield Check("accuracy", "fail", group, name, "no question was answered", 0.0, n=n)
+            continue
+        if before is None or now is None:
+            text = f"{name}: the baseline is of an older version and doesn't have it; `baseline update` writes it anew"
+            yield Check("accuracy", "warn", group, name, text, n=n)
+            continue
+        limit = float(before.mean())
+        status: Status = "pass"
+        reason = ""
+        if exact:
+            if now.mean() < before.mean() - ROUNDING:
+                status, reason = "fail", "; the same questions gave the same answers before"
+        else:
+            limit -= ACCURACY_MARGIN
+            if name == "exact_match" and oracle:
+                reason = "; an oracle's means nothing"
+            else:
+                status, reason = live_fall(before, now, ids, tests)
+        text = f"{name} {before.mean():.3f} -> {now.mean():.3f}{reason}"
+        measured = float(now.mean())
+        yield Check("accuracy", status, group, name, text, measured, limit, float(before.mean()), n, oracle=oracle)
+
+
+def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any] | None:
+    """1 where a row is right, answered, or its plan or turn could be read and run as written; None where unknown."""
+    if name == "exact_match":
+        return rows["exact_match"].to_numpy(float)
+    if "stop_reason" not in rows:  # as in older baselines
         return None
-    sound = ~rows["stop_reason"].isin(_UNSOUND)
+    if name == "answered":
+        return (rows["stop_reason"] == "answered").to_numpy(float)
+    sound = ~rows["stop_reason"].isin(["invalid_plan", "unparsable"])
     if {"broken_plans", "replans"} <= set(rows):
         sound &= ~(rows["broken_plans"].astype(float) > rows["replans"].astype(float))
     return sound.to_numpy(float)
 
 
-def _answered(rows: pd.DataFrame) -> NDArray[Any] | None:
-    """Older baselines have no stop reasons."""
-    return (rows["stop_reason"] == "answered").to_numpy(float) if "stop_reason" in rows else None
-
-
-_GOOD: dict[str, _Good] = {
-    "exact_match": lambda rows: rows["exact_match"].to_numpy(float),
-    "answered": _answered,
-    "sound_plans": _sound,
-}
-
-
-def exact_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, *, oracle: bool) -> Iterator[Check]:
-    """A deterministic model's answers: any fall of exact match, of answers or of sound plans fails.
-
-    An oracle's exact match is no measure of an architecture, since it is given the answers. A fall of it is: the
-    architecture or its tools lost them.
-    """
-    old, new = scored_pairs(old, new)
-    for name in _GOOD:
-        before, now = _GOOD[name](old), _GOOD[name](new)
-        if before is None or now is None or _none_answered(name, now):
-            yield _without_comparison(group, name, old, now)
-            continue
-        fell = now.mean() < before.mean() - ROUNDING
-        text = f"{name} {before.mean():.3f} -> {now.mean():.3f}"
-        text += "; the same questions gave the same answers before" if fell else ""
-        check = _check(group, name, "fail" if fell else "pass", text, old, before, now, limit=float(before.mean()))
-        yield replace(check, oracle=oracle)
-
-
-def live_answers(group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int, *, oracle: bool) -> Iterator[Check]:
-    """A live model's answers: a fall of exact match or of the share answered fails where it is no chance."""
-    old, new = scored_pairs(old, new)
-    for name in ("exact_match", "answered"):
-        before, now = _GOOD[name](old), _GOOD[name](new)
-        if before is None or now is None or _none_answered(name, now):
-            yield _without_comparison(group, name, old, now)
-            continue
-        status, reason = live_fall(before, now, question_ids(old), tests)
-        if name == "exact_match" and oracle:
-            status, reason = "pass", "; an oracle's means nothing"
-        text = f"{name} {before.mean():.3f} -> {now.mean():.3f}{reason}"
-        check = _check(group, name, status, text, old, before, now, limit=float(before.mean()) - ACCURACY_MARGIN)
-        yield replace(check, oracle=oracle)
-
-
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
     """Whether shares of rows fell, with the reason."""
-    from rewoo_bench.analysis.stats.paired import difference_of_proportions
-    from rewoo_bench.analysis.stats.tests import mcnemar_exact
-
     if now.mean() >= before.mean() - ACCURACY_MARGIN:
         return "pass", ""
     n, test = len(set(ids)), mcnemar_exact(before, now, ids)
@@ -130,47 +114,10 @@ def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests:
     return "fail" if difference.high < 0 else "pass", f", difference {difference.estimate:+.3f} {bounds}"
 
 
-def _none_answered(name: str, now: NDArray[Any]) -> bool:
-    return name == "answered" and not now.any()
-
-
-def _without_comparison(group: Group, name: str, old: pd.DataFrame, now: NDArray[Any] | None) -> Check:
-    """A run that answers nothing is cheap, whatever its baseline did; an older baseline has no stop reasons."""
-    n = len(set(question_ids(old)))
-    if now is not None and _none_answered(name, now):
-        return Check("accuracy", "fail", group, name, "no question was answered", 0.0, n=n)
-    text = f"{name}: the baseline is of an older version and doesn't have it; `baseline update` writes it anew"
-    return Check("accuracy", "warn", group, name, text, n=n)
-
-
-def _check(
-    group: Group,
-    name: str,
-    status: Status,
-    text: str,
-    old: pd.DataFrame,
-    before: NDArray[Any],
-    now: NDArray[Any],
-    limit: float,
-) -> Check:
-    n = len(set(question_ids(old)))
-    return Check("accuracy", status, group, name, text, float(now.mean()), limit, float(before.mean()), n)
-
-
-# Whether two runs can be compared at all, and the deliberate changes of an architecture.
-#
-# Another data set, model, limit or price makes counts incomparable. Another prompt, setting or tool is what a gate is
-# for: it is named, and the counts are still compared.
-
-
+# Why not to compare: the kind of difference, and a sentence. Another prompt, setting or tool is what a gate is for: it
+# is named (`changes`), and the counts are still compared.
+Mismatch = tuple[str, str]
 _SHOWN = 3
-
-
-class Mismatch(NamedTuple):
-    """Why not to compare: the kind of difference, and a sentence."""
-
-    what: str
-    text: str
 
 
 def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Mismatch]:
@@ -194,19 +141,19 @@ def _folded(what: str, texts: Iterable[str]) -> Iterator[Mismatch]:
     shown = [text for text in every if ".name was " in text][:_SHOWN] or every[:_SHOWN]
     if every:
         rest = len(every) - len(shown)
-        yield Mismatch(what, "; ".join(shown) + (f"; and {counted(rest, 'more difference')}" if rest else ""))
+        yield (what, "; ".join(shown) + (f"; and {counted(rest, 'more difference')}" if rest else ""))
 
 
 def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
     """Differences that make the counts of one architecture incomparable."""
     if architecture not in before.questions:
-        yield Mismatch("architecture", "the baseline has no rows of this architecture; update it")
+        yield ("architecture", "the baseline has no rows of this architecture; update it")
     elif architecture not in now.questions:
-        yield Mismatch("architecture", "the baseline has this architecture, and the run has no rows of it")
+        yield ("architecture", "the baseline has this architecture, and the run has no rows of it")
     else:
         yield from _ids(before, now, architecture)
         old, new = (side.architectures[architecture].usage_sources for side in (before, now))
-        yield from (Mismatch("tokenizer", text) for text in differences(old, new, "usage_source"))
+        yield from (("tokenizer", text) for text in differences(old, new, "usage_source"))
 
 
 def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
@@ -214,17 +161,15 @@ def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatc
     old, new = ({(row[0], row[1]): row[2] for row in side.questions[architecture]} for side in (before, now))
     gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
     if gone or added:
-        yield Mismatch("ids", f"{_count(gone)} gone{_named(gone)}, {_count(added)} new{_named(added)}")
+        missing = f"{counted(len(gone), 'question')} gone{_named(gone)}"
+        yield ("ids", f"{missing}, {counted(len(added), 'question')} new{_named(added)}")
         return
     others = [key for key in old if old[key] != new[key]]
     if others:
-        yield Mismatch("ids", f"{_count(others)} under the same id, with another text or answer{_named(others)}")
+        how = f"under the same id, with another text or answer{_named(others)}"
+        yield ("ids", f"{counted(len(others), 'question')} {how}")
     elif before.dataset.get("ids_hash") != now.dataset.get("ids_hash"):
-        yield Mismatch("ids", "the same ids in another order")
-
-
-def _count(keys: Collection[Any]) -> str:
-    return counted(len(keys), "question")
+        yield ("ids", "the same ids in another order")
 
 
 def _named(keys: Sequence[tuple[str, int]]) -> str:
@@ -236,27 +181,21 @@ def _named(keys: Sequence[tuple[str, int]]) -> str:
 def changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
     """Deliberate changes of an architecture: texts by name, then settings, tools and runner."""
     old, new = (side.architectures[architecture].manifest for side in (before, now))
-    return [*_texts(old, new), *_settings(old, new)]
 
+    def others(key: str) -> list[str]:
+        """Names with another digest than before; none where a side has no digests."""
+        was, is_now = old.get(key), new.get(key)
+        if was is None or is_now is None:
+            return []
+        return [name for name in sorted({**was, **is_now}) if was.get(name) != is_now.get(name)]
 
-def _texts(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    named = list(_changed_names(old.get("texts_sha256"), new.get("texts_sha256")))
-    yield from (f"{name} changed" for name in named)
-    if not named and old.get("prompts_sha256") != new.get("prompts_sha256"):
-        yield "its prompts changed"
-    tools = _changed_names(old.get("tool_prompts_sha256"), new.get("tool_prompts_sha256"))
-    yield from (f"prompt of the tool {name!r} changed" for name in tools)
-
-
-def _changed_names(old: dict[str, str] | None, new: dict[str, str] | None) -> Iterator[str]:
-    """Names with another digest than before; none where a side has no digests."""
-    if old is not None and new is not None:
-        yield from (name for name in sorted({**old, **new}) if old.get(name) != new.get(name))
-
-
-def _settings(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    found = [f"{name} changed" for name in others("texts_sha256")]
+    if not found and old.get("prompts_sha256") != new.get("prompts_sha256"):
+        found = ["its prompts changed"]
+    found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
     for part in ("runner", "settings", "tools", "parents", "router_file"):
-        yield from differences(old.get(part), new.get(part), part)
+        found += differences(old.get(part), new.get(part), part)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,36 +253,31 @@ def _architecture(
         return
     default = EXACT_MARGIN if exact else LIVE_MARGIN
     margin = default if terms.max_increase is None else terms.max_increase
+    if not growth.changes["total_tokens"].now:  # that isn't cheap: its provider reported none
+        text = "no tokens were counted, so there is nothing to compare"
+        yield Check("growth", "fail", group, "total_tokens counted", text, 0.0, n=growth.n)
     if exact:
         yield from exact_counts(group, growth, old, new, margin, cause)
-        yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
-        yield from exact_answers(group, old, new, oracle=oracle)
     else:
         yield from live_counts(group, growth, old, new, margin, tests, cause, strict=terms.strict)
-        yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
-        yield from live_answers(group, old, new, tests, oracle=oracle)
+    yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
+    yield from check_answers(group, old, new, tests, exact=exact, oracle=oracle)
 
 
 def _not_comparable(group: Group, mismatch: Mismatch) -> Check:
-    text = f"not comparable ({mismatch.what}): {mismatch.text}"
-    return Check("not comparable", "fail", group, mismatch.what, text)
+    what, text = mismatch
+    return Check("not comparable", "fail", group, what, f"not comparable ({what}): {text}")
 
 
 def _changed(group: Group, changed: list[str], growth: Growth, *, accepted: bool) -> Check:
     """The deliberate changes of an architecture, with their effect on total tokens."""
-    text = f"{', '.join(changed)}; {_effect(growth)}"
+    effect = described(growth, "total_tokens") if growth.n else "no question was answered on both sides"
+    cause = growth.cause() if growth.n else None
+    text = f"{', '.join(changed)}; {effect}" + (f"; {cause}" if cause else "")
     if accepted:
         return Check("changed", "pass", group, "prompts", text, n=growth.n)
     advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
     return Check("changed", "fail", group, "prompts", f"{text}. {advice}", n=growth.n, grown=growth.grown)
-
-
-def _effect(growth: Growth) -> str:
-    """`total_tokens +23.0 a question, 1,283.0 -> 1,306.0 (+1.8%); the planner's tokens grew most, …`."""
-    if not growth.n:
-        return "no question was answered on both sides"
-    cause = growth.cause()
-    return described(growth, "total_tokens") + (f"; {cause}" if cause else "")
 
 
 def _failed_questions(group: Group, growth: Growth, exact: bool) -> Iterator[Check]:

@@ -23,11 +23,13 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
+from rewoo_bench.analysis.stats.per_solved import per_solved
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.gate.count_checks import ROUNDING, percent
@@ -48,36 +50,24 @@ from rewoo_bench.text.prompt_parts import ToolSize
 from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.text.words import counted
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# Tools against budgets and an earlier count: what their schemas take of each prompt, without a run.
-#
-# [[tools]]                               # of budgets.toml
-# server = "uvx mcp-server-time"          # without it: all tools of the command
-# total_tokens = { max = 2000 }
-# tokens_per_tool = { max = 400 }
-# number_of_tools = { max = 12 }
-
-
-_GROUP = Group("tools", "schemas", TOKENIZER)
+_SCHEMAS = Group("tools", "schemas", TOKENIZER)
 _ALL = "all tools"  # no function's name has a space
-_SHOWN = 5
 
 
-class Most(BaseModel):
-    """The largest number that is allowed."""
+class _Table(BaseModel):
+    """A table of budgets.toml: a misspelt key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Most(_Table):
+    """The largest number that is allowed."""
 
     max: int = Field(ge=0, strict=True)
 
 
-class ToolBudget(BaseModel):
+class ToolBudget(_Table):
     """A `[[tools]]`: limits of the tools of one MCP server, or of all tools of the command."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     server: str | None = None
     total_tokens: Most | None = None
@@ -96,7 +86,7 @@ def check_tools(
 ) -> Verdict:
     """Tools, the largest first, against budgets and those `before`. Raises `UsageError` for an unknown server."""
     checks = [check for budget in budgets for check in _within(budget, sizes)]
-    return Verdict((*checks, *(_growth(sizes, before, margin) if before is not None else ())))
+    return Verdict((*checks, *([] if before is None else [_growth(sizes, before, margin)])))
 
 
 def _within(budget: ToolBudget, sizes: Sequence[ToolSize]) -> Iterator[Check]:
@@ -106,43 +96,43 @@ def _within(budget: ToolBudget, sizes: Sequence[ToolSize]) -> Iterator[Check]:
             raise UsageError(f"[[tools]]: {unknown('server', budget.server, sources)}")
         sizes = [size for size in sizes if size.source == budget.server]
     of = f" of {budget.server}" if budget.server else ""
-    largest = ", ".join(f"{size.name} {size.schema:,}" for size in sizes[:_SHOWN])
+    schemas = [f"{size.name} {size.schema:,}" for size in sizes]
     if budget.total_tokens is not None:
         total = sum(size.schema for size in sizes)
-        yield _check(f"total_tokens{of}", total, budget.total_tokens.max, f"the largest: {largest}")
+        yield _tool_check(f"total_tokens{of}", total, budget.total_tokens.max, f"the largest: {', '.join(schemas[:5])}")
     if budget.tokens_per_tool is not None:
         limit = budget.tokens_per_tool.max
-        over = ", ".join(f"{size.name} {size.schema:,}" for size in sizes if size.schema > limit)
-        yield _check(f"tokens_per_tool{of}", max((size.schema for size in sizes), default=0), limit, over)
+        over = ", ".join(schemas[: sum(size.schema > limit for size in sizes)])
+        yield _tool_check(f"tokens_per_tool{of}", max((size.schema for size in sizes), default=0), limit, over)
     if budget.number_of_tools is not None:
         names = ", ".join(size.name for size in sizes)
-        yield _check(f"number_of_tools{of}", len(sizes), budget.number_of_tools.max, names)
+        yield _tool_check(f"number_of_tools{of}", len(sizes), budget.number_of_tools.max, names)
 
 
-def _check(name: str, measured: int, limit: int, more: str) -> Check:
-    over = measured > limit
-    text = f"{name}: {measured:,} is {'over' if over else 'within'} the limit of {limit:,}" + (
-        f" ({more})" if over else ""
-    )
-    return Check("budget", "fail" if over else "pass", _GROUP, name, text, float(measured), float(limit))
+def _tool_check(name: str, measured: int, limit: int, more: str) -> Check:
+    """`more` is said where the limit is exceeded."""
+    if measured > limit:
+        text = f"{name}: {measured:,} is over the limit of {limit:,} ({more})"
+        return Check("budget", "fail", _SCHEMAS, name, text, float(measured), float(limit))
+    text = f"{name}: {measured:,} is within the limit of {limit:,}"
+    return Check("budget", "pass", _SCHEMAS, name, text, float(measured), float(limit))
 
 
-def _growth(sizes: Sequence[ToolSize], before: Sequence[ToolSize], margin: float) -> Iterator[Check]:
+def _growth(sizes: Sequence[ToolSize], before: Sequence[ToolSize], margin: float) -> Check:
     """The tokens of all schemas; what grew is named, new tools too."""
     old, new = ({size.name: size.schema for size in side} for side in (before, sizes))
     total, was = sum(new.values()), sum(old.values())
-    grown = {name: tokens - old.get(name, 0) for name, tokens in new.items() if tokens > old.get(name, 0)}
-    named = [
-        f"{name} +{grown[name]:,} ({f'{old[name]:,} -> {new[name]:,}' if name in old else 'new'})"
-        for name in sorted(grown, key=lambda name: (-grown[name], name))
-    ]
     share = f" ({total / was - 1:+,.1%})" if was else ""
     text = f"tokens of {counted(len(new), 'tool schema')} {was:,} -> {total:,}{share}"
-    fails = total > was * (1 + margin) * (1 + ROUNDING)
-    text += f", {percent(margin)} is allowed: {', '.join(named)}" if fails else ""
-    yield Check(
-        "growth", "fail" if fails else "pass", _GROUP, "total_tokens", text, total, was * (1 + margin), float(was)
-    )
+    limit = was * (1 + margin)
+    status: Status = "pass"
+    if total > limit * (1 + ROUNDING):
+        grown = sorted((old.get(name, 0) - tokens, name) for name, tokens in new.items() if tokens > old.get(name, 0))
+        named = [
+            f"{name} +{-less:,} ({f'{old[name]:,} -> {new[name]:,}' if name in old else 'new'})" for less, name in grown
+        ]
+        text, status = f"{text}, {percent(margin)} is allowed: {', '.join(named)}", "fail"
+    return Check("growth", status, _SCHEMAS, "total_tokens", text, total, limit, float(was))
 
 
 def tool_table(sizes: Sequence[ToolSize]) -> str:
@@ -181,16 +171,13 @@ def read_tool_points(path: Path) -> list[ToolSize]:
 
 GROUP_KEYS = list(Group._fields)
 METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
-ACCURACIES = ("exact_match", "f1")
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]  # no text, no truth value
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Limit(BaseModel):
+class Limit(_Table):
     """The most that a question may use."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max: _Amount | None = None
     """Of every question."""
@@ -199,18 +186,14 @@ class Limit(BaseModel):
     """The 95th percentile."""
 
 
-class PerSolved(BaseModel):
+class PerSolved(_Table):
     """The most for each solved question (an exact match)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_most: _Amount
 
 
-class CacheFloor(BaseModel):
+class CacheFloor(_Table):
     """The fewest input tokens that the model reads from its prefix cache."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mean_at_least: _Amount | None = None
     """Of a question."""
@@ -218,10 +201,8 @@ class CacheFloor(BaseModel):
     """Of all input tokens, from 0 to 1."""
 
 
-class Floor(BaseModel):
+class Floor(_Table):
     """The least accuracy; a check fails below `min - margin`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     min: _Share
     """Accuracy that the architecture is expected to have, from 0 to 1."""
@@ -229,10 +210,8 @@ class Floor(BaseModel):
     """How far a run may be below `min`, since accuracy differs from run to run."""
 
 
-class Budget(BaseModel):
+class Budget(_Table):
     """A `[[budget]]` of one architecture on one data set with one model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     architecture: str
     dataset: str
@@ -263,28 +242,17 @@ class Budget(BaseModel):
                 if getattr(limit, kind) is not None:
                     yield metric, kind, getattr(limit, kind)
 
-    @property
-    def floors(self) -> Iterator[tuple[str, Floor]]:
-        yield from ((metric, floor) for metric in ACCURACIES if (floor := getattr(self, metric)))
-
-    @property
-    def per_solved(self) -> Iterator[tuple[str, float]]:
-        """`("tokens_per_solved", 6000.0)`, …"""
-        yield from ((name, limit.at_most) for name in PER_SOLVED if (limit := getattr(self, name, None)))
-
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
         cache = self.cached_input_tokens or CacheFloor()
         others = (cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved)
-        if not any(self.limits) and not any(self.floors) and others == (None,) * 4:
+        if not any(self.limits) and (*others, self.exact_match, self.f1) == (None,) * 6:
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 
 
-class Budgets(BaseModel):
+class Budgets(_Table):
     """budgets.toml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget: tuple[Budget, ...] = ()
     tools: tuple[ToolBudget, ...] = ()
@@ -329,9 +297,12 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
         for metric, kind, limit in budget.limits:
             yield _limit(budget.group, scored, metric, kind, limit)
         yield from _cache(budget, scored)
-        yield from (_per_solved(budget.group, scored, name, limit) for name, limit in budget.per_solved)
-        for metric, floor in budget.floors:
-            yield _floor(budget.group, scored, metric, floor)
+        for name in PER_SOLVED:
+            if most := getattr(budget, name, None):
+                yield _per_solved(budget.group, scored, name, most.at_most)
+        for metric, floor in (("exact_match", budget.exact_match), ("f1", budget.f1)):
+            if floor:
+                yield _floor(budget.group, scored, metric, floor)
 
 
 def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
@@ -372,8 +343,6 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
 
 def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
     """An amount of all questions for each exact match, with its interval; of few questions the interval decides."""
-    from rewoo_bench.analysis.stats.per_solved import per_solved
-
     n, metric = int(rows["example_id"].nunique()), PER_SOLVED[name]
     if rows[metric].isna().any():
         text = f"{name}: the cost of some rows is unknown, which is not 0; the model has no known price"
@@ -421,12 +390,8 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     oracle = bool(oracle_rows(rows).any())
-    if measured >= limit:
-        return Check("accuracy", "pass", group, name, text, measured, limit, n=n, oracle=oracle)
-    if oracle:
-        text = f"{text}; an oracle's means nothing"
-        return Check("accuracy", "warn", group, name, text, measured, limit, n=n, oracle=True)
-    if n < ENOUGH_QUESTIONS:
-        text = f"{text}; too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-        return Check("accuracy", "warn", group, name, text, measured, limit, n=n)
-    return Check("accuracy", "fail", group, name, text, measured, limit, n=n)
+    status: Status = "pass" if measured >= limit else "warn" if oracle or n < ENOUGH_QUESTIONS else "fail"
+    if status == "warn":
+        few = f"too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
+        text = f"{text}; an oracle's means nothing" if oracle else f"{text}; {few}"
+    return Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle)

@@ -4,9 +4,8 @@
     verdict.code            # 0 passed, 1 failed, 3 the run is incomplete
     print(text(verdict))
 
-`baseline` is the format of the counts to compare, and `baseline_of_run` makes it from a run. `mismatches` says whether
-two runs can be compared, `growth` why counts grew. `baseline_checks`, `count_checks` and `answer_checks` judge; so does
-`budgets` by fixed limits. `render` and `reports` show the verdict.
+baseline.py has the counts to compare, of a run or a file. baseline_checks.py and count_checks.py judge by them,
+budgets.py by fixed limits, and render.py shows the verdict.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rewoo_bench.analysis.prices import UNPRICED_ROLES
 from rewoo_bench.errors import DataError, UsageError
@@ -28,10 +29,6 @@ from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import failed, oracle_rows
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
 _MOST_DENSER = 2.0  # tokens of a character, of a prompt and the one before it; 1.04 times in the published runs
@@ -53,7 +50,7 @@ def check_run(
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
     check_rows(run, manifest, rows)
-    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
+    reason = _why_incomplete(manifest, rows)
     if reason and not allow_incomplete:
         return Verdict((), incomplete=reason)
     checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
@@ -64,22 +61,18 @@ def check_run(
 
 def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Baseline:
     """The baseline in a file, or that of a complete run in a folder. Raises `UsageError` and `DataError`."""
-    baseline = _opened(path, deterministic)
+    if Path(path).is_dir():
+        manifest, rows = read_manifest(Path(path)), load(path)
+        check_rows(path, manifest, rows)
+        if reason := _why_incomplete(manifest, rows):
+            raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
+        baseline = baseline_of(path, manifest, rows, deterministic=deterministic)
+    else:
+        baseline = read_baseline(Path(path))
     for name in baseline.questions:
         if not baseline.rows(name)["total_tokens"].any():
             raise DataError(f"{str(path)!r} is no baseline: no tokens were counted for {name!r}")
     return baseline
-
-
-def _opened(path: str | Path, deterministic: bool | None) -> Baseline:
-    if not Path(path).is_dir():
-        return read_baseline(Path(path))
-    manifest, rows = read_manifest(Path(path)), load(path)
-    check_rows(path, manifest, rows)
-    reason = why_incomplete(manifest, rows) or why_not_whole(manifest, rows)
-    if reason:
-        raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
-    return baseline_of(path, manifest, rows, deterministic=deterministic)
 
 
 def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
@@ -220,8 +213,12 @@ def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
             yield Check("failed questions", "fail", group, "rows", text, float(n), 0.9 * expected, n=n)
 
 
-def why_not_whole(manifest: Manifest, rows: pd.DataFrame) -> str | None:
-    """Why the means of a run that is done aren't those of all its questions; None where they are."""
+def _why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:
+    """Why the means of a run aren't those of all its questions; None where they are."""
+    if manifest.status != "done":
+        return manifest.reason or f"its status is {manifest.status!r}"
+    if not len(rows):
+        return "it has no rows"
     if failures := int(failed(rows).sum()):
         advice = "--resume tries them again, --allow-incomplete leaves them out"
         unit = "row" if rows["trial"].max() > 0 else "question"
@@ -247,10 +244,3 @@ def _shape(manifest: Manifest) -> tuple[int, int, int]:
             )
     architectures, examples, trials = (int(number) for number in factors.values() if number)
     return architectures, examples, trials
-
-
-def why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:
-    """Why a run isn't whole; None where it is."""
-    if manifest.status != "done":
-        return manifest.reason or f"its status is {manifest.status!r}"
-    return None if len(rows) else "it has no rows"

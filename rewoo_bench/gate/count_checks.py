@@ -10,27 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.stats.power import smallest_growth
 from rewoo_bench.gate.baseline import CACHEABLE, CACHED, COUNTS, EVIDENCE, METRICS, ROLES, ArchitectureBaseline
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, GrowthDetail, Status, shown
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from rewoo_bench.analysis.stats.paired import Interval
-
-
-# How an architecture's counts changed against the baseline, question by question, and why they grew.
-#
-# growth.changes["total_tokens"]      # CountChange(before=1283.0, now=1306.0): means of a question
-# growth.cause()                      # "the planner's tokens grew most, by 23.0 a question: a longer prompt …"
-
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +54,36 @@ class Growth:
     changes: dict[str, CountChange]
     grown: tuple[GrowthDetail, ...]
 
-    def metrics(self) -> Iterator[tuple[str, CountChange]]:
+    @property
+    def metrics(self) -> list[str]:
         """The counts that a gate checks, where both sides have them."""
-        yield from ((name, self.changes[name]) for name in METRICS if name in self.changes)
+        return [name for name in METRICS if name in self.changes]
 
     def delta(self, name: str) -> float:
         return self.changes[name].delta if name in self.changes else 0.0
 
     def cause(self) -> str | None:
         """Why the tokens grew, in words; None where they didn't."""
-        if self.delta("total_tokens") <= 0:
+        grew = self.delta("total_tokens")
+        if grew <= 0:
             return None
         role = max(ROLES, key=lambda role: self.delta(ROLES[role]))
-        most = f"the {role}'s tokens grew most, by {self.delta(ROLES[role]):,.1f} a question"
-        reasons = [*self._calls(), *self._evidence()] or self._lengths()
-        return f"{most}: {', '.join(reasons)}" if reasons else most
-
-    def _lengths(self) -> list[str]:
-        """Prompts or answers, whichever grew more."""
-        parts = {"input": "longer prompts", "output": "longer answers"}
-        part = max(parts, key=lambda part: self.delta(f"{part}_tokens"))
-        delta = self.delta(f"{part}_tokens")
-        return [f"{parts[part]} (+{delta:,.1f} {part} tokens)"] if delta > 0 else []
-
-    def _calls(self) -> list[str]:
-        """More replans, or else more model calls; more tool calls."""
         names = {"replans": "more replans", "llm_calls": "more model calls", "tool_calls": "more tool calls"}
         more = {name: self.delta(name) for name in names if self.delta(name) > 0}
         if "replans" in more and more.get("llm_calls", 0) <= more["replans"]:
             more.pop("llm_calls", None)  # a replan is a model call
-        return [f"{names[name]} (+{delta:.2f} a question)" for name, delta in more.items()]
-
-    def _evidence(self) -> list[str]:
-        """Evidence that accounts for half of the growth or more."""
-        delta = self.delta(EVIDENCE)
-        if delta <= 0 or 2 * delta < self.delta("total_tokens"):
-            return []
-        word = "more" if self.delta("tool_calls") > 0 else "longer"
-        return [f"{word} evidence (+{delta:,.1f} tokens a question)"]
+        reasons = [f"{names[name]} (+{delta:.2f} a question)" for name, delta in more.items()]
+        evidence = self.delta(EVIDENCE)
+        if evidence > 0 and 2 * evidence >= grew:
+            word = "more" if "tool_calls" in more else "longer"
+            reasons.append(f"{word} evidence (+{evidence:,.1f} tokens a question)")
+        part = max(("input", "output"), key=lambda part: self.delta(f"{part}_tokens"))
+        longer = self.delta(f"{part}_tokens")
+        if not reasons and longer > 0:
+            what = "longer prompts" if part == "input" else "longer answers"
+            reasons = [f"{what} (+{longer:,.1f} {part} tokens)"]
+        most = f"the {role}'s tokens grew most, by {self.delta(ROLES[role]):,.1f} a question"
+        return f"{most}: {', '.join(reasons)}" if reasons else most
 
 
 def growth_of(before: pd.DataFrame, now: pd.DataFrame) -> Growth:
@@ -133,15 +114,12 @@ def _grown(old: pd.DataFrame, new: pd.DataFrame) -> tuple[GrowthDetail, ...]:
             GrowthDetail(str(key[0]), int(key[1]), int(before["total_tokens"]), int(now["total_tokens"]), most)
         )
     grown.sort(key=lambda question: (question.before - question.now, question.example_id, question.trial))
-    return tuple(question for question in grown[:_SHOWN] if question.now > question.before)
+    return tuple(question for question in grown[:5] if question.now > question.before)
 
 
 EXACT_MARGIN, LIVE_MARGIN = 0.02, 0.05
 ROUNDING = 1e-9
 _TESTED = "total_tokens"
-_OF_QUESTION = (
-    "a question's prompts share less with its earlier ones: what changes from call to call belongs behind the trace"
-)
 
 
 def exact_counts(
@@ -152,7 +130,6 @@ def exact_counts(
     A question may grow by the margin of its own tokens or of the mean, whichever is more: so a sentence more in a
     prompt, which is a large part of a short question, is judged by the mean.
     """
-    yield from _nothing_counted(group, growth)
     if growth.changes[_TESTED].share <= margin + ROUNDING:  # else the mean fails, with the same questions
         old, new = scored_pairs(old, new)
         before, now = old[_TESTED].astype(float), new[_TESTED].astype(float)
@@ -164,8 +141,8 @@ def exact_counts(
             text += f"and the mean hides it: {described(growth, _TESTED)}"
             name = f"{_TESTED} of each question"
             yield Check("growth", "fail", group, name, text, n=growth.n, grown=growth.grown)
-    for metric, change in growth.metrics():
-        text = described(growth, metric)
+    for metric in growth.metrics:
+        text, change = described(growth, metric), growth.changes[metric]
         if change.share <= margin + ROUNDING:
             hint = "; less than in the baseline, which can be updated" if change.share < 0 else ""
             yield _growth(group, growth, metric, margin, "pass", text + hint)
@@ -187,11 +164,10 @@ def live_counts(
     strict: bool,
 ) -> Iterator[Check]:
     """Each ratio of means; fails where total tokens grew with confidence and beyond the margin."""
-    yield from _nothing_counted(group, growth)
     old, new = scored_pairs(old, new)
     ids = question_ids(old)
     failed = False
-    for metric, _ in growth.metrics():
+    for metric in growth.metrics:
         text, tested = described(growth, metric), metric == _TESTED
         status: Status = "pass"
         ratio = ratio_beyond(old[metric].to_numpy(float), new[metric].to_numpy(float), ids, margin, tests)
@@ -207,7 +183,14 @@ def live_counts(
         yield _growth(group, growth, metric, margin, status, text)
     if not failed:
         smallest = smallest_growth(old[_TESTED], new[_TESTED], ids, error=FALSE_ALARMS / tests)
-        yield _power(group, growth.n, smallest, margin, strict=strict)
+        name = f"{_TESTED} power"
+        caught = f"growth of {percent(round(smallest, 3))} or more would have been caught, 4 times in 5"
+        if smallest <= margin:
+            yield Check("growth", "pass", group, name, f"{_TESTED}: {caught}", n=growth.n)
+            return
+        caught = "no growth would have been caught for sure" if math.isinf(smallest) else caught
+        text = f"can't tell whether {_TESTED} grew by {percent(margin)}: on {counted(growth.n, 'question')} {caught}"
+        yield Check("can't tell", "fail" if strict else "warn", group, name, text, n=growth.n)
 
 
 def cache_check(
@@ -233,7 +216,8 @@ def cache_check(
     shorter = [check.text for check in prefixes if check.status == "fail"]
     same = ["all questions share as long a prefix as before: the cache, or what follows that prefix, is another"]
     of_cache = ("aren't cached", NOTHING_CACHED, same if prefixes else [])
-    of_prompts = ("can't be cached", "no prompt begins as an earlier one", [_OF_QUESTION + prices])
+    of_question = "a question's prompts share less with its earlier ones: what changes from call to call belongs behind"
+    of_prompts = ("can't be cached", "no prompt begins as an earlier one", [f"{of_question} the trace{prices}"])
     for metric, (arent, nothing, otherwise) in {CACHED: of_cache, CACHEABLE: of_prompts}.items():
         if metric not in growth.changes or not growth.changes[metric].before:
             continue
@@ -293,31 +277,10 @@ def _halved(metric: str, old: pd.DataFrame, new: pd.DataFrame, tests: int) -> bo
     return ratio is not None and ratio.low > 1
 
 
-def _power(group: Group, n: int, smallest: float, margin: float, *, strict: bool) -> Check:
-    """Whether the comparison could have caught a growth of the margin."""
-    name = f"{_TESTED} power"
-    text = f"growth of {percent(round(smallest, 3))} or more would have been caught, 4 times in 5"
-    if smallest <= margin:
-        return Check("growth", "pass", group, name, f"{_TESTED}: {text}", n=n)
-    text = "no growth would have been caught for sure" if math.isinf(smallest) else text
-    text = f"can't tell whether {_TESTED} grew by {percent(margin)}: on {counted(n, 'question')} {text}"
-    return Check("can't tell", "fail" if strict else "warn", group, name, text, n=n)
-
-
-def _nothing_counted(group: Group, growth: Growth) -> Iterator[Check]:
-    """A run without a token isn't cheap: its provider reported none."""
-    change = growth.changes.get(_TESTED)
-    if change is not None and not change.now:
-        text = "no tokens were counted, so there is nothing to compare"
-        yield Check("growth", "fail", group, f"{_TESTED} counted", text, 0.0, n=growth.n)
-
-
 def ratio_beyond(
     before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], margin: float, tests: int
 ) -> Interval | None:
     """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
-    from rewoo_bench.analysis.stats.paired import ratio_of_means
-
     if now.sum() <= before.sum() * (1 + margin) * (1 + ROUNDING):
         return None
     return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests, unseen_tail=False)

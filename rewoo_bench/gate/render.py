@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree
+
+import pandas as pd
 
 from rewoo_bench.analysis.stats.bootstrap import FEWEST
 from rewoo_bench.errors import UsageError
@@ -28,19 +30,11 @@ from rewoo_bench.text.escaping import controls_as_json, markdown_table, one_line
 from rewoo_bench.text.escaping import markdown as plain
 from rewoo_bench.text.words import counted
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-_MANY_TIMES = 9
-_HEAD = ("", "measured", "limit", "head room")
-_HEAD_AGAINST = ("", "baseline", "now", "change", "limit")
-
 
 def text(verdict: Verdict) -> str:
     """The verdict first, then failures and warnings with their reasons, then all figures."""
     parts = ["\n".join([one_line(headline(verdict)), *_size(verdict)])]
-    for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
+    for group, checks in _grouped(verdict):
         parts.append("\n".join([one_line(str(group)), *_reasons(checks)]))
     for head, rows in _tables(verdict):
         parts.append("\n".join(text_table([head, *rows])))
@@ -50,7 +44,7 @@ def text(verdict: Verdict) -> str:
 def markdown(verdict: Verdict) -> str:
     """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
     parts = [f"### Token budgets: {plain(headline(verdict))}", *_size(verdict)]
-    for group, checks in _grouped([*verdict.failures, *verdict.warnings]):
+    for group, checks in _grouped(verdict):
         lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {plain(check.text)}" for check in checks]
         parts.append("\n".join([f"**{plain(str(group))}**", "", *lines]))
         grown = next((check.grown for check in checks if check.grown), ())
@@ -83,11 +77,12 @@ def _size(verdict: Verdict) -> Iterator[str]:
             yield f"WARNING: fewer than {FEWEST} questions: what is rare may be missing"
 
 
-def _grouped(checks: Sequence[Check]) -> Iterator[tuple[Group, list[Check]]]:
+def _grouped(verdict: Verdict) -> Iterable[tuple[Group, list[Check]]]:
+    """Failures, then warnings, by group."""
     groups: dict[Group, list[Check]] = {}
-    for check in checks:
+    for check in (*verdict.failures, *verdict.warnings):
         groups.setdefault(check.group, []).append(check)
-    yield from groups.items()
+    return groups.items()
 
 
 def _reasons(checks: Sequence[Check]) -> Iterator[str]:
@@ -104,36 +99,33 @@ def _tables(verdict: Verdict) -> Iterator[tuple[tuple[str, ...], list[tuple[str,
     budgets = [check for check in verdict.checks if check.limit is not None and check.before is None]
     against = [check for check in verdict.checks if check.before is not None]
     if budgets:
-        yield _HEAD, [_held(check) for check in budgets]
+        rows: list[tuple[str, ...]] = [
+            (_label(check), _measured(check), shown(check.metric, check.limit), _room(check)) for check in budgets
+        ]
+        yield ("", "measured", "limit", "head room"), rows
     if against:
         moved = [check for check in against if check.metric == "total_tokens" or check.measured != check.before]
-        yield _HEAD_AGAINST, [_compared(check) for check in moved]
-
-
-def _held(check: Check) -> tuple[str, ...]:
-    return (_label(check), _value(check), shown(check.metric, check.limit), _room(check))
+        yield ("", "baseline", "now", "change", "limit"), [_compared(check) for check in moved]
 
 
 def _compared(check: Check) -> tuple[str, ...]:
-    values = (shown(check.metric, value) for value in (check.before, check.measured))
-    return (_label(check), *values, _change(check), shown(check.metric, check.limit))
-
-
-def _change(check: Check) -> str:
     before, now = check.before or 0.0, check.measured or 0.0
     if check.kind == "accuracy":
-        return f"{now - before:+.3f}"
-    return f"{now / before - 1:+,.1%}" if before else "from none" if now else "+0.0%"
+        change = f"{now - before:+.3f}"
+    else:
+        change = f"{now / before - 1:+,.1%}" if before else "from none" if now else "+0.0%"
+    values = (shown(check.metric, value) for value in (check.before, check.measured))
+    return (_label(check), *values, change, shown(check.metric, check.limit))
+
+
+def _measured(check: Check) -> str:
+    if check.measured is None:
+        return "unknown" if check.kind == "cost unknown" else "-"
+    return shown(check.metric, check.measured)
 
 
 def _label(check: Check) -> str:
     return f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if check.oracle else "")
-
-
-def _value(check: Check) -> str:
-    if check.measured is None:
-        return "unknown" if check.kind == "cost unknown" else "-"
-    return shown(check.metric, check.measured)
 
 
 def _room(check: Check) -> str:
@@ -147,14 +139,11 @@ def _room(check: Check) -> str:
     if not check.limit:
         return "0.0%" if not check.measured else "none"
     room = 1 - check.measured / check.limit
-    return f"{room:.1%}" if room > -_MANY_TIMES else f"{1 - room:,.3g} times the limit"
+    return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
 
 
 def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-# A verdict for other programs: JUnit XML for CI systems, JSON for benchmark-tracking actions.
 
 
 UNITS = {
@@ -207,14 +196,10 @@ def _sound(value: str) -> str:
 def tracked(rows: pd.DataFrame) -> str:
     """Means per question as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
 
-    Failed questions (failed_rows.py) are in no mean; `extra` has their number. A group without a mean has no point.
+    Failed questions are in no mean; `extra` has their number. A group without a mean has no point.
     """
-    return _as_json(list(_points(rows))) + "\n"
-
-
-def _as_json(value: object) -> str:
-    """JSON without raw control characters. Raises `ValueError` for a number that isn't finite."""
-    return controls_as_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    points = json.dumps(list(_points(rows)), indent=2, ensure_ascii=False, allow_nan=False)
+    return controls_as_json(points) + "\n"
 
 
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -242,10 +227,7 @@ def _sizes(group: pd.DataFrame, scored: pd.DataFrame) -> str:
 
 
 def write_report(path: Path, content: str, flag: str) -> None:
-    """A report. Raises `UsageError` that names the flag.
-
-    Where it goes, and how: output_file.py.
-    """
+    """A report. Raises `UsageError` that names the flag."""
     try:
         with replaced(path) as file:
             file.write(content.encode())

@@ -17,7 +17,6 @@ FALSE_ALARMS = 0.005
 """One-sided, of a live gate's test of total tokens on a system against itself, shared by its architectures
 (Bonferroni); and as much of its tests of answers."""
 NOTHING_CACHED = "no call read a token from a prefix cache"
-_MOST_FAILED = 0.1
 
 Kind = Literal[
     "budget",
@@ -120,7 +119,7 @@ def too_many_failed(failed: int, rows: int) -> bool:
     Failures aren't drawn at random: a long question runs into a time-out or a context limit sooner than a short one.
     So the means of the others are too low, and the more so the more failed. A tenth leaves room for the odd failure.
     """
-    return failed > _MOST_FAILED * rows
+    return failed > 0.1 * rows
 
 
 def shown(metric: str, value: float | None) -> str:
@@ -131,11 +130,10 @@ def shown(metric: str, value: float | None) -> str:
     """
     if value is None:
         return "unknown"
-    decimals = 1 if "tokens" in metric else _DECIMALS.get(metric, 2)
+    decimals = {"cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}.get(
+        metric, 1 if "tokens" in metric else 2
+    )
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
         text = f"{value:.3g}"
     return f"${text}" if "usd" in metric else f"{text} s" if metric == "latency_s" else text
-
-
-_DECIMALS = {"cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
