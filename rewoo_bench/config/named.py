@@ -84,13 +84,6 @@ def _described(named: Named, kind: FolderKind, settings: type[Settings]) -> Sett
     )
 
 
-# Which tools an architecture gets for a data set: those that the questions need and that it can use.
-#
-# tools_for({"Search": …, "Lookup": …}, ["Calculator", "LLM"])       # ReAct: Calculator
-# tools_for({"Search": …, "LLM": …}, ["Calculator", "LLM"])          # ReWOO: Calculator, LLM
-# tools_for({"Search": …, "LLM": …}, ["my_module:make_tool"])        # a tool of your own, by its import path
-
-
 NO_TOOLS = "none"
 """The name of no tool: alone, it leaves every architecture without tools."""
 
@@ -152,12 +145,6 @@ def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[st
     names += [name for name in own if name not in TOOLS]
     made = dict(named_settings(name, "--tools") for name in dict.fromkeys(names))
     return {name: own.get(name, settings) for name, settings in made.items()}
-
-
-# A scorer by its name: bundled, of an installed package, or a function by its import path.
-#
-# find_scorer("hotpotqa", "my_set/dataset.toml")
-# find_scorer("my_package.scoring:numbers", "my_set/dataset.toml")
 
 
 def find_scorer(name: str | Scorer, where: str = "scoring", folder: Path | None = None) -> Scorer:

@@ -40,12 +40,8 @@ def read_options(options: str) -> dict[str, str]:
     return read
 
 
-# Short names of the bundled runners, generators, tools and scorers, and import paths of earlier versions.
-#
-#     runner = "rewoo"            # architecture.toml; the same as "rewoo_bench.runners.rewoo:ReWOO"
-#     generator = "chain"         # dataset.toml
-#
-# Manifests and baselines keep the short name, so a class can move without making a run look changed.
+# Short names of the bundled runners, generators, tools and scorers. Manifests and baselines keep the short name, so a
+# class can move without making a run look changed.
 
 
 RUNNERS = {
@@ -63,20 +59,14 @@ AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"
 GENERATORS = {"chain": "rewoo_bench.loaders.chain:Chain"}
 TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 SCORERS = ("hotpotqa", "triviaqa", "gsm8k", "yes_no", "physics", "musique", "parallelqa")
-_FORMER = {
-    "rewoo_bench.runners.native:NativeReAct": "react-native",
-    "rewoo_bench.runners.hybrid:ReWOOReAct": "rewoo-react",
-    "rewoo_bench.runners.single:SingleCall": "single-call",
-    "rewoo_bench.loaders.chain:Chain": "chain",
-}
-_SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.items()} | _FORMER
+_SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.items()}
 
 
 def short_name(path: str) -> str:
-    """The short name of a bundled class for any of its import paths; any other name unchanged."""
+    """The short name of a bundled class for its import path; any other name unchanged."""
     return _SHORT.get(path, path)
 
 
 def import_path(name: str, bundled: Mapping[str, str]) -> str:
-    """The import path of a bundled class by its short or former name; any other name unchanged."""
+    """The import path of a bundled class by its short name; any other name unchanged."""
     return bundled.get(short_name(name), name)

@@ -21,15 +21,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import SpecError
 
-# What a router sees of a question: its words, the names in it, and both as numbers.
-#
-#     words_of("Is Oslo older than Bergen?")        ["is", "oslo", "older", "than", "bergen"]
-#     count_names("Is Oslo older than Bergen?")     2
-#     features_of("Is Oslo older than Bergen?")     {"length": 0.5, "names": 0.67, "first=is": 1.0, …}
-#
-# Only the text of the question: an architecture is told neither its type nor its answer.
-
-
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _PER_WORD, _PER_NAME = 0.1, 1 / 3  # so that most lengths and numbers of names are between 0 and about 3, as words are
 _LONGEST_WORD = 40  # characters; a longer word is no word
@@ -135,7 +126,9 @@ class RouterFile(BaseModel):
     def chance(self, question: str) -> float:
         """The chance that the dearer parent alone is right, where one alone is."""
         terms = (self.weights.get(name, 0.0) * value for name, value in features_of(question).items())
-        return _logistic(math.fsum([self.intercept, *terms]))
+        value = math.fsum([self.intercept, *terms])
+        odds = math.exp(-abs(value))  # without an overflow
+        return 1 / (1 + odds) if value >= 0 else odds / (1 + odds)
 
     def choose(self, question: str) -> str:
         """The parent for a question."""
@@ -165,24 +158,6 @@ def read_router(path: Path) -> RouterFile:
             f"{where} has version {shown}, and this rewoo_bench reads {VERSION}; write it again: {_COMMAND}"
         )
     return validated(RouterFile, found, where)
-
-
-def _logistic(value: float) -> float:
-    """1 / (1 + exp(-value)), without an overflow."""
-    if value >= 0:
-        return 1 / (1 + math.exp(-value))
-    return math.exp(value) / (1 + math.exp(value))
-
-
-# The `[settings]` table of the router, and its rules.
-#
-# policy = "rule"
-# parents = ["rewoo", "react"]
-#
-# [[rules]]                  # the first rule that fits a question chooses its architecture
-# choose = "react"
-# min_words = 25
-# first_words = ["who", "what"]
 
 
 PolicyName = Literal["rule", "model", "learned"]

@@ -22,7 +22,7 @@ from rewoo_bench.models.hosted.price_table import given_entry
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runners.prompts import Exemplar, Prompts
+from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.scoring import Scorer
@@ -54,19 +54,16 @@ class DryRunModel:
         return Completion(text, usage, tool_calls=calls, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
     def _reply(self, messages: Sequence[Message]) -> str:
+        """The next turn of an exemplar; the question's hash chooses which."""
         for exemplars in self._exemplars:
             shots = [message for exemplar in exemplars for message in exemplar]
             if shots and list(messages[1 : 1 + len(shots)]) == shots:
-                return _turn(exemplars, messages[1 + len(shots) :])
+                asked = messages[1 + len(shots) :]
+                drawn = int.from_bytes(sha256(asked[0].content.encode()).digest()[:4], "big")
+                turns = [shot.content for shot in exemplars[drawn % len(exemplars)] if shot.role == "assistant"]
+                taken = sum(message.role == "assistant" for message in asked)
+                return turns[min(taken, len(turns) - 1)]
         return _ANSWER
-
-
-def _turn(exemplars: Sequence[Exemplar], messages: Sequence[Message]) -> str:
-    """The next turn of this question's exemplar; the question's hash chooses one."""
-    drawn = int.from_bytes(sha256(messages[0].content.encode()).digest()[:4], "big")
-    turns = [message.content for message in exemplars[drawn % len(exemplars)] if message.role == "assistant"]
-    taken = sum(message.role == "assistant" for message in messages)
-    return turns[min(taken, len(turns) - 1)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,6 @@ from rewoo_bench.tools.faults import Faults
 from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.types import CountsSteps, Example, GoldAware, Hop, Model
 
-# Python objects in the place of the names of a run: examples, architectures, a model.
-
-
 EXAMPLES = "examples"
 """The data set's name in a run over examples."""
 
@@ -66,7 +63,10 @@ class GivenObjects:
         """The given model, as `open_model` gives one for a name."""
         model = cast(Model, self.model)
         name = model_name(model)
-        facts = getattr(model, "manifest", None) or {"name": name, PYTHON: _import_path(model)}
+        facts = getattr(model, "manifest", None) or {
+            "name": name,
+            PYTHON: f"{type(model).__module__}:{type(model).__qualname__}",
+        }
         return OpenModel(model, name, REPLAY_CONCURRENCY, facts, wire_name=getattr(model, "wire_name", None))
 
     def dataset(self, limit: int | None, seed: int) -> Dataset:
@@ -94,13 +94,6 @@ def model_name(model: Model) -> str:
     name = str(getattr(model, "name", "") or type(model).__name__)
     is_taken = name.startswith((LOCAL, REPLAY)) or (is_oracle(name) and not isinstance(model, GoldAware))
     return type(model).__name__ if is_taken else name
-
-
-def _import_path(value: Any) -> str:
-    return f"{type(value).__module__}:{type(value).__qualname__}"
-
-
-# Tools of MCP servers in the architectures of a run: those of `--mcp`, and of `[tools.X] mcp = …`.
 
 
 async def with_mcp_tools(
@@ -146,14 +139,9 @@ async def _checked(name: str, settings: ToolSettings, servers: McpServers, archi
     return settings.model_copy(update={"schema_sha256": server.schemas[remote].sha256})
 
 
-# Whether an architecture may take enough steps for the questions of a generated data set.
-#
-#     check_step_limits(dataset, architectures)
-#
-# Questions of a data set such as chain need a given number of look-ups. An architecture with a lower step limit would
-# end without an answer, after hardly any tool calls: a cost that says nothing about the architecture. So such a run is
-# refused before the first question. With other data sets the step limit is a part of the measurement, and a note says
-# which architectures it keeps from an answer, whatever the model.
+# A question of a generated set such as chain needs a given number of look-ups. An architecture with a lower step limit
+# would end without an answer, after hardly any tool calls: a cost that says nothing about it. With other data sets the
+# step limit is a part of the measurement.
 
 
 def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -> None:
@@ -312,7 +300,9 @@ def _check_flags(options: RunOptions, given: GivenObjects) -> None:
     if options.embedding_model and _is_ours(options.embedding_model):
         reason = "a replay has the recorded embeddings" if options.model.startswith(REPLAY) else "it has no embeddings"
         raise UsageError(f"--embedding-model {options.embedding_model}: {reason}; name a provider's model")
-    _check_replay(options)
+    for flag, other in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
+        if other and other != options.model and any(each.startswith(REPLAY) for each in (other, options.model)):
+            raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
 def _check_api_base(api_base: str | None) -> None:
@@ -320,11 +310,7 @@ def _check_api_base(api_base: str | None) -> None:
         return
     if not api_base.startswith(("http://", "https://")):
         raise UsageError(f"--api-base: {api_base.rpartition('@')[2]!r} is no address; write http://… or https://…")
-    _check_user_info(api_base)
-
-
-def _check_user_info(api_base: str) -> None:
-    """Raises `UsageError` for a raw "/" in a password: the user's name would be the host, the password its path."""
+    # A raw "/" in a password would make the user's name the host, and the password its path.
     try:
         parts = urlsplit(api_base)
         is_address = bool(parts.hostname) and parts.port != 0
@@ -337,13 +323,6 @@ def _check_user_info(api_base: str) -> None:
 def _is_ours(name: str) -> bool:
     """Whether a model is asked at no address of a provider: a local one, a replay, the oracle, or a user's own."""
     return name.startswith((LOCAL, REPLAY)) or is_oracle(name) or is_own_model(name)
-
-
-def _check_replay(options: RunOptions) -> None:
-    """Raises `UsageError` for a replay with another planner or solver: their calls depend on each other."""
-    for flag, name in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
-        if name and name != options.model and any(each.startswith(REPLAY) for each in (name, options.model)):
-            raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
 def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:

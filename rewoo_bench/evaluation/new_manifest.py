@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,9 +22,6 @@ from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
 from rewoo_bench.tools import Corpus
-
-# The environment of a run, for its manifest: command, versions, commit.
-
 
 PACKAGES = ("rewoo-bench", "anyio", "bm25s", "datasets", "litellm", "pyarrow", "pydantic", "PyStemmer", "xllamacpp")
 
@@ -79,7 +76,9 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
         before = read_manifest(options.resume)
         check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
         check_same(before, manifest, [example.id for example in run.dataset.examples])
-        _recall(options, run, before.sent)
+        for role, model in options.role_models.items():
+            if facts := before.sent.get(role or "default"):  # what earlier sessions learnt of its endpoint
+                run.models[model].recall(facts)
         sessions = [*before.sessions, {"command": command_line(), "started_at": now()}]
         kept: dict[str, Any] = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
         kept["recorded_calls"] = before.recorded_calls
@@ -130,13 +129,6 @@ def _engine(options: RunOptions) -> dict[str, Any]:
     if options.engine == "local":
         return {}
     return {"engine": {"name": options.engine, "version": package_version("ray"), "workers": options.workers or 1}}
-
-
-def _recall(options: RunOptions, run: PreparedRun, sent: Mapping[str, Any]) -> None:
-    """Gives each model what earlier sessions learnt of its endpoint."""
-    for role, model in options.role_models.items():
-        if facts := sent.get(role or "default"):
-            run.models[model].recall(facts)
 
 
 def _corpus_facts(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:

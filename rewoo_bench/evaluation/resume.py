@@ -28,12 +28,9 @@ from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
 from rewoo_bench.text.escaping import one_line
 from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
 
-# Whether a run's options may run programs, import code, read files and use the user's key, without being asked again.
-#
 # A run that this user begins on this machine is sealed: `seal` in its run.json is an HMAC over the run's id and the
-# options that name a program, code, an address, a model or a file. Its key is a file of the user's own. A folder that
-# somebody else made, or whose options were edited afterwards, has no valid seal, and `check_trusted` refuses what was
-# not given again.
+# options that name a program, code, an address, a model or a file. A folder that somebody else made, or whose options
+# were edited afterwards, has no valid seal, and `check_trusted` refuses what was not given again.
 
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
@@ -59,8 +56,13 @@ def check_trusted(manifest: Mapping[str, Any], given: Collection[str], flag: str
     options = options if isinstance(options, Mapping) else {}
     again = {*given, "failed_in", "wrong_in"} if options.get("ids") else given  # `ids` has their questions
     dangers = [danger for name in _SEALED if name not in again for danger in _dangers(name, options.get(name))]
-    if trust or not dangers or _is_sealed(manifest, options):
+    if trust or not dangers:
         return
+    key, found = _key(), manifest.get("seal")
+    if key is not None and isinstance(found, str):
+        expected = _signed(key, str(manifest.get("run_id")), options)
+        if hmac.compare_digest(found.encode(), expected.encode()):
+            return
     raise UsageError(
         f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
         "Give these flags again, or --trust"
@@ -108,13 +110,6 @@ def _use_of_a_model(name: str) -> str:
     if "://" in name:
         return f"send prompts and your key to the address in the model's name {shown}"
     return f"ask the model {shown} with your key"
-
-
-def _is_sealed(manifest: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    key, found = _key(), manifest.get("seal")
-    if key is None or not isinstance(found, str):
-        return False
-    return hmac.compare_digest(found.encode(), _signed(key, str(manifest.get("run_id")), options).encode())
 
 
 def _signed(key: bytes, run_id: str, options: Mapping[str, Any]) -> str:
@@ -208,8 +203,14 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
         raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
     old, new = before.as_json(), json.loads(json.dumps(now.as_json(), default=str))  # as `before` was written
+    more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions
+    if "generator" in now.dataset.source:
+        more |= {
+            "sha256",
+            "rows",
+        }  # generated questions have their content in their ids, and one hash of all
     for part in ("architectures", "dataset", "corpus", "models"):
-        loose = LOOSE | _grown(now) if grown and part == "dataset" else LOOSE
+        loose = LOOSE | more if grown and part == "dataset" else LOOSE
         difference = next(differences(old.get(part), new.get(part), part, loose), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a resumed run has to stay the same")
@@ -223,10 +224,3 @@ def _check_limit(limit: int, manifest: Manifest) -> None:
     if before is not None and limit < before:
         fewer = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
         raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
-
-
-def _grown(manifest: Manifest) -> frozenset[str]:
-    """Keys of a data set's facts that change with more questions."""
-    changed = frozenset({"limit", "examples", "ids_hash"})
-    # Generated questions have their content in their ids, and its hash is that of all of them.
-    return changed | {"sha256", "rows"} if "generator" in manifest.dataset.source else changed

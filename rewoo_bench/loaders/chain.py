@@ -1,3 +1,16 @@
+"""The data set `chain`: questions about an invented world that take an exact number of look-ups.
+
+    next(Chain().examples(seed=0))
+    # Example("chain-2x1-s0-1", "What is the birthplace of the mayor of Malonna?", ("Vomund",),
+    #         documents=(…), kind="chain-2x1",
+    #         chain=(Hop("Malonna", "Shishana Pelvenn", "the mayor"),
+    #                Hop("Shishana Pelvenn", "Vomund", "the birthplace", needs=(0,))))
+
+A `World` has names from syllables, and pages that say what things are to each other; `draw_path` and `draw_strand` lay
+strands of gold pages through it, and `documents` adds distractors like them. Syllables, kinds and facts are in
+chain_world.toml. A question depends on nothing but its id: its settings, its seed and its number.
+"""
+
 from __future__ import annotations
 
 import re
@@ -12,16 +25,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationInfo, field_validator
 
 from rewoo_bench.types import Document, Example, Hop
-
-# An invented world: names from syllables, and pages that say what things are to each other.
-#
-#     world = World(Random("chain-2x1-s0-1"))
-#     world.name("guild")                                              # "Torvane Guild"
-#     world.page("town", "Marvenna", "Its guild is the Torvane Guild.", "guild")
-#     # Document("Marvenna", "Marvenna is a walled town with a famous fair. It has 4120 inhabitants. Its guild is …")
-#
-# The syllables, the kinds of things and the facts are in world.toml.
-
 
 MOST_FACTS = 3  # of a page, without the one that is asked for
 _LONGER = 0.6  # share of names with a middle syllable
@@ -124,12 +127,10 @@ class World:
             sentences.append(self.sentence(fact, title, value))
             self.mentioned += [(fact.to, value)] if fact.to else []
         self.random.shuffle(sentences)
-        return Document(title, " ".join([self._opening(kind, title), *sentences]))
-
-    def _opening(self, kind: str, title: str) -> str:
         noun, detail = self.random.choice(KINDS[kind].nouns), self.random.choice(KINDS[kind].details)
         name = called(kind, title)
-        return f"{name[0].upper()}{name[1:]} is a {noun} {detail}."
+        opening = f"{name[0].upper()}{name[1:]} is a {noun} {detail}."
+        return Document(title, " ".join([opening, *sentences]))
 
     def _drawn(self, kind: str, like: str) -> tuple[str, str]:
         """A title that may be taken already, and its word for `_words`."""
@@ -152,13 +153,6 @@ class World:
             if word.casefold() not in self._given:
                 self._first[word] = begin
                 return word
-
-
-# Strands of gold pages through an invented world, each page naming the next, and distractors like them.
-#
-# path = draw_path(random, hops=3, unforeseen=1, numeric=False)   # e.g. mayor, first owner, present owner
-# strand = draw_strand(world, path, numbers=[120, 310])           # a PageLink for each
-# documents(world, strand)                                        # its pages among 8 distractors
 
 
 DISTRACTORS = 8
@@ -253,17 +247,6 @@ def _wrong_turn(world: World, kind: str, title: str) -> Document:
     """The page of something that was only mentioned."""
     fact = world.random.choice(facts(kind, numeric=False))
     return world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun)
-
-
-# The data set `chain`: questions about an invented world that take an exact number of look-ups.
-#
-#     next(Chain().examples(seed=0))
-#     # Example("chain-2x1-s0-1", "What is the birthplace of the mayor of Malonna?", ("Vomund",),
-#     #         documents=(…), kind="chain-2x1",
-#     #         chain=(Hop("Malonna", "Shishana Pelvenn", "the mayor"),
-#     #                Hop("Shishana Pelvenn", "Vomund", "the birthplace", needs=(0,))))
-#
-# A question depends on nothing but its id: its settings, its seed and its number.
 
 
 MOST_HOPS, MOST_STRANDS = 12, 8

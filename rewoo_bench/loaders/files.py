@@ -148,18 +148,16 @@ def _parquet_rows(path: Path) -> Iterator[Any]:
     if not path.stat().st_size:
         raise DataError(f"{path} is empty")
     with _faults(path):
-        source = io.BytesIO(_decompressed(path)) if path.suffix.lower() == ".gz" else path
+        source: Path | io.BytesIO = path
+        if path.suffix.lower() == ".gz":
+            with open_bounded(path) as file:
+                source = io.BytesIO(file.rest())
         try:
             with pyarrow.parquet.ParquetFile(source) as table:
                 for batch in table.iter_batches(batch_size=BATCH_ROWS):
                     yield from batch.to_pylist()
         except pyarrow.ArrowException as error:
             raise DataError(f"{path}: not valid parquet, or cut off: {error}") from None
-
-
-def _decompressed(path: Path) -> bytes:
-    with open_bounded(path) as file:
-        return file.rest()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ a question with a chain that lacks the documents which the others bring.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from rewoo_bench.errors import DataError
@@ -58,10 +58,11 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
             read += 1
             if example.chain and brings_pages and not example.documents:
                 without_pages += 1
-            elif chain := _way(example, corpus, is_worked_out=is_worked_out):
-                chained.append(chain)
+            elif (example.chain or not is_worked_out) and (found := with_chain(example, corpus)):
+                chained.append(found)
                 with_gold += bool(example.chain)
-        if load is None or not _has_more(sample, asked) or len(chained) == limit:
+        has_more = asked is not None and len(sample.examples) >= asked and "generator" not in sample.manifest["source"]
+        if load is None or not has_more or len(chained) == limit:  # a generator would never end
             break
         asked *= _LARGER
         sample = load(asked)
@@ -75,15 +76,6 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
     return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
 
 
-def _way(example: Example, corpus: Pages | None, *, is_worked_out: bool) -> Example | None:
-    return with_chain(example, corpus) if example.chain or not is_worked_out else None
-
-
-def _has_more(sample: Dataset, limit: int | None) -> bool:
-    """Whether a larger limit would give more of the same questions; a generator would never end."""
-    return limit is not None and len(sample.examples) >= limit and "generator" not in sample.manifest["source"]
-
-
 def with_chain(example: Example, corpus: Pages | None) -> Example | None:
     """The example with its chain, or with the one look-up that answers it; None where there is no such page."""
     if example.chain:
@@ -93,7 +85,8 @@ def with_chain(example: Example, corpus: Pages | None) -> Example | None:
     hops = [hop for hit in hits if (hop := _look_up(hit.document, example, pages))]
     if not hops:
         return None
-    others = [hop for hop in hops if not _is_answer(hop.title, example.answers)]
+    answers = {fold(answer) for answer in example.answers}
+    others = [hop for hop in hops if fold(hop.title) not in answers]
     return replace(example, chain=((others or hops)[0],))  # rather not a page that only the answer names
 
 
@@ -102,16 +95,8 @@ def _look_up(page: Document, example: Example, pages: Pages) -> Hop | None:
     first = page.text.partition("\n")[0]
     if pages.find(page.title) != page:
         return None
-    for answer in _longest_first(example.answers):
+    for answer in sorted((each for each in example.answers if len(each) > 1), key=len, reverse=True):
         match = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", first, re.IGNORECASE)
         if match:
             return Hop(page.title, match[0], "what the question asks for")
     return None
-
-
-def _longest_first(answers: Sequence[str]) -> list[str]:
-    return sorted((answer for answer in answers if len(answer) > 1), key=len, reverse=True)
-
-
-def _is_answer(title: str, answers: Sequence[str]) -> bool:
-    return fold(title) in {fold(answer) for answer in answers}

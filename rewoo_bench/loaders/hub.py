@@ -40,11 +40,16 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
     firewall swallows the packets.
     """
     import datasets
+    import huggingface_hub
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
-    _quiet_unless_terminal()
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+        disable_progress_bars()
     where = f"{source.path} ({config})"
     try:
-        _reach(source)
+        if not datasets.config.HF_HUB_OFFLINE:  # asked once: `datasets` itself retries for half a minute first
+            huggingface_hub.HfApi().dataset_info(source.path, revision=source.revision, timeout=REACH_TIMEOUT_S)
         builder = datasets.load_dataset_builder(source.path, config, revision=source.revision)
         splits = list(builder.info.splits or builder.config.data_files or ())
     except _hub_faults() as error:
@@ -62,15 +67,6 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
     return HubRows(_guarded(rows, where), builder.hash)
 
 
-def _reach(source: HubSource) -> None:
-    """Asks for the repository once: `datasets` itself retries for half a minute first."""
-    import datasets
-    import huggingface_hub
-
-    if not datasets.config.HF_HUB_OFFLINE:
-        huggingface_hub.HfApi().dataset_info(source.path, revision=source.revision, timeout=REACH_TIMEOUT_S)
-
-
 def _guarded(rows: Iterable[Any], where: str) -> Iterator[Row]:
     try:
         yield from rows
@@ -79,17 +75,13 @@ def _guarded(rows: Iterable[Any], where: str) -> Iterator[Row]:
 
 
 def _fault(where: str, error: Exception) -> DataError:
-    reason = " ".join(str(error).split())[:300] or type(error).__name__
-    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {_instead()}")
-
-
-def _instead() -> str:
-    """What works without the hub."""
     import datasets
 
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    instead = f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
     if datasets.config.HF_HUB_OFFLINE:
-        return f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
-    return f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
+        instead = f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
+    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {instead}")
 
 
 def _hub_faults() -> tuple[type[Exception], ...]:
@@ -98,12 +90,3 @@ def _hub_faults() -> tuple[type[Exception], ...]:
     from datasets.exceptions import DatasetsError
 
     return (OSError, ValueError, RuntimeError, httpx.HTTPError, DatasetsError)
-
-
-def _quiet_unless_terminal() -> None:
-    import datasets
-    from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-        disable_progress_bars()

@@ -140,7 +140,11 @@ def load_dataset_examples(
     if options is not None:
         raise DataError(f"data set {spec.name!r} has no options, so {options!r} can't be given")
     if spec.questions:
-        name, rows = spec.name, _own_rows(described, spec.questions, config, sampling.split)
+        _check_choice(spec, config, sampling.split)
+        path = described.part(spec.questions)
+        # named within its folder: a manifest is published, and the same on every machine
+        source: dict[str, str | None] = {"file": f"{path.parent.name}/{spec.questions}", "sha256": file_sha256(path)}
+        name, rows = spec.name, _Rows(read_rows(path), str(path), source)
     else:
         name, rows = _hub_rows(described, config, sampling, load_rows)
     return _sampled(name, rows, sampling, described)
@@ -176,20 +180,8 @@ def _of_file(path: Path, described: _Described | None, sampling: _Sampling) -> D
     if described and described.spec.generator:
         raise DataError(f"data set {described.spec.name!r} makes its questions, so the file {str(path)!r} has no place")
     name = described.spec.name if described else Path(plain_name(path)).stem
-    return _sampled(name, _file_rows(path, str(path)), sampling, described)
-
-
-def _file_rows(path: Path, shown_as: str) -> _Rows:
-    rows = read_rows(path)
-    return _Rows(rows, str(path), {"file": shown_as, "sha256": file_sha256(path)})
-
-
-def _own_rows(described: _Described, questions: str, config: str | None, split: str) -> _Rows:
-    """The rows of a data set that has a file of questions in its folder."""
-    _check_choice(described.spec, config, split)
-    path = described.part(questions)
-    # named within its folder: a manifest is published, and the same on every machine
-    return _file_rows(path, f"{path.parent.name}/{questions}")
+    rows = _Rows(read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)})
+    return _sampled(name, rows, sampling, described)
 
 
 def _check_choice(spec: DatasetSpec, config: str | None, split: str) -> None:
@@ -206,7 +198,15 @@ def _hub_rows(
     """Name and rows of a data set on the hub; the name says which configuration, if not the first."""
     spec, split, limit = described.spec, sampling.split, sampling.limit
     if spec.hub is None:
-        raise _no_questions(described)
+        if spec.url:
+            raise DataError(
+                f"data set {spec.name!r} comes without questions: get their file from {spec.url}, "
+                f"and give it as --dataset {spec.name}=FILE"
+            )
+        raise SpecError(
+            f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table, or a file: "
+            f"--dataset {spec.name}=FILE"
+        )
     known = (spec.hub.config, *spec.hub.configs)
     chosen = spec.hub.config if config is None else config
     if chosen not in known:
@@ -215,20 +215,6 @@ def _hub_rows(
     source = {"hub": spec.hub.path, "config": chosen, "revision": fetched.revision}
     name = spec.name if chosen == spec.hub.config else f"{spec.name}:{chosen}"
     return name, _Rows(fetched.rows, f"{spec.hub.path} ({chosen}, {split})", source)
-
-
-def _no_questions(described: _Described) -> UsageError:
-    """Why a data set without a source can't be loaded by its name."""
-    spec = described.spec
-    if spec.url:
-        return DataError(
-            f"data set {spec.name!r} comes without questions: get their file from {spec.url}, "
-            f"and give it as --dataset {spec.name}=FILE"
-        )
-    return SpecError(
-        f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table, or a file: "
-        f"--dataset {spec.name}=FILE"
-    )
 
 
 def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:

@@ -300,15 +300,9 @@ def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph
         needs = sorted({int(number) - 1 for number in _REFERENCE.findall(asked)})
         if any(not 0 <= need < len(hops) for need in needs):
             return ()  # "a #1 hit" is no reference
-        hops.append(
-            Hop((page or paragraph.parts[0]).title, value if page else "", _ask(asked), _with_value(needs, hops))
-        )
+        readable = tuple(need for need in needs if hops[need].value)  # nothing can be read from the others
+        hops.append(Hop((page or paragraph.parts[0]).title, value if page else "", _ask(asked), readable))
     return tuple(hops)
-
-
-def _with_value(needs: Sequence[int], hops: Sequence[Hop]) -> tuple[int, ...]:
-    """The earlier hops with a value that their page shows; nothing can be read from the others."""
-    return tuple(need for need in needs if hops[need].value)
 
 
 def _ask(question: str) -> str:

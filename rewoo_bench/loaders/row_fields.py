@@ -45,13 +45,9 @@ def encodable(example: Example) -> Example:
     texts += [text for hop in example.chain for text in (hop.title, hop.value, hop.ask)]
     try:
         "".join([example.id, *texts]).encode()
+        return example
     except UnicodeEncodeError:
-        return _replaced(example)
-    return example
-
-
-def _replaced(example: Example) -> Example:
-    clean = replace_surrogates
+        clean = replace_surrogates
     if clean(example.id) != example.id:
         raise RowError(f"the id {example.id!r} has half of a surrogate pair, expected Unicode text")
     return replace(

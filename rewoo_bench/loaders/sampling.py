@@ -99,14 +99,6 @@ def _merged(first: Example, again: Example, where: str) -> Example:
     )
 
 
-# Generated data sets: a class that dataset.toml names makes the questions.
-#
-#     generator = "chain"                     # dataset.toml; or package.module:Class
-#     --dataset 'chain?hops=3&width=2'        # Chain(hops="3", width="2").examples(seed)
-#
-# The class is a pydantic model: its fields are the options behind the question mark.
-
-
 class Generator(Protocol):
     """Makes questions. The same seed and settings give the same questions, in the same order.
 
@@ -145,7 +137,11 @@ def generated(
     kind = import_class(path, GENERATORS, "generator", where, folder)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
         raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
-    generator: Any = validated(kind, _read_options(spec.name, options), f"data set {spec.name!r}")
+    try:
+        chosen = read_options(options)
+    except ValueError as error:
+        raise DataError(f"data set {spec.name!r}: {error}") from None
+    generator: Any = validated(kind, chosen, f"data set {spec.name!r}")
     made = islice(_examples(generator, seed, f"generator {path!r}"), limit)
     selection = select(made, limit=None, seed=seed, where=f"generator {path!r}")
     if not selection.examples:
@@ -166,10 +162,3 @@ def _examples(generator: Generator, seed: int, where: str) -> Iterator[Example]:
         if not isinstance(example, Example):
             raise SpecError(f"{where}: examples(seed) made {example!r:.80}, expected a rewoo_bench.Example")
         yield example
-
-
-def _read_options(name: str, options: str) -> dict[str, str]:
-    try:
-        return read_options(options)
-    except ValueError as error:
-        raise DataError(f"data set {name!r}: {error}") from None

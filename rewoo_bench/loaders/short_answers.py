@@ -57,12 +57,8 @@ def _answers(row: Row, key: str) -> tuple[str, ...]:
         raise RowError(f"{key!r} is {answer!r:.80}, expected an object with a value and aliases")
     fields = {name.replace("_", "").lower(): value for name, value in answer.items()}
     aliases = _texts(fields, "aliases") or _texts(fields, "normalizedaliases")
-    return answers((_value(fields), *aliases, *_texts(fields, "humananswers")), key)
-
-
-def _value(fields: Mapping[str, object]) -> object:
-    value = fields.get("value")
-    return None if value == UNKNOWN else value
+    value = None if fields.get("value") == UNKNOWN else fields.get("value")
+    return answers((value, *aliases, *_texts(fields, "humananswers")), key)
 
 
 def _texts(fields: Mapping[str, object], name: str) -> list[object]:
@@ -314,22 +310,18 @@ def sample_example(row: Row) -> Example:
     chain = row.get("chain") or []
     if not isinstance(chain, list):
         raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
+    hops: list[Hop] = []
+    for hop in chain:
+        hops.append(_hop(hop, hops))
     return Example(
         identifier(row, "id"),
         text(row, "question"),
         answers((plain_answer(gold, key) for gold in golds), key),
         tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
         str(row.get("type") or ""),
-        _hops(chain),
+        tuple(hops),
         str(row.get("level") or ""),
     )
-
-
-def _hops(chain: Sequence[object]) -> tuple[Hop, ...]:
-    hops: list[Hop] = []
-    for hop in chain:
-        hops.append(_hop(hop, hops))
-    return tuple(hops)
 
 
 def _hop(hop: object, before: Sequence[Hop]) -> Hop:

@@ -43,13 +43,6 @@ from rewoo_bench.runners.prompts import Prompts, read_prompts
 from rewoo_bench.text.argument_checks import take_values
 from rewoo_bench.types import Runner
 
-# The architectures that another one runs: their texts, tools and exemplars as one set.
-#
-# merged(spec, prompts, tool_prompts, parents)   ->   the router's spec, prompts and prompts of tools
-#
-# A tool that both parents have is one tool: a setting that one of them gives holds for both, and two different ones are
-# an error. Prompts have their parent's name in front (`rewoo/planner`), so that a manifest has a hash of each.
-
 
 @dataclass(frozen=True)
 class Parent:
@@ -175,7 +168,13 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     named = _named(plain)
     folder = named.folder
     where = str(folder / DESCRIPTION) if folder else f"architecture {plain!r}"
-    spec = _for_questions(read_architecture(named) if folder else _spec_of_class(named), tools)
+    if folder:
+        spec = read_architecture(named)
+    else:
+        own = {"Search": ToolSettings(), "Lookup": ToolSettings()}
+        path = named.class_path
+        spec = ArchitectureSpec(name=named.name, description=path, runner=path, tools=own)
+    spec = _for_questions(spec, tools)
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
@@ -273,7 +272,8 @@ def _texts(folder: Path, spec: ArchitectureSpec, styles: Mapping[str, str]) -> t
     exemplars = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
     limits = {prompt: spec.most_exemplars(prompt) for prompt in exemplars}
     prompts = read_prompts(folder, spec.prompts, exemplars, limits)
-    return prompts, {name: _read_tool_prompt(folder, tool.prompt) for name, tool in spec.tools.items() if tool.prompt}
+    tool_prompts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
+    return prompts, {name: text.strip() for name, text in tool_prompts.items()}
 
 
 def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str:
@@ -284,12 +284,6 @@ def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str
         return FALLBACK_STYLE
     available = ", ".join(sorted(files)) or "none"
     raise SpecError(f"{where}: [exemplars.{prompt}] has none for {style!r} questions; there are: {available}")
-
-
-def _spec_of_class(named: Named) -> ArchitectureSpec:
-    tools = {"Search": ToolSettings(), "Lookup": ToolSettings()}
-    path = named.class_path
-    return ArchitectureSpec(name=named.name, description=path, runner=path, tools=tools)
 
 
 def _with_parents(
@@ -372,7 +366,3 @@ def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], wher
     table = "agent" if spec.runner == AGENT else "settings"
     wanted = {key: value for key, value in overrides.items() if value is not None and key in model.model_fields}
     return validated(model, {**spec.settings, **wanted}, f"{where}: [{table}]")
-
-
-def _read_tool_prompt(folder: Path, file: str) -> str:
-    return read_prompts(folder, {"tool": file}).texts["tool"].strip()

@@ -29,16 +29,9 @@ from rewoo_bench.runners.rewoo import StepRunner, plan_size
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
 from rewoo_bench.types import Completion, Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
-# LLMCompiler's task fetching unit and executor: starts each task as soon as its line and its inputs are there.
-#
-#     async with background_tasks() as start:
-#         fetcher = TaskFetcher(start, step_runner, tools, done, max_steps=8)
-#         fetcher.read('1. Search("Oslo")\n2. Sea')         # starts task 1; line 2 hasn't ended
-#         await fetcher.finish(plan)                          # the plan as it is in the end: starts and awaits the rest
-#
 # A stream may begin again with other lines, and a plan may turn out to be broken. So a task that was started early
-# counts only if the plan has the same task, with the same inputs, in the end. It isn't run twice then; any other one
-# is discarded.
+# counts only if the plan has the same task, with the same inputs, in the end; it isn't run twice then. Any other is
+# discarded.
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +99,13 @@ class TaskFetcher:
         while known < len(self._tasks):
             known = len(self._tasks)
             for step in steps:
-                if self._is_ready(step):
-                    self._launch(step)
+                started = {*self._tasks, *self._earlier}
+                if step.id in started or step_faults(step, started, self._tools):
+                    continue
+                levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
+                self._tasks[step.id] = task = _Task(step, 1 + max(levels) if levels else 0)
+                self._start(self._run, task)
         return len(self._tasks) - before
-
-    def _is_ready(self, step: PlanStep) -> bool:
-        known = {*self._tasks, *self._earlier}
-        return step.id not in known and not step_faults(step, known, self._tools)
-
-    def _launch(self, step: PlanStep) -> None:
-        levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
-        task = _Task(step, 1 + max(levels) if levels else 0)
-        self._tasks[step.id] = task
-        self._start(self._run, task)
 
     async def _run(self, task: _Task) -> None:
         inputs = [self._tasks[need] for need in task.step.depends_on if need in self._tasks]
@@ -303,9 +290,8 @@ class LLMCompiler:
             attempt = len(course.drafts)
             emit("planner_started", attempt=attempt)
             shown = fetcher.read if self.settings.stream else None
-            request = Request(
-                course.messages, role="planner", stop=_STOP, grammar=self._form(course, tools), on_text=shown
-            )
+            grammar = numbered_grammar(tools, self.settings.max_steps, course.next_number)
+            request = Request(course.messages, role="planner", stop=_STOP, grammar=grammar, on_text=shown)
             with call_site(f"planner {attempt}"):
                 completion = await model.complete(request)
             plan, faults, course.dropped_steps = read_checked(
@@ -322,11 +308,10 @@ class LLMCompiler:
                 emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
                 return plan
             emit("plan_rejected", faults=faults)
-            course.messages.append(_complaint(course.question, faults))
+            listed = as_numbered("; ".join(faults))
+            complaint = f"The plan can't be run: {listed}.\nWrite a new plan.\n\nQuestion: {course.question}"
+            course.messages.append(Message("user", complaint))
         return None
-
-    def _form(self, course: _Course, tools: Mapping[str, Tool]) -> str:
-        return numbered_grammar(tools, self.settings.max_steps, course.next_number)
 
     def _request(self, course: _Course, missing: str) -> str:
         """The planner's next task: results so far, what is missing, and the question."""
@@ -356,8 +341,3 @@ class LLMCompiler:
             replans=len(course.drafts) - 1,
             notes=course.notes(),
         )
-
-
-def _complaint(question: str, faults: list[str]) -> Message:
-    listed = as_numbered("; ".join(faults))
-    return Message("user", f"The plan can't be run: {listed}.\nWrite a new plan.\n\nQuestion: {question}")

@@ -136,14 +136,8 @@ def _read(path: Path) -> str:
         raise SpecError(f"can't read {path}: {error}") from None
 
 
-# The evidence budget: how many tokens of an observation a model gets to read.
-#
-#     budget = EvidenceBudget("sentences", model, prompts)
-#     await budget.admit("E1", text, query="birthplace of Utzon", max_tokens=200)
-#     budget.cuts     # [{"slot": "E1", "at": "slot", "tokens": 412, "kept": 196}]
-#
-# `truncate` keeps the beginning, `sentences` those nearest to the query in their own order, and `llm`
-# asks the question's model for a summary, which is metered like any other call.
+# The evidence budget: `truncate` keeps the beginning of an observation, `sentences` those nearest to the query in their
+# own order, and `llm` asks the question's model for a summary, which is metered like any other call.
 
 
 Shorten = Literal["truncate", "sentences", "llm"]

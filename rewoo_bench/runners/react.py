@@ -27,9 +27,6 @@ from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
-# The turns of an agent that acts and observes, shared by the text form and the native form of ReAct.
-
-
 _NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
 
 RepeatGuard = Literal["none", "nudge", "stop"]
@@ -96,7 +93,7 @@ class ReActTurns:
         self.steps += steps
         self._done.append(tuple((step.tool or step.thought, step.argument, step.observation) for step in steps))
         seen = [step.observation for step in steps]
-        if self._settings.repeat_guard == "nudge" and self._repeats and not self._is_nudged:
+        if self._settings.repeat_guard == "nudge" and not self._is_nudged and first_repetition(self._done) is not None:
             self._is_nudged = True
             seen[-1] += _NUDGE
         left = self._settings.max_steps - turn
@@ -105,13 +102,9 @@ class ReActTurns:
         return seen
 
     @property
-    def _repeats(self) -> bool:
-        return first_repetition(self._done) is not None
-
-    @property
     def is_stopped(self) -> bool:
         """Whether the guard ends the question: its turns repeat themselves."""
-        return self._settings.repeat_guard == "stop" and self._repeats
+        return self._settings.repeat_guard == "stop" and first_repetition(self._done) is not None
 
     def end(self, answer: str | None, stop_reason: StopReason, replans: int = 0) -> Trajectory:
         """How the question ended; an answer at the step limit is partial."""

@@ -24,12 +24,6 @@ from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.types import Hop, Message, Model, Request, Step, Tool, Trajectory
 
-# The Worker of ReWOO: runs a plan's steps as a graph, without a model of its own.
-#
-# A step starts when its last input is there (`ready`); `levels` waits for a whole level and
-# `sequential` runs one step at a time, as the known systems do, so that they can be compared.
-
-
 NO_EVIDENCE = "No evidence found."
 
 
@@ -150,6 +144,7 @@ class ReWOOSettings(BaseModel):
     invalid_plan: Literal["run", "stop"] = "run"
     """Where every plan was broken: the sound steps of the last one run, or the question ends."""
     schedule: Schedule = "ready"
+    """A step starts when its last input is there, `levels` waits for a whole level, `sequential` runs one at a time."""
     failed_input: Literal["pass", "skip"] = "pass"
     """A step with a failed input gets its text, or is skipped."""
     show_errors: bool = False
@@ -260,12 +255,13 @@ class ReWOO:
         """The first sound plan of at most 1 + `max_replans` drafts; else what the settings run of the last one."""
         messages = self._planner_messages(question, tools)
         plan: Plan | None = None
+        form: dict[str, Any] = {"schema": plan_schema(tools, self.settings.max_steps)}
+        if self.settings.notation == "text":
+            form = {"grammar": plan_grammar(tools, self.settings.max_steps)}
         for attempt in range(1 + self.settings.max_replans):
             emit("planner_started", attempt=attempt)
             with call_site(f"planner {attempt}"):
-                completion = await model.complete(
-                    Request(messages, role="planner", stop=["\nQuestion:"], **self._planner_form(tools))
-                )
+                completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
             plan, faults, planned.dropped_steps = read_checked(
                 completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long
             )
@@ -273,7 +269,8 @@ class ReWOO:
             if plan is not None and not faults:
                 return _created(plan)
             emit("plan_rejected", faults=faults)
-            messages += [Message("assistant", completion.text), _complaint(question, faults)]
+            complaint = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
+            messages += [Message("assistant", completion.text), Message("user", complaint)]
         if plan is None or self.settings.invalid_plan == "stop":
             return None
         whole = len({step.id for step in plan.steps})
@@ -289,12 +286,6 @@ class ReWOO:
             *self.prompts.shots("planner"),
             Message("user", f"Question: {question}"),
         ]
-
-    def _planner_form(self, tools: Mapping[str, Tool]) -> dict[str, Any]:
-        """The form of a plan, for models that can constrain their decoding."""
-        if self.settings.notation == "text":
-            return {"grammar": plan_grammar(tools, self.settings.max_steps)}
-        return {"schema": plan_schema(tools, self.settings.max_steps)}
 
     async def _evidence(self, planned: PlanAndEvidence) -> dict[str, str]:
         """The evidence map within `map_tokens`."""
@@ -319,7 +310,3 @@ def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:
         shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
         lines.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
     return "\n\n".join(lines)
-
-
-def _complaint(question: str, faults: list[str]) -> Message:
-    return Message("user", f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}")

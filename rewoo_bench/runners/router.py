@@ -76,11 +76,15 @@ class Router:
         """The policy of the settings. Raises `SpecError` where its rules or its file are of other parents."""
         names = tuple(self.parents)
         if self.settings.policy == "rule":
-            _check_rules(self.settings.rules, names)
+            for number, rule in enumerate(self.settings.rules, start=1):
+                if rule.choose not in names:
+                    raise SpecError(f"rule {number} chooses {rule.choose!r}; the parents are {' and '.join(names)}")
             return _ByRule(self.settings.rules, names[0])
         if self.settings.policy == "model":
             return _ByModel(prompts, tuple(self.parents.values()))
-        path = _found(Path(self.settings.file or ""), folder)
+        path = Path(self.settings.file or "")  # in the working folder, else in that of the architecture
+        if folder and not path.exists() and (folder / path).exists():
+            path = folder / path
         router = read_router(path)
         if set(router.parents) != set(names):
             raise SpecError(
@@ -138,15 +142,3 @@ class _ByModel:
         match = _CHOICE.search(completion.text)
         number = int(match[1] or match[2]) if match else 1
         return Choice(self._parents[number - 1].name, {"reply": completion.text, "readable": match is not None})
-
-
-def _check_rules(rules: tuple[Rule, ...], parents: Sequence[str]) -> None:
-    for number, rule in enumerate(rules, start=1):
-        if rule.choose not in parents:
-            raise SpecError(f"rule {number} chooses {rule.choose!r}; the parents are {' and '.join(parents)}")
-
-
-def _found(file: Path, folder: Path | None) -> Path:
-    """The file in the working folder, else in that of the architecture."""
-    beside = folder / file if folder else file
-    return beside if not file.exists() and beside.exists() else file

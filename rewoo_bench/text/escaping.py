@@ -84,10 +84,6 @@ def replace_surrogates(text: str) -> str:
 
 
 # Tables of cells, the first row of which is the header: as plain text and as Markdown.
-#
-# >>> print("\n".join(text_table([["", "n", "total"], ["rewoo", "50", "1,431.9"]])))
-#         n    total
-# rewoo  50  1,431.9
 
 
 def terminal_width() -> int:

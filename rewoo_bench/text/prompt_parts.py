@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_call, count_tokens
+from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, count_call, count_message, count_messages, count_tokens
 from rewoo_bench.types import Message, Tool
 
 
@@ -55,7 +55,8 @@ def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[
     if not asked:
         return PromptParts(context=context, found=sum(sizes) - system)
     start = asked[0]
-    rest = _count_without(messages[start].content, question)
+    others = messages[start].content.replace(question, "").strip()  # a solver's plan and evidence
+    rest = count_tokens(others.removeprefix("Question:").removesuffix("Question:").strip())
     before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
     after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
     return PromptParts(
@@ -69,15 +70,7 @@ def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[
 
 def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
     """Tokens of a prompt, and of the tools that go with it as a provider's API takes them."""
-    return TOKENS_BEFORE_ANSWER + sum(map(count_message, messages)) + sum(map(count_tool, tools))
-
-
-def count_message(message: Message) -> int:
-    """Tokens of a message, with those that a chat form adds to it."""
-    size = TOKENS_PER_MESSAGE + count_tokens(message.content)
-    for call in message.tool_calls:
-        size += count_call(call.name, call.arguments)
-    return size
+    return count_messages(messages) + sum(map(count_tool, tools))
 
 
 def count_tool(tool: Tool) -> int:
@@ -88,9 +81,3 @@ def count_tool(tool: Tool) -> int:
 @lru_cache(maxsize=256)
 def _count_schema(name: str, description: str, arguments: type[BaseModel]) -> int:
     return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
-
-
-def _count_without(content: str, question: str) -> int:
-    """Tokens of a message without its question: the solver's plan and evidence."""
-    rest = content.replace(question, "").strip().removeprefix("Question:").removesuffix("Question:").strip()
-    return count_tokens(rest)

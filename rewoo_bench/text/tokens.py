@@ -62,7 +62,13 @@ def count_tokens(text: str) -> int:
 
 def count_messages(messages: Sequence[Message]) -> int:
     """Tokens of a conversation as a prompt, with those that a chat form adds to it."""
-    return TOKENS_BEFORE_ANSWER + sum(TOKENS_PER_MESSAGE + _count_message(message) for message in messages)
+    return TOKENS_BEFORE_ANSWER + sum(map(count_message, messages))
+
+
+def count_message(message: Message) -> int:
+    """Tokens of a message, with those that a chat form adds to it."""
+    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
+    return TOKENS_PER_MESSAGE + count_tokens(message.content) + calls
 
 
 def count_call(name: str, arguments: Mapping[str, object]) -> int:
@@ -141,11 +147,6 @@ def _whole_words(text: str, size: int) -> str:
         return start.rstrip()
     word_end = max((i for i in range(size - 1, size // 2, -1) if start[i].isspace()), default=size)
     return start[:word_end].rstrip()
-
-
-def _count_message(message: Message) -> int:
-    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
-    return count_tokens(message.content) + calls
 
 
 @cache

@@ -116,14 +116,6 @@ def _ends_sentence(text: str, start: int, boundary: re.Match[str]) -> bool:
     return not (initial or _DOTTED.fullmatch(word) or word.lower() in _ABBREVIATIONS)
 
 
-# Numbers with their nouns, and bounds of intervals.
-#
-# >>> counted(1, "question"), counted(1200, "question")
-# ('1 question', '1,200 questions')
-# >>> round_up(1231)
-# 1300
-
-
 def counted(number: int, noun: str) -> str:
     """The number and the noun, which takes an s unless the number is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -142,11 +134,7 @@ def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
     return f"[{show(low)}, no bound]" if low > 0 else "[no interval]"
 
 
-# BM25 as in Lucene, for a handful of texts: ten paragraphs, the sentences of one page.
-#
-# bm25(["tower", "height"], [Counter({"tower": 2}), Counter({"river": 1})])   ->  [0.95, 0.0]
-#
-# In plain Python, since for so few texts an index of bm25s takes several times as long.
+# BM25 as in Lucene, in plain Python: for ten paragraphs an index of bm25s takes several times as long.
 
 
 K1, B = 1.5, 0.75  # BM25's saturation and length normalisation, the same as the corpus's index

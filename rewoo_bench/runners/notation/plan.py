@@ -126,9 +126,6 @@ def _number(id_: str) -> tuple[int, str]:
 
 
 # Names of tools in what a model writes: `Search`, and as servers have them `web-search`, `fs.read`, `ns/tool`.
-#
-# spellings({"web_search": …})            {"web_search": "web_search"}
-# spelt("Web-Search", spellings(tools))   "web_search"
 
 
 NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})

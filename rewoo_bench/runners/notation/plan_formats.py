@@ -8,8 +8,7 @@ text    Plan: Find who designed the tower.
 json    {"steps": [{"id": "E1", "thought": "Find who …", "tool": "Search",
                     "args": {"query": "Kuala Lumpur Tower"}, "depends_on": []}, …]}
 
-numbered (numbered.py)
-        1. Search("Kuala Lumpur Tower")
+numbered        1. Search("Kuala Lumpur Tower")
         2. LLM("Where was the architect born? Context: $1")
         3. join()
 
@@ -46,20 +45,13 @@ from rewoo_bench.runners.notation.plan import (
     spellings,
     spelt,
 )
-from rewoo_bench.runners.notation.schemas import Inputs, inputs
+from rewoo_bench.runners.notation.schemas import Inputs, inputs, unquoted
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
 from rewoo_bench.types import Tool
 
-# The notation of LLMCompiler's plans: numbered calls, one a line, and `join()` at the end.
-#
-#     Thought: The tower's page names its architect.
-#     1. Search("Kuala Lumpur Tower")
-#     2. LLM("Who designed it? Context: $1")
-#     3. join()
-#
-# `$1` stands for the result of task 1, which is the step `E1` here; only an earlier task can be meant, so `$80` in
-# task 3 is money, as are `$1,000` and `$1.50`. A line is read without the lines after it, so a task can start while
-# the rest of the plan is being written. Source of the idea: Kim et al. 2023, arXiv 2312.04511, section 3.
+# In the numbered notation (Kim et al. 2023, arXiv 2312.04511, section 3) `$1` stands for the result of task 1, the step
+# `E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. A line is read
+# without the lines after it, so a task can start while the rest of the plan is being written.
 
 
 _MARKS = r"[ \t*`>-]*+"  # of Markdown
@@ -162,17 +154,16 @@ def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None)
     if len(line) > _LONGEST_LINE:
         raise _Fault(f"its line has {len(line)} characters, at most {_LONGEST_LINE} are read")
     number = int(match[1])
-    rest = _REFERENCE.sub(lambda found: _slot(found, number), line[match.end() :])
+
+    def as_slot(found: re.Match[str]) -> str:
+        named = int(found[1] or found[2])
+        return f"{{{{E{named}}}}}" if named < number else found[0]
+
+    rest = _REFERENCE.sub(as_slot, line[match.end() :])
     args, end = _read_arguments(rest, inputs(tool.arguments) if tool else None)
     after = _NUMBERED_AFTER.match(rest, end)
     needs = tuple(f"E{int(number)}" for number in re.findall(r"\d+", after[1])) if after else ()
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=needs, thought=thought)
-
-
-def _slot(found: re.Match[str], number: int) -> str:
-    """`$1` as `{{E1}}` in a task with a later number; else as it is."""
-    named = int(found[1] or found[2])
-    return f"{{{{E{named}}}}}" if named < number else found[0]
 
 
 def _read_arguments(rest: str, about: Inputs | None) -> tuple[Arguments, int]:
@@ -185,22 +176,18 @@ def _read_arguments(rest: str, about: Inputs | None) -> tuple[Arguments, int]:
         if following == ",":
             raise _Fault('it has more than one argument; write one text, or fields by name: Tool(query="…", limit=3)')
         if following == ")":
-            return check_argument(_unquoted(string[0])), rest.index(")", string.end())
+            return check_argument(unquoted(string[0]) or ""), rest.index(")", string.end())
     for read in (_read_object, _read_fields):
         if (found := read(rest, start)) is not None:
-            return _checked(found[0]), found[1]
+            try:
+                return check_fields(found[0]), found[1]
+            except ValueError as error:
+                raise _Fault(f"its arguments can't be read: {error}") from None
     end = _closing(rest)
     text = " ".join(rest[:end].split())
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
     return check_argument(text), end
-
-
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return check_fields(fields)
-    except ValueError as error:
-        raise _Fault(f"its arguments can't be read: {error}") from None
 
 
 def _read_object(rest: str, start: int) -> tuple[dict[str, Any], int] | None:
@@ -221,7 +208,7 @@ def _read_fields(rest: str, start: int) -> tuple[dict[str, Any], int] | None:
     while match := _FIELD.match(rest, position):
         string = _STRING.match(rest, match.end())
         try:
-            value, end = (_unquoted(string[0]), string.end()) if string else decode(rest, match.end())
+            value, end = (unquoted(string[0]) or "", string.end()) if string else decode(rest, match.end())
         except ValueError:
             return None
         fields[match[1]] = value
@@ -231,17 +218,6 @@ def _read_fields(rest: str, start: int) -> tuple[dict[str, Any], int] | None:
         if rest[position - 1 : position] != ",":
             return None
     return None
-
-
-def _unquoted(literal: str) -> str:
-    """The text of a string in double or single quotes; one with unknown escapes stays as it is."""
-    inner = literal[1:-1]
-    if literal[0] == "'":
-        inner = inner.replace("\\'", "'").replace('"', '\\"')
-    try:
-        return str(json.loads(f'"{inner}"', strict=False))
-    except ValueError:
-        return inner
 
 
 def _closing(rest: str) -> int:

@@ -73,9 +73,6 @@ def _has_types(about: Inputs) -> bool:
     return bool(about.items) and not about.is_text
 
 
-# Calls a tool; an error is an observation, too.
-
-
 NO_RESULTS = "No results."
 
 

@@ -145,7 +145,10 @@ def _score_item(prediction: str, answer: str) -> Score:
     if gold is None:
         return hotpotqa(prediction, [answer])
     found = find_numbers(prediction)
-    return all_or_nothing(len(found) == 1 and any(_near(value, gold) for value in _readings(found[0])))
+    return all_or_nothing(
+        len(found) == 1
+        and any(value == gold or abs(value - gold) < MARGIN * abs(gold) for value in _readings(found[0]))
+    )
 
 
 def _number(answer: str) -> Fraction | None:
@@ -160,7 +163,3 @@ def _readings(number: FoundNumber) -> tuple[Fraction, ...]:
     """The number, and the number in full where a word such as `million` follows: questions may ask for millions."""
     word = _SCALE_WORD.match(number.behind)
     return (number.value, number.value * _SCALE[word[1].lower()]) if word else (number.value,)
-
-
-def _near(value: Fraction, gold: Fraction) -> bool:
-    return value == gold or abs(value - gold) < MARGIN * abs(gold)

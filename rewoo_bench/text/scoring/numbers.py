@@ -164,7 +164,11 @@ def read_unit(text: str) -> Unit | None:
     """The unit that a text begins with; None where it begins with none that is known."""
     found, sign = None, 1
     at = 0
-    while (word := _WORD.match(text, at)) and (unit := _known(word[1])) is not None:
+    while word := _WORD.match(text, at):
+        name = word[1]
+        unit = _UNITS.get(name) or _UNITS.get(name.lower() if len(name) > 2 else name)
+        if unit is None:
+            break
         at = word.end()
         power = int(word[2]) if word[2] else 1
         if squared := _SQUARED.match(text, at):
@@ -176,10 +180,6 @@ def read_unit(text: str) -> Unit | None:
         sign = -1 if between[1] in ("/", "per") else 1
         at = between.end()
     return found
-
-
-def _known(name: str) -> Unit | None:
-    return _UNITS.get(name) or _UNITS.get(name.lower() if len(name) > 2 else name)
 
 
 def _times(unit: Unit | None, other: Unit, power: int) -> Unit:

@@ -85,12 +85,9 @@ def token_f1(predicted: str, gold: str) -> float:
 def musique(prediction: str, answers: Sequence[str]) -> Score:
     """The best exact match and the best F1 over the answer and its aliases."""
     predicted = normalize_hotpotqa(prediction)  # SQuAD's normalisation
-    return best([_score_musique(predicted, normalize_hotpotqa(answer)) for answer in answers])
-
-
-def _score_musique(predicted: str, gold: str) -> Score:
-    both = predicted and gold
-    return Score(predicted == gold, token_f1(predicted, gold) if both else float(predicted == gold))
+    golds = map(normalize_hotpotqa, answers)
+    f1s = [(gold, token_f1(predicted, gold) if predicted and gold else float(predicted == gold)) for gold in golds]
+    return best([Score(predicted == gold, f1) for gold, f1 in f1s])
 
 
 # An answer that is yes or no: StrategyQA, sports understanding.
