@@ -29,18 +29,20 @@ from numpy.typing import NDArray
 
 from rewoo_bench import advise
 from rewoo_bench.analysis.prices import priced_rows
-from rewoo_bench.analysis.stats.bootstrap import FEW, log_ratio_bounds, makers_of, resampled_means, student
+from rewoo_bench.analysis.stats.bootstrap import log_ratio_bounds, resampled_means
 from rewoo_bench.analysis.stats.paired import (
+    FEW,
     Interval,
     difference_of_proportions,
+    makers_of,
     mean_of,
     proportion,
     quantile_interval,
     ratio_of_means,
+    student,
 )
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
-from rewoo_bench.analysis.stats.power import minimum_detectable_difference
-from rewoo_bench.analysis.stats.tests import mcnemar_exact
+from rewoo_bench.analysis.stats.tests import mcnemar_exact, minimum_detectable_difference
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import markdown_table
 
@@ -382,7 +384,7 @@ three expected events; beside these "a rare event may be missing" has to stand. 
 
 The mark `?` doesn't find the cells that are covered too seldom: it is set where the sample has the event, and a \
 sample without it gets a narrow interval and no mark. The last two rows ask the population how many of n questions \
-are expected among those that make its spread (mean_bounds.py). Below {few:.0f} the interval can't be trusted; \
+are expected among those that make its spread (stats/paired.py). Below {few:.0f} the interval can't be trusted; \
 nobody knows that from a sample, so `compare` says below every table of ratios which events may be missing.
 
 Other methods, in the {cells} cells with one trial and {few:.0f} or more expected ({half:,} samples a cell, so fewer \

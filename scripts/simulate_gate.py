@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.power import smallest_growth
+from rewoo_bench.analysis.stats.tests import smallest_growth
 from rewoo_bench.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
-from rewoo_bench.analysis.stats.bootstrap import FEW
-from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.paired import FEW, Interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import LOOPS, Estimate, Summary, has_loops, loops_text, per_solved_text, reasons
 from rewoo_bench.text.escaping import csv_cell, latex, markdown, markdown_table, one_line, text_table

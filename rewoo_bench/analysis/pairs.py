@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.bootstrap import FEW, FEWEST
 from rewoo_bench.analysis.stats.paired import (
+    FEW,
+    FEWEST,
     Interval,
-    difference_of_means,
+    difference_and_p,
     difference_of_proportions,
-    difference_p,
-    effective_pairs,
+    discordant,
     geometric_mean_ratio,
+    ratio_and_p,
     ratio_of_means,
-    ratio_p,
 )
 from rewoo_bench.analysis.stats.per_solved import ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact
@@ -158,7 +158,7 @@ def adjusted(pairs: Sequence[Pair], parts: Mapping[str, str] | None = None) -> t
     `parts` has the data set of each part that is compared for itself. The detectable difference of exact match is that
     at Holm's first step: 0.05 by the number of tests.
     """
-    from rewoo_bench.analysis.stats.power import minimum_detectable_difference
+    from rewoo_bench.analysis.stats.tests import minimum_detectable_difference
 
     of = [(parts or {}).get(pair.dataset, pair.dataset) for pair in pairs]
     families: dict[str, list[float]] = {name: [] for name in of}
@@ -198,16 +198,14 @@ def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect 
         return None
     interval = difference_of_proportions(a, b, clusters=clusters)
     test = mcnemar_exact(a, b, clusters)
-    share, pairs = (test.only_a + test.only_b) / len(a), effective_pairs(a, b, clusters)
+    share, pairs = (test.only_a + test.only_b) / len(a), discordant(a, b, clusters).worth
     return Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs)
 
 
 def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
     if not len(a):
         return None
-    ends = (0.0, 1.0)
-    interval = difference_of_means(a, b, ends=ends, clusters=clusters)
-    p = difference_p(a, b, ends=ends, clusters=clusters)
+    interval, p = difference_and_p(a, b, (0.0, 1.0), clusters)
     return Effect("f1", "difference", interval, p, p)
 
 
@@ -217,9 +215,8 @@ def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> E
     a, b, clusters = _both(a, b, clusters)
     if not len(a) or not a.any() or (name in ("cost_usd", PRICED) and not complete):
         return None
-    p = ratio_p(a, b, clusters=clusters)
-    geometric = geometric_mean_ratio(a, b, clusters)
-    return Effect(name, "ratio", ratio_of_means(a, b, clusters=clusters), p, p, geometric=geometric)
+    interval, p = ratio_and_p(a, b, clusters)
+    return Effect(name, "ratio", interval, p, p, geometric=geometric_mean_ratio(a, b, clusters))
 
 
 def _where_answered(a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Interval | None:

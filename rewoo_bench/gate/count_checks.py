@@ -15,8 +15,9 @@ from typing import Any
 import pandas as pd
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
-from rewoo_bench.analysis.stats.power import smallest_growth
+from rewoo_bench.analysis.stats.bootstrap import ratio_by_bootstrap
+from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.tests import smallest_growth
 from rewoo_bench.gate.baseline import CACHEABLE, CACHED, COUNTS, EVIDENCE, METRICS, ROLES, ArchitectureBaseline
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, GrowthDetail, Status, shown
 from rewoo_bench.text.words import counted
@@ -283,7 +284,7 @@ def ratio_beyond(
     """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
     if now.sum() <= before.sum() * (1 + margin) * (1 + ROUNDING):
         return None
-    return ratio_of_means(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests, unseen_tail=False)
+    return ratio_by_bootstrap(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
 
 
 def question_ids(rows: pd.DataFrame) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from rewoo_bench.analysis.stats.bootstrap import FEWEST
+from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.budgets import GROUP_KEYS
 from rewoo_bench.gate.verdict import Check, Group, Verdict, shown

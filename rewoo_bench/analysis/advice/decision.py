@@ -15,25 +15,30 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.stats.bootstrap import normal_quantile
 from rewoo_bench.analysis.stats.paired import (
     Interval,
     difference_of_proportions,
-    effective_pairs,
+    discordant,
     mean_of,
     not_worse_p,
     proportion,
     quantile_interval,
     ratio_of_means,
 )
-from rewoo_bench.analysis.stats.power import quantiles, questions_for_difference, questions_for_margin
-from rewoo_bench.analysis.stats.tests import holm, mcnemar_exact
+from rewoo_bench.analysis.stats.tests import (
+    holm,
+    mcnemar_exact,
+    quantiles,
+    questions_for_difference,
+    questions_for_margin,
+)
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.rows import left_out, pairs_left_out
 
@@ -211,7 +216,7 @@ def _held(interval: Interval, limit: float) -> tuple[State, float]:
     gap, width = abs(limit - interval.estimate), abs(bound - interval.estimate)
     if not math.isfinite(width) or not gap:
         return "may be within", math.inf if not gap else ENOUGH_FOR_P95
-    standard_error = width / normal_quantile(1 - ALPHA / 2)
+    standard_error = width / NormalDist().inv_cdf(1 - ALPHA / 2)
     return "may be within", interval.n * (quantiles(ALPHA) * standard_error / gap) ** 2
 
 
@@ -292,7 +297,7 @@ def _contrast(
         cost=ratio_of_means(column(against, cost), column(rows, cost), clusters=clusters),
         not_worse_p=not_worse_p(a, b, margin, clusters=clusters),
         rows=len(rows),
-        pairs=effective_pairs(a, b, clusters),
+        pairs=discordant(a, b, clusters).worth,
         left_out=left_out,
     )
 

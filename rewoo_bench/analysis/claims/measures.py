@@ -29,16 +29,17 @@ from rewoo_bench.analysis.claims.run_groups import (
     RunGroup,
     chain_shape,
 )
-from rewoo_bench.analysis.stats.columns import averaged, by_question
+from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 from rewoo_bench.analysis.stats.paired import (
     Interval,
+    averaged,
+    by_question,
     difference_of_means,
     difference_of_proportions,
     mean_of,
     proportion,
     ratio_of_means,
 )
-from rewoo_bench.analysis.stats.per_solved import curvature, trend
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
 from rewoo_bench.runs import rows as failed_rows

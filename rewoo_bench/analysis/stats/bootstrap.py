@@ -1,35 +1,51 @@
-"""Bootstrap bounds of a ratio of means: whole questions are drawn again, with replacement.
+"""Bootstrap: whole questions are drawn again, with replacement.
 
-    log_ratio_bounds(a, b, 0.95, resamples=10_000, seed=0)  ->  (low, high)
+    ratio_by_bootstrap(a, b)                        # mean(b) / mean(a) of two runs of one system
+    curvature([1, 2, 3, 4], [10, 13, 18, 25])       # how tokens grow with steps: 7 + 2 k + k²
+    Interval(estimate=0.4, low=…, high=…, n=4, level=0.95)
 
-Token counts are skewed, so each resample's distance from the estimate is measured in its own standard
-error (studentised; Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 12). No bootstrap
-allows for a tail that the sample lacks: for two systems see mean_bounds.py.
+No bootstrap allows for a tail that the sample lacks: for two systems see `ratio_of_means` (paired.py).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
-Floats = NDArray[np.float64]
+from rewoo_bench.analysis.stats.paired import Floats, Interval, by_question, ratio_of_means, student
+
 SMALL = 10  # questions; of fewer there are too few different resamples
 LARGE = 2_000  # questions; with more, Student's interval is as good and a thousand times faster
 _NUMBERS_AT_ONCE = 1 << 20
 _NO_SPREAD = 0.1  # of the sample's standard error: a resample with less lacks the values that make the spread
+_RESAMPLES, _RESAMPLES_OF_MANY = 10_000, 1_000
+_NO_FIT = 1e-9  # determinant of the moments, steps scaled to 0..1; below, the steps drawn are too few different ones
+
+
+def ratio_by_bootstrap(
+    a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """`ratio_of_means` with a studentised bootstrap: for a test of two runs of one system, which have the same tail.
+
+    Token counts are skewed, so each resample's distance from the estimate is measured in its own standard error
+    (Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 12). Student's where there are few questions
+    or many, and where so few differ, or one by so much, that resamples without nearly all of the spread reach into
+    the tails.
+    """
+    first, second = by_question(a, b, clusters, "amounts")
+    if len(first) < 2 or not first.any() or not second.any():
+        return ratio_of_means(first, second, level=level)
+    low, high = log_ratio_bounds(first, second, level)
+    return Interval(float(second.mean()) / float(first.mean()), math.exp(low), math.exp(high), len(first), level)
 
 
 def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
-    """Bounds of log(mean(b) / mean(a)), of two pairs or more, both means positive.
-
-    Student's where there are few questions or many, and where so few differ, or one by so much, that
-    resamples without nearly all of the spread reach into the tails.
-    """
+    """Bounds of log(mean(b) / mean(a)), of two pairs or more, both means positive."""
     n, x = len(a), a / a.mean()
     y = b / b.mean() - x  # zero throughout where b is a multiple of a: then nothing varies
     columns = np.column_stack([x, y, x * x, x * y, y * y])
@@ -42,13 +58,6 @@ def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000
             low, high = -float(last), -float(first)
     centre = math.log(b.mean() / a.mean())
     return centre + low * error, centre + high * error
-
-
-def student(n: int, level: float) -> float:
-    """Student's quantile for the mean of n values: the distance of a bound from the mean, in standard errors."""
-    from scipy.special import stdtrit  # scipy.stats uses it too, and takes ten times as long to import
-
-    return float(stdtrit(n - 1, (1 + level) / 2))
 
 
 def _scores(means: Floats, error: float, n: int) -> Floats:
@@ -85,101 +94,53 @@ def _times_drawn(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
     return times
 
 
-def normal_quantile(share: float) -> float:
-    """The normal distribution's quantile."""
-    return NormalDist().inv_cdf(share)
+def curvature(steps: ArrayLike, amounts: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
+    """The quadratic term's share of the growth from the fewest steps to the most: 0 of a line, 1 of a parabola.
+
+    The paper's formula for ReAct has a linear and a quadratic term, so its slope on log-log axes is between 1 and 2
+    everywhere; the quadratic term distinguishes it from ReWOO's. Parabola means one that starts level; negative is
+    growth that slows down. Needs three different numbers of steps; with fewer the estimate is NaN.
+    """
+    return _fitted(steps, amounts, 2, lambda terms: terms[:, 2] / (terms[:, 1] + terms[:, 2]), level, seed)
 
 
-# Student's bounds of a mean, with some more of the farthest values than the sample has.
-#
-#     found = MeanBounds.of(values, least=0.5)
-#     found.bounds(0.95)      ->  (low, high)
-#     found.p(0.0)            ->  p of "the mean is 0": below 0.05 exactly where that interval leaves 0 out
-#
-# Where a few questions make most of the spread (ReAct at its step limit: four times the tokens), another sample has
-# one more of them, or one less, and Student's interval is too narrow. So the upper bound is that of the values with
-# some weight more on the largest, and the lower bound that with as much more on the smallest. The weight is 2 / m, at
-# most 1, where m is the number of questions that make the spread: (sum of d²)² / sum of d⁴, for distances d from the
-# mean; it is n divided by the kurtosis. So the weight falls as 1 / n, and for many questions the interval is
-# Student's.
-#
-# Where m is below `FEW`, or n below `FEWEST`, the sample is no guide to its own tail: `rare` is true, "a rare event may
-# be missing" has to stand beside the interval, and one value more is added farther away than any other: at the end of
-# the scale where there is one, else `REACH` times the range beyond the values. No interval has zero width.
-#
-# A tail that none of n questions shows can't be seen in them: the rule of three (Hanley and Lippman-Hand 1983, JAMA
-# 249) says that events of up to 3 in n questions may be missing. No interval here allows for these
-# (results/coverage.md).
+def trend(steps: ArrayLike, values: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
+    """By how much the value changes with one step more. Needs two different numbers of steps."""
+    span = float(np.ptp(np.asarray(steps, dtype=np.float64))) if np.size(steps) else 0.0
+    return _fitted(steps, values, 1, lambda terms: terms[:, 1] / span, level, seed)
 
 
-FEW = 3.0  # questions that make the spread
-FEWEST = 20  # questions of a sample
-WEIGHT = 2.0  # of what is added, if one question makes the spread; chosen for coverage (results/coverage.md)
-REACH = 0.75  # of the sample's range
-LEAST = 0.25  # of the mean; the least reach of an amount, or equal values would leave no doubt
-LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
-_ROUNDED_REACH = 1e-9  # of the least reach: what arithmetic leaves of equal values
+def _fitted(
+    steps: ArrayLike, values: ArrayLike, degree: int, read: Callable[[Floats], Floats], level: float, seed: int
+) -> Interval:
+    """A polynomial by least squares, and what `read` makes of its coefficients, from the constant up.
+
+    Questions are drawn again and the fit is made anew (the pairs bootstrap; Efron and Tibshirani 1993, chapter 9); the
+    percentiles are widened for small samples (Hesterberg 2015, The American Statistician 69). Of 500 simulated sets of
+    16 and of 60 questions the intervals held the truth in 93 to 98%.
+    """
+    x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    n = len(x)
+    if len(np.unique(x)) <= degree:
+        return Interval(math.nan, -math.inf, math.inf, n, level)
+    u = (x - x.min()) / np.ptp(x)
+    scale = float(np.abs(y).max()) or 1.0
+    powers = np.column_stack([*(u**power for power in range(2 * degree + 1))])
+    moments = np.column_stack([powers, *(u**power * y / scale for power in range(degree + 1))])
+    estimate = read(_solved(moments.mean(axis=0)[None, :], degree) * scale)
+    drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
+    resampled = read(_solved(drawn, degree) * scale)
+    free = n - degree
+    tail = float(ndtr(-math.sqrt(free / (free - 1)) * student(free, level))) if free > 1 else 0.0
+    low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
+    return Interval(float(estimate[0]), float(low), float(high), n, level)
 
 
-@dataclass(frozen=True, slots=True)
-class MeanBounds:
-    """The mean and standard error of the values with the added ones: below, and above."""
-
-    n: int
-    means: tuple[float, float]
-    errors: tuple[float, float]
-    rare: bool
-    """Whether a rare event may be missing: of `FEWEST` questions or more, `FEW` have to make the spread."""
-
-    @classmethod
-    def of(cls, values: Floats, *, least: float = 0.0, ends: tuple[float, float] | None = None) -> MeanBounds:
-        """Of two values or more; `ends` are those of their scale, else `least` is the least reach beyond them.
-
-        Where the values are equal and neither is known, a mean may be anything.
-        """
-        n, low, high = len(values), float(values.min()), float(values.max())
-        spread = high - low
-        makers = makers_of(values) if spread > _ROUNDED_REACH * (ends[1] - ends[0] if ends else least) else 0.0
-        rare = makers < FEW or n < FEWEST
-        if rare:
-            reach = max(REACH * spread, least) or math.inf
-            low, high = ends or (low - reach, high + reach)
-        if math.isinf(high):
-            return cls(n, (-math.inf, math.inf), (0.0, 0.0), rare)
-        below, above = (_with_more(values, end, 1.0 if rare else weight_of(makers)) for end in (low, high))
-        return cls(n, (below[0], above[0]), (below[1], above[1]), rare)
-
-    def bounds(self, level: float) -> tuple[float, float]:
-        """Lower and upper bound of the mean."""
-        t = student(self.n, level)
-        return self.means[0] - t * self.errors[0], self.means[1] + t * self.errors[1]
-
-    def p(self, null: float) -> float:
-        """The smallest 1 - level at which the interval leaves `null` out; 1 where it lies between the two means."""
-        from scipy.special import stdtr
-
-        distance = max(self.means[0] - null, null - self.means[1])
-        if distance <= 0:
-            return 1.0
-        error = self.errors[0] if null < self.means[0] else self.errors[1]
-        return 2 * float(stdtr(self.n - 1, -distance / error)) if error else 0.0
-
-
-def makers_of(values: Floats) -> float:
-    """How many questions make the spread: 1 if one differs from equal others, n / 3 of normally distributed ones."""
-    apart = values - values.mean()
-    squares = (apart / np.abs(apart).max()) ** 2
-    return float(squares.sum() ** 2 / (squares @ squares))
-
-
-def weight_of(makers: float) -> float:
-    """The weight of what is added to values whose spread so many questions make."""
-    return min(1.0, WEIGHT / makers)
-
-
-def _with_more(values: Floats, value: float, weight: float) -> tuple[float, float]:
-    """Mean and standard error of the values with some weight more at one value."""
-    n, mean = len(values) + weight, float(values.mean())
-    moved = weight * (value - mean) / n
-    squares = len(values) * float(values.var()) + weight * (value - mean) ** 2 - n * moved**2
-    return mean + moved, math.sqrt(max(squares, 0.0) / (n - 1) / n)
+def _solved(moments: Floats, degree: int) -> Floats:
+    """Coefficients of each row of moments, from the constant up; rows without a fit are left out."""
+    size = degree + 1
+    left = np.stack([moments[:, row : row + size] for row in range(size)], axis=1)
+    right = moments[:, 2 * degree + 1 :]
+    there = np.abs(np.linalg.det(left)) > _NO_FIT
+    solved: Floats = np.linalg.solve(left[there], right[there][..., None])[..., 0]
+    return solved

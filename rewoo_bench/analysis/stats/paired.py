@@ -3,10 +3,23 @@
     >>> ratio_of_means([4000, 6000, 5000], [2000, 2500, 3000])   # mean(b) / mean(a)
     Interval(estimate=0.5, low=..., high=..., n=3, level=0.95)
 
-Arrays in, numbers out; nothing is read and nothing is drawn. `clusters` has the question of each
-row where a question has several trials: they are averaged first, and the question is the observation. An
-interval of no question, or of one, holds every possible value.
-Every function raises `DataError` for a value that is missing or isn't finite.
+Arrays in, numbers out; nothing is read and nothing is drawn. `clusters` has the question of each row where a question
+has several trials: they are averaged first, and the question is the observation. An interval of no question, or of
+one, holds every possible value. Every function raises `DataError` for a value that is missing or isn't finite.
+
+Means have Student's bounds, with some more of the farthest values than the sample has: where a few questions make most
+of the spread (ReAct at its step limit: four times the tokens), another sample has one more of them, or one less, and
+Student's interval is too narrow. So the upper bound is that of the values with some weight more on the largest, and
+the lower bound that with as much more on the smallest. The weight is 2 / m, at most 1, where m is the number of
+questions that make the spread: (sum of d²)² / sum of d⁴, for distances d from the mean; it is n divided by the
+kurtosis. So the weight falls as 1 / n, and for many questions the interval is Student's.
+
+Where m is below `FEW`, or n below `FEWEST`, the sample is no guide to its own tail: `rare` is true, "a rare event may
+be missing" has to stand beside the interval, and one value more is added farther away than any other: at the end of
+the scale where there is one, else `REACH` times the range beyond the values. No interval has zero width.
+
+A tail that none of n questions shows can't be seen in them: the rule of three (Hanley and Lippman-Hand 1983, JAMA 249)
+says that events of up to 3 in n questions may be missing. No interval here allows for these (results/coverage.md).
 """
 
 from __future__ import annotations
@@ -14,32 +27,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, gammaincinv, ndtr, stdtr, stdtrit  # scipy.stats takes ten times as long to import
 
-from rewoo_bench.analysis.stats.bootstrap import (
-    LEAST,
-    LEAST_APART,
-    MeanBounds,
-    log_ratio_bounds,
-    makers_of,
-    normal_quantile,
-    student,
-    weight_of,
-)
-from rewoo_bench.analysis.stats.columns import (
-    Floats,
-    averaged,
-    by_question,
-    check_amounts,
-    check_yes_or_no,
-    finite,
-    paired_columns,
-)
 from rewoo_bench.errors import DataError
 
+Floats = NDArray[np.float64]
+Scale = Literal["numbers", "amounts", "yes or no"]
+FEW = 3.0  # questions that make the spread
+FEWEST = 20  # questions of a sample
+WEIGHT = 2.0  # of what is added, if one question makes the spread; chosen for coverage (results/coverage.md)
+REACH = 0.75  # of the sample's range
+LEAST = 0.25  # of the mean; the least reach of an amount, or equal values would leave no doubt
+LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
+_ROUNDED_REACH = 1e-9  # of the least reach: what arithmetic leaves of equal values
 _FEW_EVENTS = 3.5  # up to three
+_PRECISION = 1e-12  # of a difference of shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,75 +59,108 @@ class Interval:
     n: int
     level: float = 0.95
     rare: bool = False
-    """Whether a rare event may be missing: few questions, or few that make the spread (mean_bounds.py)."""
+    """Whether a rare event may be missing: few questions, or few that make the spread."""
 
 
-def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
-    """Wilson's score interval for a share, wider where few succeed or few fail (`_score_bounds`)."""
-    if not 0 <= successes <= n:
-        raise DataError(f"{successes} successes of {n}: expected a count from 0 to n")
-    if n == 0:
-        return Interval(math.nan, 0.0, 1.0, 0, level)
-    quantile = normal_quantile((1 + level) / 2)
-    return Interval(successes / n, *_score_bounds(successes / n, n, quantile, level), n, level)
+def paired_columns(
+    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, scales: tuple[Scale, Scale] = ("numbers", "numbers")
+) -> tuple[Floats, Floats, NDArray[Any] | None]:
+    """Both columns as numbers, and the question of each row where one is given. Raises `DataError`."""
+    columns: list[Floats] = []
+    for name, values, scale in zip("ab", (a, b), scales, strict=True):
+        try:
+            numbers = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} holds a value that is no number; leave out pairs with one") from None
+        if numbers.ndim != 1:
+            raise DataError(f"{name} has {numbers.ndim} dimensions; expected a column")
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        if len(bad):
+            raise DataError(f"{name}[{bad[0]}] is {numbers[bad[0]]}: expected finite numbers; leave out pairs with one")
+        if scale == "yes or no" and len(other := numbers[(numbers != 0) & (numbers != 1)]):
+            raise DataError(f"{float(other[0])!r} is neither right (1) nor wrong (0)")
+        if scale == "amounts" and len(numbers) and numbers.min() < 0:
+            raise DataError(f"{float(numbers.min())!r} is negative: a ratio is of amounts")
+        columns.append(numbers)
+    first, second = columns
+    labels = None if clusters is None else np.asarray(clusters)
+    if len(first) != len(second) or (labels is not None and len(labels) != len(first)):
+        lengths = f"a has {len(first)}, b {len(second)}" + (f", clusters {len(labels)}" if labels is not None else "")
+        raise DataError(f"paired columns differ in length: {lengths}")
+    return first, second, labels
 
 
-def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
-    """The share of ones among zeros and ones, with the interval of `wilson`.
+def averaged(labels: NDArray[Any] | None, *columns: Floats) -> list[Floats]:
+    """Columns of rows as columns of questions: the mean over each question's trials."""
+    if labels is None or not len(labels):
+        return list(columns)
+    _, position = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(position)
+    return [np.bincount(position, weights=column) / sizes for column in columns]
 
-    With trials the rows count by their design effect (Rao and Scott 1992,
-    Biometrics 48), with Student's quantile; as many as there are questions where all trials agree.
+
+def by_question(
+    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, scale: Scale = "numbers"
+) -> tuple[Floats, Floats]:
+    """Both columns with one value a question: [1, 3, 5] of the questions 1, 1, 2 are [2, 5]."""
+    first, second, labels = paired_columns(a, b, clusters, (scale, scale))
+    first, second = averaged(labels, first, second)
+    return first, second
+
+
+def student(n: int, level: float) -> float:
+    """Student's quantile for the mean of n values: the distance of a bound from the mean, in standard errors."""
+    return float(stdtrit(n - 1, (1 + level) / 2))
+
+
+def makers_of(values: Floats) -> float:
+    """How many questions make the spread: 1 if one differs from equal others, n / 3 of normally distributed ones."""
+    apart = values - values.mean()
+    squares = (apart / np.abs(apart).max()) ** 2
+    return float(squares.sum() ** 2 / (squares @ squares))
+
+
+class _Extended(NamedTuple):
+    """Mean and standard error of values with some more at their lower end, and at their upper end."""
+
+    means: tuple[float, float]
+    errors: tuple[float, float]
+    rare: bool
+
+
+def _extended(values: Floats, least: float, ends: tuple[float, float] | None = None) -> _Extended:
+    """Of two values or more; `ends` are those of their scale, else `least` is the least reach beyond them.
+
+    Where the values are equal and neither is known, a mean may be anything.
     """
-    column, _, labels = paired_columns(values, values, clusters)
-    check_yes_or_no(column)
-    (means,) = averaged(labels, column)
-    n, share = len(means), _mean(means)
-    if n == 0:
-        return Interval(math.nan, 0.0, 1.0, 0, level)
-    if n == len(column) or n < 2:
-        return Interval(share, *_score_bounds(share, n, normal_quantile((1 + level) / 2), level), n, level)
-    worth = rows_worth(share * (1 - share), means, len(column))
-    return Interval(share, *_score_bounds(share, worth, student(n, level), level), n, level)
+    n, low, high = len(values), float(values.min()), float(values.max())
+    spread = high - low
+    makers = makers_of(values) if spread > _ROUNDED_REACH * (ends[1] - ends[0] if ends else least) else 0.0
+    rare = makers < FEW or n < FEWEST
+    if rare:
+        reach = max(REACH * spread, least) or math.inf
+        low, high = ends or (low - reach, high + reach)
+    if math.isinf(high):
+        return _Extended((-math.inf, math.inf), (0.0, 0.0), rare)
+    weight = 1.0 if rare else min(1.0, WEIGHT / makers)
+    more, mean, squares = n + weight, float(values.mean()), n * float(values.var())
+    moved = [weight * (end - mean) / more for end in (low, high)]
+    below, above = (
+        math.sqrt(max(squares + weight * (end - mean) ** 2 - more * by**2, 0.0) / (more - 1) / more)
+        for end, by in zip((low, high), moved, strict=True)
+    )
+    return _Extended((mean + moved[0], mean + moved[1]), (below, above), rare)
 
 
-def ratio_of_means(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    clusters: ArrayLike | None = None,
-    level: float = 0.95,
-    unseen_tail: bool = True,
-) -> Interval:
-    """mean(b) / mean(a), with the interval of mean_bounds.py on the logarithm (delta method).
-
-    `unseen_tail=False` is a studentised bootstrap: for a test of two runs of one system, which have the same tail.
-    Where either mean is zero, the interval runs from zero to infinity.
-    """
-    first, second = by_question(a, b, clusters)
-    check_amounts(first, second)
-    n, estimate = len(first), _divided(_mean(second), _mean(first))
-    if n < 2 or not first.any() or not second.any():
-        return Interval(estimate, 0.0, math.inf, n, level)
-    if not unseen_tail:
-        low, high = log_ratio_bounds(first, second, level)
-        return Interval(estimate, math.exp(low), math.exp(high), n, level)
-    found = _apart(first, second)
-    low, high = found.bounds(level)
-    return Interval(estimate, estimate * math.exp(low), estimate * math.exp(high), n, level, found.rare)
-
-
-def ratio_p(a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None) -> float:
-    """p of "the means are equal": below 0.05 exactly where the 95% interval of `ratio_of_means` leaves 1 out."""
-    first, second = by_question(a, b, clusters)
-    check_amounts(first, second)
-    if len(first) < 2 or not first.any() or not second.any():
-        return 1.0
-    return _apart(first, second).p(-math.log(second.mean() / first.mean()))
-
-
-def _apart(first: Floats, second: Floats) -> MeanBounds:
-    """Bounds of log(mean(b) / mean(a)), from its estimate."""
-    return MeanBounds.of(second / second.mean() - first / first.mean(), least=LEAST_APART)
+def _of_mean(
+    values: Floats, level: float, least: float, ends: tuple[float, float] | None = None, null: float = 0.0
+) -> tuple[Interval, float]:
+    """The mean of two values or more, and p of "it is `null`": below 1 - level where the interval leaves that out."""
+    n, (means, errors, rare) = len(values), _extended(values, least, ends)
+    t, distance = student(n, level), max(means[0] - null, null - means[1])
+    error = errors[0] if null < means[0] else errors[1]
+    p = 1.0 if distance <= 0 else 2 * float(stdtr(n - 1, -distance / error)) if error else 0.0
+    return Interval(float(values.mean()), means[0] - t * errors[0], means[1] + t * errors[1], n, level, rare), p
 
 
 def mean_of(
@@ -130,18 +170,16 @@ def mean_of(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Interval:
-    """The mean with the interval of mean_bounds.py; `ends` are those of a scale, as 0 and 1 of F1.
+    """The mean; `ends` are those of a scale, as 0 and 1 of F1.
 
     Without them values that are never negative are amounts, and so is their mean.
     """
     column, _ = by_question(values, values, clusters)
     lowest, highest = ends or (-math.inf if (column < 0).any() else 0.0, math.inf)
-    n, mean = len(column), _mean(column)
-    if n < 2:
-        return Interval(mean, lowest, highest, n, level)
-    found = MeanBounds.of(column, least=LEAST * abs(mean), ends=ends)
-    low, high = found.bounds(level)
-    return Interval(mean, max(low, lowest), min(high, highest), n, level, found.rare)
+    if len(column) < 2:
+        return Interval(_mean(column), lowest, highest, len(column), level)
+    found, _ = _of_mean(column, level, LEAST * abs(_mean(column)), ends)
+    return Interval(found.estimate, max(found.low, lowest), min(found.high, highest), found.n, level, found.rare)
 
 
 def difference_of_means(
@@ -152,220 +190,80 @@ def difference_of_means(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Interval:
-    """mean(b) - mean(a), paired, with the interval of mean_bounds.py; `ends` are those of a scale, as of F1."""
+    """mean(b) - mean(a), paired; `ends` are those of a scale, as of F1."""
+    return difference_and_p(a, b, ends, clusters, level)[0]
+
+
+def difference_and_p(
+    a: ArrayLike, b: ArrayLike, ends: tuple[float, float] | None, clusters: ArrayLike | None, level: float = 0.95
+) -> tuple[Interval, float]:
+    """`difference_of_means`, and p of "the means are equal": below 0.05 exactly where the 95% interval leaves 0 out."""
     first, second = by_question(a, b, clusters)
     n, difference = len(first), second - first
     widest = math.inf if ends is None else ends[1] - ends[0]
     if n < 2:
-        return Interval(_mean(difference), -widest, widest, n, level)
-    found = _differing(first, second, ends)
-    low, high = found.bounds(level)
-    return Interval(_mean(difference), max(low, -widest), min(high, widest), n, level, found.rare)
-
-
-def difference_p(
-    a: ArrayLike, b: ArrayLike, *, ends: tuple[float, float] | None = None, clusters: ArrayLike | None = None
-) -> float:
-    """p of "the means are equal": below 0.05 exactly where the 95% interval of `difference_of_means` leaves 0 out."""
-    first, second = by_question(a, b, clusters)
-    return _differing(first, second, ends).p(0.0) if len(first) > 1 else 1.0
-
-
-def _differing(first: Floats, second: Floats, ends: tuple[float, float] | None) -> MeanBounds:
+        return Interval(_mean(difference), -widest, widest, n, level), 1.0
     least = LEAST * max(abs(_mean(first)), abs(_mean(second)))
-    widest = None if ends is None else (ends[0] - ends[1], ends[1] - ends[0])
-    return MeanBounds.of(second - first, least=least, ends=widest)
+    found, p = _of_mean(difference, level, least, None if ends is None else (-widest, widest))
+    return Interval(found.estimate, max(found.low, -widest), min(found.high, widest), n, level, found.rare), p
+
+
+def ratio_of_means(a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
+    """mean(b) / mean(a), with an interval on the logarithm (delta method).
+
+    Where either mean is zero, the interval runs from zero to infinity.
+    """
+    return ratio_and_p(a, b, clusters, level)[0]
+
+
+def ratio_and_p(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, level: float = 0.95) -> tuple[Interval, float]:
+    """`ratio_of_means`, and p of "the means are equal": below 0.05 exactly where the 95% interval leaves 1 out."""
+    first, second = by_question(a, b, clusters, "amounts")
+    n = len(first)
+    if n < 2 or not first.any() or not second.any():
+        above, below = float(second.sum()), float(first.sum())
+        estimate = above / below if below else math.inf if above else math.nan
+        return Interval(estimate, 0.0, math.inf, n, level), 1.0
+    estimate = float(second.mean()) / float(first.mean())
+    apart = second / second.mean() - first / first.mean()
+    found, p = _of_mean(apart, level, LEAST_APART, null=-math.log(second.mean() / first.mean()))
+    low, high = estimate * math.exp(found.low), estimate * math.exp(found.high)
+    return Interval(estimate, low, high, n, level, found.rare), p
 
 
 def geometric_mean_ratio(
     a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None, *, level: float = 0.95
 ) -> Interval:
-    """Geometric mean of b / a over the questions, with the interval of mean_bounds.py on the logarithm.
+    """Geometric mean of b / a over the questions, with an interval on the logarithm.
 
     A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
     """
-    first, second, labels = paired_columns(a, b, clusters)
-    check_amounts(first, second)
+    first, second, labels = paired_columns(a, b, clusters, ("amounts", "amounts"))
     there = (first > 0) & (second > 0)
     logs = np.log(second[there]) - np.log(first[there])
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
         return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
-    found = MeanBounds.of(logs, least=LEAST)
-    low, high = found.bounds(level)
-    return Interval(math.exp(_mean(logs)), math.exp(low), math.exp(high), len(logs), level, found.rare)
-
-
-def difference_of_proportions(
-    a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
-) -> Interval:
-    """Share of b minus share of a, of paired yes-or-no values, with Tango's score interval.
-
-    Tango 1998, Statistics in Medicine 17. With trials the pairs count by their design effect
-    (Rao and Scott 1992, Biometrics 48), with Student's quantile.
-    """
-    from rewoo_bench.analysis.stats.tests import score_interval
-
-    only_a, only_b, worth, n = _discordant(a, b, clusters)
-    if n == 0:
-        return Interval(math.nan, -1.0, 1.0, 0, level)
-    quantile = student(n, level) if clusters is not None and n > 1 else normal_quantile((1 + level) / 2)
-    low, high = score_interval(only_b * worth, only_a * worth, worth, quantile)
-    return Interval(only_b - only_a, low, high, n, level)
-
-
-def not_worse_p(a: ArrayLike, b: ArrayLike, margin: float, *, clusters: ArrayLike | None = None) -> float:
-    """Twice the one-sided p of "b's share is below that of a by `margin` or more" (non-inferiority), at most 1.
-
-    Tango's score test, as in `difference_of_proportions`: p is below 0.05 where that interval's lower bound is above
-    `-margin`. 1 where there is no question.
-    """
-    from scipy.special import ndtr, stdtr
-
-    from rewoo_bench.analysis.stats.tests import score
-
-    only_a, only_b, worth, n = _discordant(a, b, clusters)
-    if n == 0:
-        return 1.0
-    distance = score(only_b * worth, only_a * worth, worth, -margin)
-    below = stdtr(n - 1, -distance) if clusters is not None and n > 1 else ndtr(-distance)
-    return min(1.0, 2 * float(below))
-
-
-def effective_pairs(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> float:
-    """How many independent pairs the rows are worth: between the number of questions and that of rows."""
-    return _discordant(a, b, clusters)[2]
-
-
-def _discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[float, float, float, int]:
-    """Shares of pairs that only a got right and that only b did, pairs that they are worth, and questions."""
-    first, second, labels = paired_columns(a, b, clusters)
-    check_yes_or_no(first, second)
-    parts = averaged(labels, (first > second).astype(float), (second > first).astype(float))
-    n, (only_a, only_b) = len(parts[0]), map(_mean, parts)
-    if n < 2 or labels is None:
-        return only_a, only_b, float(n), n
-    of_pairs = only_a + only_b - (only_b - only_a) ** 2
-    return only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first), (-1.0, 1.0)), n
-
-
-def _score_bounds(share: float, n: float, quantile: float, level: float) -> tuple[float, float]:
-    """Wilson 1927, Journal of the American Statistical Association 22.
-
-    Of few events it holds the truth as seldom as 84 times in 100. The bound near 0 or 1 is then Poisson's (Brown, Cai
-    and DasGupta 2001, Statistical Science 16, section 4.1.1): never fewer than 92.6 times for 20 questions or more.
-    """
-    whole = n + quantile**2
-    centre = (n * share + quantile**2 / 2) / whole
-    half = quantile * math.sqrt(n * share * (1 - share) + quantile**2 / 4) / whole
-    low = min(centre - half, _least(share, n, level)) if share > 0 else 0.0
-    return low, max(centre + half, 1 - _least(1 - share, n, level)) if share < 1 else 1.0
-
-
-def _least(share: float, n: float, level: float) -> float:
-    """Poisson's lower bound of the share of a rare event; 1 where it isn't rare."""
-    from scipy.special import gammaincinv
-
-    is_rare = share < 0.5 and share * n <= _FEW_EVENTS
-    return float(gammaincinv(share * n, 1 - level)) / n if is_rare else 1.0
-
-
-def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[float, float] = (0.0, 1.0)) -> float:
-    """How many independent rows have a mean as sure as this one: from the number of questions to that of rows.
-
-    `variance` is that of one row, `of_questions` has the means of the questions. Few questions with a rare event don't
-    show how much its trials agree: some weight is added on a question in which all trials have it (`ends`,
-    mean_bounds.py).
-    """
-    n, between, mean = len(of_questions), float(of_questions.var()), float(of_questions.mean())
-    if not between:
-        return n
-    more = weight_of(makers_of(of_questions))
-    squares = more * max(abs(end - mean) for end in ends) ** 2 * n / (n + more)
-    of_row, of_question = (n * variance + squares) / (n + more), (n * between + squares) / (n + more - 1)
-    return min(max(n * of_row / of_question, n), rows)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else math.nan
-
-
-def _divided(above: float, below: float) -> float:
-    if below:
-        return above / below
-    return math.inf if above > 0 else math.nan
-
-
-# A quantile with a distribution-free interval: two of the values themselves, by binomial ranks.
-#
-#     quantile_interval(seconds, 0.95)  ->  Interval(estimate=9.1, low=7.4, high=12.8, n=100, level=0.95)
-#
-# How many of n values lie below the true quantile is binomial, whatever their distribution is (Conover 1999,
-# Practical Nonparametric Statistics, 3.2). With few values no rank is high enough: a 95% interval of the
-# 95th percentile needs 72 values, one of the median 6. The bound is then infinite; print nothing.
-
-
-def quantile_interval(
-    values: ArrayLike, share: float, *, clusters: ArrayLike | None = None, level: float = 0.95
-) -> Interval:
-    """The quantile of all rows, and its interval; `n` counts the questions.
-
-    With trials the rows count by their design effect: that of the share of a question's rows at or below the
-    quantile (Woodruff 1952, Journal of the American Statistical Association 47).
-    Raises `DataError` for a value that isn't finite, and for a share that isn't between 0 and 1.
-    """
-    if not 0 < share < 1:
-        raise DataError(f"quantile {share!r}: expected a number between 0 and 1")
-    column, _, labels = paired_columns(values, values, clusters)
-    finite("values", column)
-    if not len(column):
-        return Interval(math.nan, -math.inf, math.inf, 0, level)
-    estimate = float(np.quantile(column, share))
-    (below,) = averaged(labels, (column <= estimate).astype(float))
-    n = len(below)
-    worth = n if n < 2 else math.floor(rows_worth(share * (1 - share), below, len(column)))
-    first, last = _ranks(worth, share, level)
-    ordered, rows = np.sort(column), len(column)
-    low = ordered[math.floor((first - 1) * rows / worth)] if first >= 1 else -math.inf
-    high = ordered[math.ceil(last * rows / worth) - 1] if last <= worth else math.inf
-    return Interval(estimate, float(low), float(high), n, level)
-
-
-def _ranks(n: int, share: float, level: float) -> tuple[int, int]:
-    """Ranks of the two values, from 1; 0 and n + 1 where there is none."""
-    from scipy.special import bdtr  # cumulative binomial; scipy.stats takes ten times as long to import
-
-    at_most = bdtr(np.arange(n, dtype=float), n, share)  # of 0 .. n - 1 below
-    tail = (1 - level) / 2
-    first = int(np.searchsorted(at_most, tail, side="right"))
-    last = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1
-    return first, last
-
-
-# Averages over several data sets: each is a stratum of its own, and its questions are independent of the others'.
-#
-#     ratio_of_summed_means([(react_1, rewoo_1, None), (react_2, rewoo_2, None)])     # sum of means b / sum of means a
-#     mean_of_differences([Interval(0.02, -0.03, 0.07, 300), Interval(0.07, 0.03, 0.11, 1000)])
-#
-# Every data set counts alike, whatever its number of questions. `n` is the number of questions of all.
+    found, _ = _of_mean(logs, level, LEAST)
+    estimate, low, high = map(math.exp, (found.estimate, found.low, found.high))
+    return Interval(estimate, low, high, found.n, level, found.rare)
 
 
 Stratum = tuple[ArrayLike, ArrayLike, ArrayLike | None]
-"""Columns a and b, paired, and the question of each row where a question has several trials."""
+"""Columns a and b of a data set, paired, and the question of each row where a question has several trials."""
 
 
 def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> Interval:
-    """The sum over strata of mean(b) / that of mean(a), with an interval on the logarithm (delta method).
+    """The sum over data sets of mean(b) / that of mean(a), with an interval on the logarithm (delta method).
 
-    Student's, with the degrees of freedom of the smallest stratum, and in each with some more of its farthest
-    values, as in `ratio_of_means`, which it is for one stratum. What those add to the means is added in squares: not
-    every stratum misses a tail.
+    Every data set counts alike, whatever its number of questions, and its questions are independent of the others'.
+    Student's, with the degrees of freedom of the smallest, and in each with some more of its farthest values, as in
+    `ratio_of_means`, which it is for one. What those add to the means is added in squares: not every data set misses
+    a tail.
     """
     if not strata:
         raise DataError("no stratum to average over")
-    columns = [by_question(*stratum) for stratum in strata]
-    for a, b in columns:
-        check_amounts(a, b)
+    columns = [by_question(*stratum, "amounts") for stratum in strata]
     sums = [sum(float(pair[side].mean()) for pair in columns if len(pair[side])) for side in (0, 1)]
     n = sum(len(a) for a, _ in columns)
     smallest = min(len(a) for a, _ in columns)
@@ -373,7 +271,7 @@ def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> 
         return Interval(sums[1] / sums[0] if sums[0] else math.nan, 0.0, math.inf, n, level)
     apart = [b / sums[1] - a / sums[0] for a, b in columns]
     least = [LEAST_APART * max(float(a.mean()) / sums[0], float(b.mean()) / sums[1]) for a, b in columns]
-    found = [MeanBounds.of(values, least=each) for values, each in zip(apart, least, strict=True)]
+    found = [_extended(values, each) for values, each in zip(apart, least, strict=True)]
     moved = [math.hypot(*(e.means[side] - v.mean() for e, v in zip(found, apart, strict=True))) for side in (0, 1)]
     errors = [student(smallest, level) * math.hypot(*(each.errors[side] for each in found)) for side in (0, 1)]
     low, high = (moved[side] + errors[side] for side in (0, 1))
@@ -391,3 +289,157 @@ def mean_of_differences(strata: Sequence[Interval]) -> Interval:
     above = math.sqrt(sum((each.high - each.estimate) ** 2 for each in strata)) / k
     n, rare = sum(each.n for each in strata), any(each.rare for each in strata)
     return Interval(estimate, estimate - below, estimate + above, n, strata[0].level, rare)
+
+
+def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
+    """The share of ones among zeros and ones, with Wilson's score interval, wider where few succeed or few fail.
+
+    Wilson 1927, Journal of the American Statistical Association 22. Of few events it holds the truth as seldom as 84
+    times in 100. The bound near 0 or 1 is then Poisson's (Brown, Cai and DasGupta 2001, Statistical Science 16,
+    section 4.1.1): never fewer than 92.6 times for 20 questions or more. With trials the rows count by their design
+    effect (Rao and Scott 1992, Biometrics 48), with Student's quantile; as many as there are questions where all
+    trials agree.
+    """
+    column, _, labels = paired_columns(values, values, clusters, ("yes or no", "yes or no"))
+    (means,) = averaged(labels, column)
+    if not len(means):
+        return Interval(math.nan, 0.0, 1.0, 0, level)
+    share, n, worth, quantile = _mean(means), len(means), float(len(means)), NormalDist().inv_cdf((1 + level) / 2)
+    if 1 < n < len(column):
+        worth, quantile = rows_worth(share * (1 - share), means, len(column)), student(n, level)
+    whole = worth + quantile**2
+    centre = (worth * share + quantile**2 / 2) / whole
+    half = quantile * math.sqrt(worth * share * (1 - share) + quantile**2 / 4) / whole
+    parts = np.array([share, 1 - share])
+    is_rare = (parts < 0.5) & (parts * worth <= _FEW_EVENTS)
+    of_right, of_wrong = np.where(is_rare, gammaincinv(parts * worth, 1 - level) / worth, 1.0).tolist()
+    low = min(centre - half, of_right) if share > 0 else 0.0
+    high = max(centre + half, 1 - of_wrong) if share < 1 else 1.0
+    return Interval(share, low, high, n, level)
+
+
+class Discordant(NamedTuple):
+    """Shares of pairs that only one of two systems got right, and how many independent pairs the rows are worth."""
+
+    only_a: float
+    only_b: float
+    worth: float
+    """Between the number of questions and that of rows."""
+    questions: int
+
+
+def discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> Discordant:
+    """The discordant pairs of two columns of zeros and ones; shares are NaN where there is no question."""
+    first, second, labels = paired_columns(a, b, clusters, ("yes or no", "yes or no"))
+    parts = averaged(labels, (first > second).astype(float), (second > first).astype(float))
+    n, (only_a, only_b) = len(parts[0]), map(_mean, parts)
+    if n < 2 or labels is None:
+        return Discordant(only_a, only_b, float(n), n)
+    of_pairs = only_a + only_b - (only_b - only_a) ** 2
+    return Discordant(only_a, only_b, rows_worth(of_pairs, parts[1] - parts[0], len(first), (-1.0, 1.0)), n)
+
+
+def difference_of_proportions(
+    a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """Share of b minus share of a, of paired yes-or-no values, with Tango's score interval.
+
+    Tango 1998, Statistics in Medicine 17, 891-908: a difference is in the interval where the score test, with the
+    share of discordant pairs that fits it best, doesn't refute it. With trials the pairs count by their design effect
+    (Rao and Scott 1992, Biometrics 48), with Student's quantile.
+    """
+    only_a, only_b, n, questions = discordant(a, b, clusters)
+    if not questions:
+        return Interval(math.nan, -1.0, 1.0, 0, level)
+    is_clustered = clusters is not None and questions > 1
+    quantile = student(questions, level) if is_clustered else NormalDist().inv_cdf((1 + level) / 2)
+    bounds = []
+    for more, less in ((only_a * n, only_b * n), (only_b * n, only_a * n)):
+        estimate = (more - less) / n
+        # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
+        low, high = estimate + _PRECISION, 1.0
+        while high - low > _PRECISION:  # halved: scipy.optimize would take longer to import than all of a comparison
+            middle = (low + high) / 2
+            error = math.sqrt(n * variance_at(less, more, n, -middle))
+            low, high = (low, middle) if n * (middle - estimate) - quantile * error > 0 else (middle, high)
+        bounds.append(high)
+    return Interval(only_b - only_a, -bounds[0], bounds[1], questions, level)
+
+
+def variance_at(more: float, less: float, n: float, null: float) -> float:
+    """Of one pair's difference, with the likeliest shares of discordant pairs if the difference is `null` (Tango).
+
+    `more` and `less` are the discordant pairs of either kind, of n: counts, which may be fractions, or shares.
+    """
+    middle = (2 * n - less + more) * -null - less - more
+    last = more * null * (1 + null)
+    share = (math.sqrt(max(0.0, middle**2 - 8 * n * last)) - middle) / (4 * n)
+    return max(0.0, 2 * share - null * (1 + null))
+
+
+def not_worse_p(a: ArrayLike, b: ArrayLike, margin: float, *, clusters: ArrayLike | None = None) -> float:
+    """Twice the one-sided p of "b's share is below that of a by `margin` or more" (non-inferiority), at most 1.
+
+    Tango's score test, as in `difference_of_proportions`: p is below 0.05 where that interval's lower bound is above
+    `-margin`. 1 where there is no question.
+    """
+    only_a, only_b, n, questions = discordant(a, b, clusters)
+    if not questions:
+        return 1.0
+    more, less = only_b * n, only_a * n
+    distance, error = (more - less) / n + margin, math.sqrt(variance_at(more, less, n, -margin) / n)
+    errors = distance / error if error else math.copysign(math.inf, distance) if distance else 0.0
+    below = stdtr(questions - 1, -errors) if clusters is not None and questions > 1 else ndtr(-errors)
+    return min(1.0, 2 * float(below))
+
+
+def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[float, float] = (0.0, 1.0)) -> float:
+    """How many independent rows have a mean as sure as this one: from the number of questions to that of rows.
+
+    `variance` is that of one row, `of_questions` has the means of the questions. Few questions with a rare event don't
+    show how much its trials agree: some weight is added on a question in which all trials have it (`ends`).
+    """
+    n, between, mean = len(of_questions), float(of_questions.var()), float(of_questions.mean())
+    if not between:
+        return n
+    more = min(1.0, WEIGHT / makers_of(of_questions))
+    squares = more * max(abs(end - mean) for end in ends) ** 2 * n / (n + more)
+    of_row, of_question = (n * variance + squares) / (n + more), (n * between + squares) / (n + more - 1)
+    return min(max(n * of_row / of_question, n), rows)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def quantile_interval(
+    values: ArrayLike, share: float, *, clusters: ArrayLike | None = None, level: float = 0.95
+) -> Interval:
+    """The quantile of all rows, with a distribution-free interval: two of the values themselves, by binomial ranks.
+
+    How many of n values lie below the true quantile is binomial, whatever their distribution is (Conover 1999,
+    Practical Nonparametric Statistics, 3.2). With few values no rank is high enough: a 95% interval of the 95th
+    percentile needs 72 values, one of the median 6. The bound is then infinite; print nothing. With trials the rows
+    count by their design effect: that of the share of a question's rows at or below the quantile (Woodruff 1952,
+    Journal of the American Statistical Association 47).
+
+    `n` counts the questions. Raises `DataError` for a value that isn't finite, and for a share that isn't between 0
+    and 1.
+    """
+    if not 0 < share < 1:
+        raise DataError(f"quantile {share!r}: expected a number between 0 and 1")
+    column, _, labels = paired_columns(values, values, clusters)
+    if not len(column):
+        return Interval(math.nan, -math.inf, math.inf, 0, level)
+    estimate = float(np.quantile(column, share))
+    (below,) = averaged(labels, (column <= estimate).astype(float))
+    n = len(below)
+    worth = n if n < 2 else math.floor(rows_worth(share * (1 - share), below, len(column)))
+    at_most = bdtr(np.arange(worth, dtype=float), worth, share)  # chance of at most 0 .. worth - 1 values below
+    tail = (1 - level) / 2
+    first = int(np.searchsorted(at_most, tail, side="right"))  # ranks, from 1
+    last = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1
+    ordered, rows = np.sort(column), len(column)
+    low = ordered[math.floor((first - 1) * rows / worth)] if first >= 1 else -math.inf
+    high = ordered[math.ceil(last * rows / worth) - 1] if last <= worth else math.inf
+    return Interval(estimate, float(low), float(high), n, level)

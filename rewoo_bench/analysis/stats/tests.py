@@ -1,55 +1,37 @@
-"""Tests on paired columns: the exact McNemar test, and Holm's adjustment."""
+"""Tests on paired columns (the exact McNemar test, Holm's adjustment), and how much data they take to show an effect.
+
+    mcnemar_exact(a, b).p                               # are there as many pairs that only a got right as only b did?
+    smallest_growth(before, now, ids, error=0.005)      # 0.14: growth of 14% or more is caught 4 times in 5
+    minimum_detectable_difference(0.25, 300)            # 0.085: a difference that 300 questions show 4 times in 5
+    questions_for_difference(0.25, 0.04)                # 1273: questions that show 4 points 4 times in 5
+    questions_for_margin(0.25, 0.0, 0.05)               # 786: questions that show "at most 5 points worse"
+
+A live gate fails where the lower bound of the ratio of means is above 1. That depends on the number of questions and
+on how much they differ. Where a few questions run into a step limit at many times the cost of the others, a growth of
+10% can't be seen, and a gate that passes hasn't shown that nothing grew.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, bdtrik, gammaln
 
-from rewoo_bench.analysis.stats.columns import check_yes_or_no, finite, paired_columns
+from rewoo_bench.analysis.stats.paired import by_question, paired_columns, variance_at
+from rewoo_bench.errors import DataError
 
-# The exact law of a sum of differences that may each as well have the other sign.
-#
-#     signs_flipped(np.array([3, -1, 2]))  ->  0.5
-#
-# It is behind McNemar's test, where a question has several trials.
-
-
-Floats = NDArray[np.float64]
+POWER = 0.8
 _LONG = 1 << 24  # multiplications, above which a convolution by Fourier's transform is faster
-
-
-def signs_flipped(differences: NDArray[np.int64]) -> float:
-    """P of a sum as far from zero as this one where every difference may as well have the other sign."""
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    law = np.ones(1)
-    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        steps = np.zeros(2 * size * count + 1)
-        steps[:: 2 * size] = _fair_coins(count)
-        law = _convolved(law, steps)
-    farthest = len(law) // 2
-    return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
-
-
-def _fair_coins(n: int) -> Floats:
-    """P of 0, 1, …, n heads."""
-    from scipy.special import gammaln
-
-    heads = np.arange(n + 1)
-    logs: Floats = gammaln(n + 1) - gammaln(heads + 1) - gammaln(n - heads + 1) - n * math.log(2)
-    return np.exp(logs)
-
-
-def _convolved(a: Floats, b: Floats) -> Floats:
-    if len(a) * len(b) < _LONG:
-        return np.convolve(a, b)
-    from scipy.signal import fftconvolve
-
-    convolved: Floats = fftconvolve(a, b)
-    return convolved
+_PRECISION = 1e-4  # of a difference
+_MANY = 1 << 24  # pairs; nobody will ask as many
+_FARTHEST = 5.0  # standard deviations of the number of discordant pairs
+_NODES = 200  # numbers of discordant pairs that stand for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +46,43 @@ class McNemar:
 def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> McNemar:
     """The exact McNemar test: are there as many pairs that only a got right as only b did?
 
-    With trials the differences of whole questions change sign together; with one trial each that is
-    McNemar's test. Exact too.
+    With trials the differences of whole questions change sign together; with one trial each that is McNemar's test.
+    Exact too.
     """
-    first, second, labels = paired_columns(a, b, clusters)
-    check_yes_or_no(first, second)
+    first, second, labels = paired_columns(a, b, clusters, ("yes or no", "yes or no"))
     signs = (second - first).astype(np.int64)
     only_a, only_b = int((signs < 0).sum()), int((signs > 0).sum())
     if labels is not None:
         _, position = np.unique(labels, return_inverse=True)
         signs = np.bincount(position, weights=signs, minlength=0).astype(np.int64)
-    return McNemar(only_a, only_b, signs_flipped(signs))
+    return McNemar(only_a, only_b, _signs_flipped(signs))
+
+
+def _signs_flipped(differences: NDArray[np.int64]) -> float:
+    """P of a sum as far from zero as this one where every difference may as well have the other sign.
+
+    0.5 of [3, -1, 2].
+    """
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    law = np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        heads = np.arange(count + 1)
+        logs = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1) - count * math.log(2)
+        steps = np.zeros(2 * size * count + 1)
+        steps[:: 2 * size] = np.exp(logs)
+        if len(law) * len(steps) < _LONG:
+            law = np.convolve(law, steps)
+        else:
+            from scipy.signal import fftconvolve  # half a second, and hardly ever needed
+
+            law = fftconvolve(law, steps)
+    farthest = len(law) // 2
+    return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """p values adjusted for their number (Holm 1979), in the order given."""
-    values = finite("p_values", p_values)
+    values, _, _ = paired_columns(p_values, p_values, None)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(len(values), 0, -1)
     adjusted = np.empty_like(values)
@@ -87,51 +90,95 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-# Tango's score interval for a difference of paired shares.
-#
-# Tango 1998, Statistics in Medicine 17, 891-908: a difference is in the interval where the score test,
-# with the share of discordant pairs that fits it best, doesn't refute it. Counts may be fractions.
+def smallest_growth(before: ArrayLike, now: ArrayLike, ids: NDArray[Any], *, error: float) -> float:
+    """The growth, as a share of the mean, that this comparison catches 4 times in 5.
+
+    `error` is the gate's one-sided chance of a false alarm for this test. By the normal approximation: the
+    standard error of the log ratio (delta method, paired by question, the trials of a question averaged) times
+    the quantiles of the error and of the power. Infinite for fewer than two questions or a mean of zero.
+    """
+    a, b = by_question(before, now, ids)
+    n = len(a)
+    if n < 2 or not a.mean() or not b.mean():
+        return math.inf
+    standard_error = float(np.std(b / b.mean() - a / a.mean(), ddof=1)) / math.sqrt(n)
+    return math.expm1(quantiles(2 * error) * standard_error)
 
 
-_PRECISION = 1e-12
+def mcnemar_power(discordant_share: float, difference: float, n: int, alpha: float) -> float:
+    """The chance that the exact two-sided McNemar test at level `alpha` finds this difference of paired shares.
+
+    Of n pairs a share is discordant, and how many is binomial; so is how many of them one of the two got right.
+    """
+    share = max(discordant_share, abs(difference))
+    if not share:
+        return 0.0
+    middle, reach = n * share, _FARTHEST * math.sqrt(n * share * (1 - share)) + 1
+    least, most = max(1, math.floor(middle - reach)), min(n, math.ceil(middle + reach))
+    of = np.unique(np.linspace(least, most, _NODES).astype(np.int64))  # every number, or some evenly spaced ones
+    rest = np.log1p(-share) * (n - of) if share < 1 else np.where(of == n, 0.0, -math.inf)
+    logs = gammaln(n + 1) - gammaln(of + 1) - gammaln(n - of + 1) + of * math.log(share) + rest
+    none = (1 - share) ** n if least == 1 else 0.0  # no discordant pair: nothing is found
+    weights = np.exp(logs - logs.max())
+    critical = np.floor(np.nan_to_num(bdtrik(alpha / 2, of, 0.5)))  # up to that many in the minority refute equality
+    critical = np.where(bdtr(critical, of, 0.5) > alpha / 2, critical - 1, critical)
+    one = (1 + difference / share) / 2
+    found = np.where(critical < 0, 0.0, sum(bdtr(np.maximum(critical, 0), of, each) for each in (one, 1 - one)))
+    return float(weights @ found / weights.sum()) * (1 - none)
 
 
-def score_interval(more: float, less: float, n: float, quantile: float) -> tuple[float, float]:
-    """Bounds of (more - less) / n; `more` and `less` are the discordant pairs of either kind."""
-    return -_upper(less, more, n, quantile), _upper(more, less, n, quantile)
+def minimum_detectable_difference(discordant_share: float, n: float, alpha: float = 0.05) -> float:
+    """The smallest difference of paired shares that n pairs show with power 0.8, by the exact McNemar test.
 
-
-def _upper(more: float, less: float, n: float, quantile: float) -> float:
-    estimate = (more - less) / n
-
-    def beyond(difference: float) -> float:
-        return n * (difference - estimate) - quantile * math.sqrt(n * _variance(more, less, n, difference))
-
-    # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
-    low, high = estimate + _PRECISION, 1.0
-    while high - low > _PRECISION:  # halved: scipy.optimize would take longer to import than all of a comparison
+    Where it exceeds the share of discordant pairs, that share is taken to be the difference. Infinite where n pairs
+    show no difference.
+    """
+    if not 0 <= discordant_share <= 1:
+        raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
+    pairs = round(n)
+    if mcnemar_power(discordant_share, 1.0, pairs, alpha) < POWER:
+        return math.inf
+    low, high = 0.0, 1.0
+    while high - low > _PRECISION:
         middle = (low + high) / 2
-        low, high = (low, middle) if beyond(middle) > 0 else (middle, high)
+        low, high = (low, middle) if mcnemar_power(discordant_share, middle, pairs, alpha) >= POWER else (middle, high)
     return high
 
 
-def _variance(more: float, less: float, n: float, difference: float) -> float:
-    """Of one pair's difference, with the likeliest shares of discordant pairs that differ by `difference`."""
-    middle = (2 * n - more + less) * difference - more - less
-    last = -less * difference * (1 - difference)
-    share = (math.sqrt(max(0.0, middle**2 - 8 * n * last)) - middle) / (4 * n)
-    return max(0.0, 2 * share + difference * (1 - difference))
+def questions_for_difference(discordant_share: float, difference: float, alpha: float = 0.05) -> float:
+    """Pairs that show this difference of paired shares with power 0.8, by the exact McNemar test of level `alpha`.
+
+    The inverse of `minimum_detectable_difference`. Infinite for no difference.
+    """
+    if not difference:
+        return math.inf
+    low, high = 0, 4
+    while mcnemar_power(discordant_share, difference, high, alpha) < POWER:
+        low, high = high, 2 * high
+        if high > _MANY:
+            return math.inf
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        power = mcnemar_power(discordant_share, difference, middle, alpha)
+        low, high = (low, middle) if power >= POWER else (middle, high)
+    return high
 
 
-def score(more: float, less: float, n: float, null: float) -> float:
-    """The score statistic of the test that the difference is `null`: how many standard errors it is above that."""
-    distance = (more - less) / n - null
-    error = math.sqrt(variance_at(more, less, n, null) / n)
-    if error:
-        return distance / error
-    return math.copysign(math.inf, distance) if distance else 0.0
+def questions_for_margin(discordant_share: float, difference: float, margin: float, alpha: float = 0.05) -> float:
+    """Pairs that show with power 0.8 that one share isn't below another by `margin` or more, by Tango's score test.
+
+    `difference` is the true one, the first share minus the second. One-sided at `alpha / 2`, as the lower bound of a
+    two-sided interval. Infinite where the truth is at the margin or beyond it.
+    """
+    if difference <= -margin:
+        return math.inf
+    share = max(discordant_share, abs(difference))
+    at_margin = variance_at((share + difference) / 2, (share - difference) / 2, 1.0, -margin)
+    error, miss = NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(POWER)
+    spread = error * math.sqrt(at_margin) + miss * math.sqrt(share - difference**2)
+    return (spread / (margin + difference)) ** 2
 
 
-def variance_at(more: float, less: float, n: float, null: float) -> float:
-    """Of one pair's difference, if the truth is `null` and else as near to these counts, or shares, as can be."""
-    return _variance(less, more, n, -null)
+def quantiles(alpha: float) -> float:
+    """How many standard errors an effect must be from zero: for a two-sided test of level `alpha`, with power 0.8."""
+    return NormalDist().inv_cdf(1 - alpha / 2) + NormalDist().inv_cdf(POWER)

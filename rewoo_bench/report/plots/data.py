@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.prices import CALL_COLUMNS
-from rewoo_bench.analysis.stats.bootstrap import Floats
-from rewoo_bench.analysis.stats.paired import Interval, mean_of
+from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles

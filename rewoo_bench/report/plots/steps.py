@@ -21,8 +21,7 @@ from rewoo_bench.analysis.cost_laws import (
     terms,
 )
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.stats.bootstrap import FEWEST
-from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.paired import FEWEST, Interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive

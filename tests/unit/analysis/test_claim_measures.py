@@ -13,7 +13,7 @@ from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Finding
-from rewoo_bench.analysis.stats.per_solved import curvature, trend
+from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 
 ABOVE = "above = 0"
 CHAIN = "chain"

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rewoo_bench.analysis.stats.bootstrap import student
-from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.paired import Interval, student
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
 from rewoo_bench.errors import DataError
 

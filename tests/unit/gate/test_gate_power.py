@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gate_runs import FACTS, lines, row, rows, write_run
 
-from rewoo_bench.analysis.stats.power import smallest_growth
+from rewoo_bench.analysis.stats.tests import smallest_growth
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
