@@ -2,6 +2,7 @@
 
     python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
+    python scripts/measure_house.py compare results/models/hotpotqa-qwen-1.5b    # what a comparison runs through
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
 `<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, and the tables of two pages whose
@@ -14,9 +15,14 @@ import argparse
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import rewoo_bench
 
 ROOT = Path(__file__).parents[1]
 GENERATED = re.compile(r"results/models/[^/]+\.md|results/oracle/(tables|captions)\.md|tests/golden/.*")
@@ -96,10 +102,41 @@ def code(root: Path = ROOT, package: str = "rewoo_bench") -> dict[str, int]:
     }
 
 
+def compared(runs: Sequence[str], package: Path = ROOT / "rewoo_bench") -> dict[str, list[str]]:
+    """The functions that comparing runs and writing the tables calls, by file; neither lambdas nor comprehensions.
+
+    Counted the second time, when all modules are imported.
+    """
+    rows, manifests = rewoo_bench.load(*runs), rewoo_bench.manifests(*runs)
+    compare, found = rewoo_bench.compare, set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and not code.co_name.startswith("<") and Path(code.co_filename).is_relative_to(package):
+            found.add((str(Path(code.co_filename).relative_to(package)), code.co_qualname))
+
+    str(compare(rows, manifests=manifests))
+    sys.setprofile(note)
+    try:
+        str(compare(rows, manifests=manifests))
+    finally:
+        sys.setprofile(None)
+    files = sorted({file for file, _ in found})
+    return {file: sorted(name for other, name in found if other == file) for file in files}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["code", "words"])
-    if parser.parse_args(arguments).what == "code":
+    parser.add_argument("what", choices=["code", "words", "compare"])
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="folders of finished runs, for compare")
+    given = parser.parse_args(arguments)
+    if given.what == "compare":
+        by_file = compared(given.runs)
+        for file, names in by_file.items():
+            print(f"{len(names):7,} {file}: {', '.join(names)}")
+        print(f"{sum(map(len, by_file.values())):7,} functions in {len(by_file)} files")
+        return
+    if given.what == "code":
         for name, count in code().items():
             print(f"{count:7,} {name}")
         return

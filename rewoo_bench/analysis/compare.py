@@ -12,32 +12,45 @@ trial, and the trials of a question are one observation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
-from rewoo_bench.analysis.align import Key, aligned, chosen, labels, run_names
+import numpy as np
+
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, measured, own_prices, paired
 from rewoo_bench.analysis.summary import LOOPS, summarise
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import differences, unlike, waits
 from rewoo_bench.runs.folder import INFERRED
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-SYSTEM_KEYS = Key._fields
+class Key(NamedTuple):
+    """The identity of a system: rows with the same values in these columns are of the same one."""
+
+    run_id: str
+    architecture: str
+    dataset: str
+    model: str
+
+
 ROW_KEYS = ("example_id", "trial")
 # Means that a summary lacks; a file of an older version may lack one of these columns.
 MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
     *("router_tokens", "gold_pages_found"),
 )
+_UNUSED = ["question", "answers", "prediction", "error"]  # heavy, and no measure reads them
 
 
 def compare(
@@ -64,7 +77,7 @@ def compare(
     on those they share, with a warning, as the architectures of one run always are. `within_dataset` lets a data set
     have one system alone; `within_model` compares no systems of different models.
     """
-    check_columns(rows.columns, [*SYSTEM_KEYS, *ROW_KEYS, "exact_match", "total_tokens"])
+    check_columns(rows.columns, [*Key._fields, *ROW_KEYS, "exact_match", "total_tokens"])
     if not len(rows):
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})
@@ -99,7 +112,7 @@ def _compare(
     within_model: bool,
     within_dataset: bool,
 ) -> Comparison:
-    by_key = rows.groupby(list(SYSTEM_KEYS), sort=False, observed=True)
+    by_key = rows.groupby(list(Key._fields), sort=False, observed=True)
     groups = [(Key(*map(str, key)), group) for key, group in by_key]
     names = run_names(rows)
     labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
@@ -120,7 +133,17 @@ def _compare(
             first, second = ((label, columns[label]) for label in (a, b))
             pairs.append(paired(dataset, first, second, oracle=bool(oracles & {a, b})))
         systems += own
-        warnings += [*cautions, *_without_calls(own)]
+        warnings += cautions
+        for label, summary in ((system.label, system.summary) for system in own):
+            if count := summary.unmetered:
+                of = f"{count:,} of the {summary.total:,} rows of {label!r}"
+                warnings.append(
+                    f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
+                )
+            if summary.llm_calls == 0:
+                ended = ", ".join(f"{reason}: {count:,}" for reason, count in summary.not_answered.items())
+                why = f" ({ended})" if ended else ""
+                warnings.append(f"{label!r} made no model call in any question{why}, so it is in no ratio")
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
@@ -150,22 +173,119 @@ def _blocks(
 def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
     (summary,) = summarise(rows)
     scored = rows[~left_out(rows)]
-    priced = (PRICED,) if PRICED in rows.columns else ()
-    means = {name: _mean(scored, name) for name in (*MORE_MEANS, *priced)}
+    names = (*MORE_MEANS, PRICED) if PRICED in rows.columns else MORE_MEANS
+    means: dict[str, float | None] = dict.fromkeys(names)
+    for name in (name for name in names if name in scored.columns and len(scored)):
+        if scored[name].notna().all():
+            means[name] = float(scored[name].mean())
     return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
 
 
-def _without_calls(systems: Sequence[System]) -> Iterator[str]:
-    for system in systems:
-        if count := system.summary.unmetered:
-            of = f"{count:,} of the {system.summary.total:,} rows of {system.label!r}"
-            yield f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
-        if system.summary.llm_calls == 0:
-            ended = ", ".join(f"{reason}: {count:,}" for reason, count in system.summary.not_answered.items())
-            why = f" ({ended})" if ended else ""
-            yield f"{system.label!r} made no model call in any question{why}, so it is in no ratio"
+def aligned(
+    systems: Mapping[str, pd.DataFrame], unlike: Sequence[str], *, intersect: bool
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """The rows of each system for the same questions and trials, in the same order, and warnings.
+
+    `unlike` are reasons against comparing that the manifests give. Raises `UsageError` for a question that a system
+    has twice, and, but for `intersect`, where the systems didn't answer the same questions.
+    """
+    import pandas as pd
+
+    # A number for each question and trial, the same in every system and whatever the order of rows.
+    trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
+    codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]), sort=True)[0]
+    parts = np.split(codes.astype(np.int64), np.cumsum([len(rows) for rows in systems.values()])[:-1])
+    keys = {
+        label: part * trials + rows["trial"].to_numpy(dtype=np.int64)
+        for (label, rows), part in zip(systems.items(), parts, strict=True)
+    }
+    orders = {label: np.argsort(own, kind="stable") for label, own in keys.items()}
+    (first, shared), reasons = next(iter(keys.items())), list(unlike)
+    unit, reference = "question" if trials == 1 else "row", shared
+    for label, own in keys.items():
+        again = np.flatnonzero(np.diff(own[orders[label]]) == 0)
+        if len(again):
+            row = systems[label].iloc[orders[label][again[0]]]
+            where = f"question {row['example_id']!r}, trial {row['trial']}"
+            raise UsageError(f"{label!r} has {where} more than once in the run {row['run_id']!r}; was it given twice?")
+        shared = np.intersect1d(shared, own)
+        missing, more = len(np.setdiff1d(reference, own)), len(np.setdiff1d(own, reference))
+        lacks = [f"lacks {missing:,} of the {counted(len(reference), unit)} of {first!r}"] if missing else []
+        has = [f"has {counted(more, unit)} that {first!r} lacks"] if more else []
+        if lacks or has:
+            reasons.append(f"{label!r} {' and '.join([*lacks, *has])}")
+    if reasons and not (intersect and len(shared)):
+        hint = "--intersect compares on the questions that they share" if len(shared) else "they share no question"
+        raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
+    rows = {}
+    for label, own in keys.items():
+        kept = orders[label][np.isin(own[orders[label]], shared, assume_unique=True)]
+        rows[label] = systems[label].drop(columns=_UNUSED, errors="ignore").iloc[kept]
+    if not reasons:
+        return rows, []
+    questions = rows[first]["example_id"].nunique()
+    of_rows = f" ({counted(len(shared), 'row')} with their trials)" if len(shared) != questions else ""
+    only = f"all below is of the {counted(questions, 'question')} that all share{of_rows}"
+    return rows, [f"not all answered the same questions: {'; '.join(reasons)}; {only}"]
 
 
-def _mean(rows: pd.DataFrame, column: str) -> float | None:
-    known = rows[column].dropna() if column in rows.columns else ()
-    return float(known.mean()) if len(known) and len(known) == len(rows) else None  # type: ignore[union-attr]
+def run_names(rows: pd.DataFrame) -> dict[str, str]:
+    """Run id -> the name of its folder, where `load` read the rows; else the id, or its last part if that is enough."""
+    runs = list(map(str, rows["run_id"].unique()))
+    short = {run: run.rpartition("-")[2] for run in runs}
+    if "run_folder" in rows.columns:
+        folders = rows.drop_duplicates("run_id").set_index("run_id")["run_folder"]
+        short = {run: str(folders[run]) for run in runs}
+    return short if len(set(short.values())) == len(short) else {run: run for run in runs}
+
+
+def labels(keys: Sequence[Key], names: Mapping[str, str]) -> list[str]:
+    """Names of systems: the architecture, and the model and the run where the others differ in them."""
+    models = len({key.model for key in keys}) > 1
+    plain = [f"{key.architecture}, {key.model}" if models else key.architecture for key in keys]
+    alike = Counter(plain)
+    return [
+        f"{label}, run {names[key.run_id]}" if alike[label] > 1 else label
+        for label, key in zip(plain, keys, strict=True)
+    ]
+
+
+def chosen(
+    systems: Mapping[str, Key], baseline: str | None, *, all_pairs: bool, within_model: bool = False
+) -> list[tuple[str, str]]:
+    """The pairs (a, b) to compare, of the systems of one data set by label.
+
+    `within_model`: of each model apart, unless no model has two systems.
+    Each with each, or the others with the `baseline`. Without one: where two runs have the same
+    architectures, each architecture before and after; else the others with the first. Raises `UsageError`.
+    """
+    if within_model:
+        models = [
+            {label: key for label, key in systems.items() if key.model == model}
+            for model in dict.fromkeys(key.model for key in systems.values())
+        ]
+        if len(models) > 1 and max(map(len, models)) > 1:
+            return [pair for model in models for pair in chosen(model, baseline, all_pairs=all_pairs)]
+    names = list(systems)
+    if all_pairs:
+        return list(combinations(names, 2))
+    if baseline is None:
+        runs: dict[str, dict[str, str]] = {}
+        for label, key in systems.items():
+            runs.setdefault(key.run_id, {})[key.architecture] = label
+        if len(runs) == 2 and sum(map(len, runs.values())) == len(systems):
+            before, after = runs.values()
+            if before.keys() == after.keys() and len(before) > 1:
+                return [(label, after[architecture]) for architecture, label in before.items()]
+    first = names[0] if baseline is None else _named(baseline, names)
+    return [(first, label) for label in names if label != first]
+
+
+def _named(baseline: str, labels: Sequence[str]) -> str:
+    exact = [label for label in labels if label == baseline]
+    matches = exact or [label for label in labels if label.split(", ")[0] == baseline]
+    if not matches:
+        raise UsageError(unknown("baseline", baseline, labels))
+    if len(matches) > 1:
+        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, matches))}; give one of them")
+    return matches[0]

@@ -254,12 +254,7 @@ def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
 def _endings(systems: Sequence[System]) -> list[Column[System]]:
     """Columns: rows, those answered, those of each reason for which one ended without an answer; a router's choices;
     those in loops."""
-
     summaries = [system.summary for system in systems]
-
-    def count(reason: str) -> Callable[[System], str]:
-        return lambda system: f"{system.summary.not_answered.get(reason, 0):,}"
-
     known = any(system.means["gold_pages_found"] is not None for system in systems)
     pages = [("gold pages found", lambda s: _decimals(s.means["gold_pages_found"]))] if known else []
     chosen = dict.fromkeys(name for system in systems for name in system.summary.routed_to)
@@ -268,7 +263,7 @@ def _endings(systems: Sequence[System]) -> list[Column[System]]:
         *_ENDINGS,
         *routed,
         *pages,
-        *((reason, count(reason)) for reason in reasons(summaries)),
+        *((name, lambda s, name=name: f"{s.summary.not_answered.get(name, 0):,}") for name in reasons(summaries)),
         *([(LOOPS, lambda s: loops_text(s.summary))] if has_loops(summaries) else []),
     ]
 

@@ -31,7 +31,7 @@ from rewoo_bench.analysis.stats.paired import (
     ratio_of_means,
 )
 from rewoo_bench.analysis.stats.per_solved import ratio_per_solved
-from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact
+from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns, there
 from rewoo_bench.text.words import brackets
@@ -137,17 +137,13 @@ def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, or
     compared = ~(rows_a[LEFT_OUT] | rows_b[LEFT_OUT])
     rows_a, rows_b = ({name: values[compared] for name, values in rows.items()} for rows in (rows_a, rows_b))
     clusters = rows_a["example_id"] if questions < total else None
-    figures = (
-        _exact_match(*_both(rows_a["exact_match"], rows_b["exact_match"], clusters)),
-        _f1(*_both(rows_a["f1"], rows_b["f1"], clusters)),
-    )
     both = ((first, rows_a), (second, rows_b)) if compared.any() else ()
     idle = tuple(name for name, rows in both if _CALLS in rows and not np.any(rows[_CALLS]))  # NaN: not known, not idle
     timed = not oracle  # an oracle's seconds are no model's
     names = [name for name in AMOUNTS if name in rows_a and not idle and (timed or name != "latency_s")]
     amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
     solved = () if oracle or idle else (_per_solved(name, rows_a, rows_b, clusters) for name in PER_SOLVED)
-    known = tuple(effect for effect in (*figures, *amounts, *solved) if effect is not None)
+    known = tuple(effect for effect in (*_accuracy(rows_a, rows_b, clusters), *amounts, *solved) if effect is not None)
     answered = None if idle else _where_answered(rows_a, rows_b, clusters)
     return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, answered, idle)
 
@@ -158,8 +154,6 @@ def adjusted(pairs: Sequence[Pair], parts: Mapping[str, str] | None = None) -> t
     `parts` has the data set of each part that is compared for itself. The detectable difference of exact match is that
     at Holm's first step: 0.05 by the number of tests.
     """
-    from rewoo_bench.analysis.stats.tests import minimum_detectable_difference
-
     of = [(parts or {}).get(pair.dataset, pair.dataset) for pair in pairs]
     families: dict[str, list[float]] = {name: [] for name in of}
     for name, pair in zip(of, pairs, strict=True):
@@ -193,20 +187,20 @@ def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, 
     return a[there], b[there], None if clusters is None else clusters[there]
 
 
-def _exact_match(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
-    if not len(a):
-        return None
-    interval = difference_of_proportions(a, b, clusters=clusters)
-    test = mcnemar_exact(a, b, clusters)
-    share, pairs = (test.only_a + test.only_b) / len(a), discordant(a, b, clusters).worth
-    return Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs)
-
-
-def _f1(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
-    if not len(a):
-        return None
-    interval, p = difference_and_p(a, b, (0.0, 1.0), clusters)
-    return Effect("f1", "difference", interval, p, p)
+def _accuracy(a: Measured, b: Measured, clusters: NDArray[Any] | None) -> list[Effect]:
+    """The differences of exact match and F1; none where no pair has both scores."""
+    effects = []
+    first, second, questions = _both(a["exact_match"], b["exact_match"], clusters)
+    if len(first):
+        interval = difference_of_proportions(first, second, clusters=questions)
+        test = mcnemar_exact(first, second, questions)
+        share, pairs = (test.only_a + test.only_b) / len(first), discordant(first, second, questions).worth
+        effects.append(Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs))
+    first, second, questions = _both(a["f1"], b["f1"], clusters)
+    if len(first):
+        interval, p = difference_and_p(first, second, (0.0, 1.0), questions)
+        effects.append(Effect("f1", "difference", interval, p, p))
+    return effects
 
 
 def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
@@ -304,13 +298,13 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
     under = pricing.under if pricing else ""
     parts = []
     if tokens := figures.get("total_tokens"):
-        parts.append(f"{_times(tokens.interval)} the tokens of {pair.a} {_saving(tokens, pair)}")
+        parts.append(f"{bounds(tokens.interval, 1.0)} times the tokens of {pair.a} {_saving(tokens, pair)}")
     if costs is not None:
         prices = f" under {under}" if under else ""
-        parts.append(f"{_times(costs.interval)} the dollars of {pair.a}{prices} {_saving(costs, pair)}")
+        parts.append(f"{bounds(costs.interval, 1.0)} times the dollars of {pair.a}{prices} {_saving(costs, pair)}")
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
     if (some := pair.both_answered) is not None:
-        said.append(f"where both answered, {_times(some)} (n = {some.n:,})")
+        said.append(f"where both answered, {bounds(some, 1.0)} times (n = {some.n:,})")
     if pair.without_calls:
         names = " and ".join(pair.without_calls)
         said.append(f"{pair.b} and {pair.a} have no ratio, since {names} made no model call in any question")
@@ -350,10 +344,6 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
     first, *others = [(name, {each: values[places] for each, values in columns.items()}) for name, places in kept]
     (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
     return verdicts(adjusted([paired(dataset, first, other, oracle=oracle) for other in others]), pricing)
-
-
-def _times(ratio: Interval) -> str:
-    return f"{bounds(ratio, 1.0)} times"
 
 
 def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:

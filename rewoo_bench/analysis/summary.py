@@ -12,18 +12,19 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.paired import mean_of, proportion, quantile_interval
+from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
 from rewoo_bench.runs.rows import UNMETERED, flagged, oracle_rows
+from rewoo_bench.runs.table_columns import Column, model_labels, read_columns, there
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from rewoo_bench.analysis.stats.paired import Interval
-    from rewoo_bench.runs.table_columns import Column
 
 
 CONFIDENCE = 0.95
@@ -122,10 +123,6 @@ class Summary:
 
 def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    import numpy as np
-
-    from rewoo_bench.runs.table_columns import read_columns, there
-
     columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS, *there(rows, _NOT_IN_OLDER_RUNS)])
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
@@ -142,18 +139,17 @@ def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
 
 def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
-    import numpy as np
-
-    from rewoo_bench.runs.table_columns import model_labels
-
     failed = np.isnan(rows["exact_match"].values)
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
     scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 
     def mean(column: str) -> float:
-        return _mean(scored[column].known)
+        known = scored[column].known
+        return fmean(known.tolist()) if len(known) else math.nan
 
-    p50, p95 = (None if oracle else _quantile(scored, "latency_s", share) for share in (0.5, 0.95))
+    seconds, timed = _known(scored, "latency_s")
+    quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
+    p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
     sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
     chosen = rows.get(ROUTED_TO)
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
@@ -195,8 +191,6 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
 
 def _loops(rows: Mapping[str, Column]) -> dict[str, float]:
     """Shares of questions and of tokens in loops, of the rows that know theirs."""
-    import numpy as np
-
     if "loop_tokens" not in rows or not len(rows["loop_tokens"].known):
         return {}
     there = ~np.isnan(rows["loop_tokens"].values)
@@ -210,14 +204,10 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
 
     `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
     """
-    from rewoo_bench.runs.table_columns import read_columns
-
     return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 
 
 def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
-    from rewoo_bench.analysis.stats.paired import mean_of, proportion
-
     known, questions = _known(rows, column)
     if not len(known):
         return Estimate(None, None, None, 0)
@@ -233,8 +223,6 @@ def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """
-    from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
-
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
     if not len(amounts):
         return Estimate(None, None, None, 0)
@@ -246,22 +234,8 @@ def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
 
 def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values that aren't missing, and the question of each."""
-    import numpy as np
-
     there = ~np.isnan(rows[column].values)
     return rows[column].values[there], rows["example_id"].values[there]
-
-
-def _quantile(rows: Mapping[str, Column], column: str, share: float) -> Interval | None:
-    from rewoo_bench.analysis.stats.paired import quantile_interval
-
-    known, questions = _known(rows, column)
-    interval = quantile_interval(known, share, clusters=questions, level=CONFIDENCE)
-    return interval if math.isfinite(interval.high - interval.low) else None
-
-
-def _mean(known: NDArray[Any]) -> float:
-    return fmean(known.tolist()) if len(known) else math.nan
 
 
 def _interval(value: Estimate) -> str:
@@ -274,8 +248,6 @@ def _interval(value: Estimate) -> str:
 
 def per_solved_text(value: Estimate, form: str) -> str:
     """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
-    from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
-
     if not value.n:
         return "unknown"
     if value.mean is None:

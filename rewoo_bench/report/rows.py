@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rewoo_bench.analysis.align import Key, labels, run_names
+from rewoo_bench.analysis.compare import Key, labels, run_names
 from rewoo_bench.runs.rows import UNMETERED, failed, flagged
 
 if TYPE_CHECKING:

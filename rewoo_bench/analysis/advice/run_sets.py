@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.align import aligned, run_names
+from rewoo_bench.analysis.compare import aligned, run_names
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.comparability import differences, unlike, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.align import aligned
+from rewoo_bench.analysis.compare import aligned
 from rewoo_bench.analysis.stats.paired import (
     Interval,
     difference_of_means,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "scripts" / "measure_house.py"
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / "scripts" / "measure_house.py"
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,9 @@ def test_code_is_counted_by_what_stands_side_by_side(script: dict[str, Any], tmp
 
 def test_floors_are_the_longest_way(script: dict[str, Any]) -> None:
     assert script["floors"]({("a", "b"), ("b", "c"), ("a", "c"), ("d", "c")}) == 3
+
+
+def test_a_comparison_is_followed_through_its_functions(script: dict[str, Any]) -> None:
+    by_file = script["compared"]([str(ROOT / "results" / "models" / "hotpotqa-qwen-1.5b")])
+    assert {"compare", "aligned"} <= set(by_file["analysis/compare.py"])
+    assert not any("<lambda>" in name.split(".")[-1] for names in by_file.values() for name in names)
