@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.config.names import TOOLS
-from rewoo_bench.config.plugins import check_name, find_plugin, installed_plugins, plugin_folder, plugin_named
+from rewoo_bench.config.plugins import check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
     ArchitectureSpec,
     DatasetSpec,
@@ -49,10 +49,10 @@ def find_named(kind: FolderKind, name: str) -> Named | None:
     Raises `SpecError` where two packages have the name, or an installed one is faulty.
     """
     description = DESCRIPTIONS[kind]
+    check_name(kind, name)
     if name in bundled_names(kind, description):
-        check_name(kind, name)
         return Named(name, bundled_folder(kind) / name)
-    if plugin := plugin_named(kind, name):
+    if plugin := next((each for each in installed_plugins(kind) if each.name == name), None):
         where = f"{name!r} of the package {plugin.distribution}"
         folder = plugin_folder(find_plugin(kind, name), description, where)
         return Named(name, folder, "" if folder else plugin.value, plugin.distribution)

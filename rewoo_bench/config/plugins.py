@@ -85,12 +85,6 @@ def check_name(kind: Kind, name: str) -> None:
         )
 
 
-def plugin_named(kind: Kind, name: str) -> Plugin | None:
-    """The entry point of that name, not imported. Raises `SpecError` as `check_name` does."""
-    check_name(kind, name)
-    return next((plugin for plugin in installed_plugins(kind) if plugin.name == name), None)
-
-
 def find_plugin(kind: Kind, name: str) -> Any | None:
     """The object of an installed package under that name, or None where there is none.
 
@@ -99,7 +93,15 @@ def find_plugin(kind: Kind, name: str) -> Any | None:
     check_name(kind, name)
     for entry in _entry_points(kind):
         if entry.name == name:
-            return _load(entry, f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}", kind)
+            where = f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}"
+            try:
+                plugin = entry.load()
+            except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
+                what = f"can't import {entry.value!r}: {type(error).__name__}: {error}"
+                raise SpecError(f"{where}: {what}") from error
+            if plugin is None:
+                raise SpecError(f"{where}: {entry.value!r} is None, expected {_EXPECTED[kind]}")
+            return plugin
     return None
 
 
@@ -128,16 +130,6 @@ def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
 
 def _plugin(entry: EntryPoint) -> Plugin:
     return Plugin(entry.name, entry.dist.name if entry.dist else "unknown", entry.value)
-
-
-def _load(entry: EntryPoint, where: str, kind: Kind) -> Any:
-    try:
-        plugin = entry.load()
-    except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
-        raise SpecError(f"{where}: can't import {entry.value!r}: {type(error).__name__}: {error}") from error
-    if plugin is None:
-        raise SpecError(f"{where}: {entry.value!r} is None, expected {_EXPECTED[kind]}")
-    return plugin
 
 
 def _entry_points(kind: Kind) -> tuple[EntryPoint, ...]:

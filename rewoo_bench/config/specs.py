@@ -202,20 +202,15 @@ def _shown(value: object) -> str:
 
 
 def _unknown_key(kind: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    names = _field_names(kind, location[:-1])
     if kind is DatasetSpec and location == ("style",):
         return "the key 'style' is now 'exemplars'"
+    for part in location[:-1]:
+        field = kind.model_fields.get(str(part))
+        kind = (field and _model_in(field.annotation)) or kind
+    names = list(kind.model_fields)
     near = get_close_matches(str(location[-1]), names, n=1)
     hint = f", did you mean {near[0]!r}?" if near else ";"
     return f"unknown key {_key(location)!r}{hint} available: {', '.join(sorted(names))}"
-
-
-def _field_names(kind: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the model at `path` below `kind`."""
-    for part in path:
-        field = kind.model_fields.get(str(part))
-        kind = (field and _model_in(field.annotation)) or kind
-    return list(kind.model_fields)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -221,7 +221,9 @@ def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
     pages = [_page(world, link) for link in links]
     turns = world.random.sample(world.mentioned, min(WRONG_TURNS, len(world.mentioned)))
     near = world.random.sample(links, len(links))
-    pages += [_wrong_turn(world, kind, title) for kind, title in turns]
+    for kind, title in turns:  # the pages of things that were only mentioned
+        fact = world.random.choice(facts(kind, numeric=False))
+        pages.append(world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun))
     pages += [_look_alike(world, near[place % len(near)]) for place in range(DISTRACTORS - len(turns))]
     world.random.shuffle(pages)
     return tuple(pages)
@@ -241,12 +243,6 @@ def _look_alike(world: World, link: PageLink) -> Document:
     return _page(
         world, PageLink(link.fact, title, world.value(link.fact), world.random.randint(*link.fact.numbers), sold)
     )
-
-
-def _wrong_turn(world: World, kind: str, title: str) -> Document:
-    """The page of something that was only mentioned."""
-    fact = world.random.choice(facts(kind, numeric=False))
-    return world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun)
 
 
 MOST_HOPS, MOST_STRANDS = 12, 8
@@ -320,9 +316,11 @@ def question(hops: int, width: int, branching: int, *, seed: int, number: int) -
     strands = [draw_strand(world, path, each) for each in numbers]
     starts = [strand[0] for strand in strands]
     stated = [*path[: hops - unforeseen - 1], path[-1]]
+    word = "Who" if path[-1].to == "person" else "What"
+    inquiry = f"{word} is {_nested(stated, called(starts[0].fact.of, starts[0].title))}?"
     return Example(
         identifier,
-        _comparison(stated, starts, greatest=best is max) if width > 1 else _inquiry(stated, starts[0]),
+        _comparison(stated, starts, greatest=best is max) if width > 1 else inquiry,
         (starts[winner].title if width > 1 else strands[0][-1].value,),
         documents(world, [link for strand in strands for link in strand]),
         f"{shape}+{unforeseen}" if unforeseen else shape,
@@ -348,12 +346,6 @@ def _comparison(path: list[Fact], links: list[PageLink], *, greatest: bool) -> s
     if len(path) == 1 and not path[0].to:
         return f"Which of {which} has the {superlative} {path[0].noun}?"
     return f"For which of {which} is {_nested(path, f'that {links[0].fact.of}')} the {superlative}?"
-
-
-def _inquiry(path: list[Fact], link: PageLink) -> str:
-    """`What is the birthplace of the mayor of A?`"""
-    word = "Who" if path[-1].to == "person" else "What"
-    return f"{word} is {_nested(path, called(link.fact.of, link.title))}?"
 
 
 def _nested(path: list[Fact], start: str) -> str:

@@ -130,7 +130,13 @@ def load_dataset_examples(
     found = find_dataset(str(dataset))
     described = _described(found.dataset) if found.dataset else None
     if found.file is not None:
-        return _of_file(found.file, described, _Sampling(split or "file", limit, seed))
+        path = found.file
+        if described and described.spec.generator:
+            what = f"makes its questions, so the file {str(path)!r} has no place"
+            raise DataError(f"data set {described.spec.name!r} {what}")
+        rows = _Rows(read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)})
+        own_name = described.spec.name if described else Path(plain_name(path)).stem
+        return _sampled(own_name, rows, _Sampling(split or "file", limit, seed), described)
     assert described is not None, "a data set or a file"
     spec, config, options = described.spec, found.config, found.options
     sampling = _Sampling(split or spec.default_split, limit or spec.default_limit, seed)
@@ -175,15 +181,6 @@ def _described(named: Named) -> _Described:
     return _Described(spec, None, named.package)
 
 
-def _of_file(path: Path, described: _Described | None, sampling: _Sampling) -> Dataset:
-    """The questions of a file, alone or in the place of a data set's own."""
-    if described and described.spec.generator:
-        raise DataError(f"data set {described.spec.name!r} makes its questions, so the file {str(path)!r} has no place")
-    name = described.spec.name if described else Path(plain_name(path)).stem
-    rows = _Rows(read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)})
-    return _sampled(name, rows, sampling, described)
-
-
 def _check_choice(spec: DatasetSpec, config: str | None, split: str) -> None:
     """A data set that isn't on the hub has one configuration and one split."""
     if config is not None:
@@ -220,7 +217,7 @@ def _hub_rows(
 def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:
     """The first questions of a generator."""
     limit, seed = sampling.limit, sampling.seed
-    made = generated(
+    name, selection, source = generated(
         described.spec,
         generator,
         options,
@@ -230,7 +227,7 @@ def _generated(described: _Described, generator: str, options: str, sampling: _S
         folder=described.folder,
     )
     rows_format = format_named(described.spec.format or "sample")
-    return _dataset(made.name, rows_format, made.source, made.selection, sampling, described)
+    return _dataset(name, rows_format, source, selection, sampling, described)
 
 
 def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Described | None = None) -> Dataset:

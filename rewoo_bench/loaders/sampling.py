@@ -108,15 +108,6 @@ class Generator(Protocol):
     def examples(self, seed: int) -> Iterable[Example]: ...
 
 
-@dataclass(frozen=True)
-class Generated:
-    """The questions, their source for the manifest, and the data set's name with its options."""
-
-    name: str
-    selection: Selection
-    source: dict[str, Any]
-
-
 def generated(
     spec: DatasetSpec,
     path: str,
@@ -126,9 +117,11 @@ def generated(
     seed: int,
     where: str,
     folder: Path | None = None,
-) -> Generated:
-    """The first `limit` questions of the generator at the import path `path`, as `options` say (`hops=3&width=2`).
+) -> tuple[str, Selection, dict[str, Any]]:
+    """The name with options, the questions, and the source for the manifest, of a generated set.
 
+    These are the first `limit` questions of the generator at the import path `path`, as `options` say
+    (`hops=3&width=2`).
     `folder` is the data set's, whose files may have the class.
     Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
@@ -150,7 +143,7 @@ def generated(
     source = {"generator": short_name(path), "settings": generator.model_dump(mode="json"), "sha256": content}
     changed = generator.model_dump(mode="json", exclude_defaults=True)
     shown = "&".join(f"{name}={value}" for name, value in changed.items())
-    return Generated(f"{spec.name}?{shown}" if shown else spec.name, selection, source)
+    return f"{spec.name}?{shown}" if shown else spec.name, selection, source
 
 
 def _examples(generator: Generator, seed: int, where: str) -> Iterator[Example]:

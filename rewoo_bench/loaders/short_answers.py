@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from math import isclose
 from typing import Any
 
@@ -108,23 +108,15 @@ def _chain(row: Row) -> tuple[Hop, ...]:
     """The pages that the first annotator took evidence from, as look-ups that need no other; empty without any."""
     pages: dict[str, str] = {}
     questions = row.get("decomposition") or []
-    for number, step in enumerate(_first(row.get("evidence"))):
+    evidence: Any = row.get("evidence")
+    steps = evidence[0] if isinstance(evidence, list) and evidence else []
+    for number, step in enumerate(steps if isinstance(steps, list) else []):
         ask = questions[number] if number < len(questions) else ""
-        for paragraph in _paragraphs(step):
-            pages.setdefault(paragraph.rpartition("-")[0] or paragraph, str(ask))
+        # Lists of ids of paragraphs, `Swan-3`, stand among marks such as "operation" and "no_evidence".
+        for part in step if isinstance(step, list) else ():
+            for paragraph in (str(each) for each in part if each) if isinstance(part, list) else ():
+                pages.setdefault(paragraph.rpartition("-")[0] or paragraph, str(ask))
     return tuple(Hop(title, "", ask) for title, ask in pages.items())
-
-
-def _first(evidence: Any) -> list[Any]:
-    """The steps of the first annotator."""
-    first = evidence[0] if isinstance(evidence, list) and evidence else []
-    return first if isinstance(first, list) else []
-
-
-def _paragraphs(step: Any) -> Iterator[str]:
-    """Ids of paragraphs, `Swan-3`, among marks such as "operation" and "no_evidence"."""
-    for part in step if isinstance(step, list) else ():
-        yield from (str(each) for each in part if each) if isinstance(part, list) else ()
 
 
 # Rows of the question files that came with the ReWOO paper (Xu et al., 2023, arXiv:2305.18323) as examples.

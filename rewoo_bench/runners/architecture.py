@@ -44,31 +44,8 @@ from rewoo_bench.text.argument_checks import take_values
 from rewoo_bench.types import Runner
 
 
-@dataclass(frozen=True)
-class Parent:
-    """An architecture that another one may run."""
-
-    spec: ArchitectureSpec
-    prompts: Prompts
-    tool_prompts: dict[str, str]
-    runner: Runner
-    manifest: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def description(self) -> str:
-        return self.spec.description
-
-    @property
-    def tools(self) -> dict[str, ToolSettings]:
-        return self.spec.tools
-
-
 def merged(
-    spec: ArchitectureSpec, prompts: Prompts, parents: Sequence[Parent]
+    spec: ArchitectureSpec, prompts: Prompts, parents: Sequence[Architecture]
 ) -> tuple[ArchitectureSpec, Prompts, dict[str, str]]:
     """The spec with the parents' tools, all prompts, and the prompts of the tools. Raises `SpecError`."""
     if spec.tools:
@@ -78,7 +55,7 @@ def merged(
     tools: dict[str, ToolSettings] = {}
     tool_prompts: dict[str, str] = {}
     for parent in parents:
-        for name, settings in parent.tools.items():
+        for name, settings in parent.spec.tools.items():
             tools[name] = _joined(name, tools[name], settings) if name in tools else settings
             text = parent.tool_prompts.get(name)
             if text is not None and tool_prompts.setdefault(name, text) != text:
@@ -125,7 +102,7 @@ class Architecture:
     """The installed package that has it; None for a bundled one and for a path."""
     fallback_styles: Mapping[str, str] = field(default_factory=dict)
     """The style whose exemplars a prompt has instead, for prompts without exemplars of the questions' style."""
-    parents: tuple[Parent, ...] = ()
+    parents: tuple[Architecture, ...] = ()
     """The architectures that it chooses from."""
 
     @property
@@ -135,6 +112,8 @@ class Architecture:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """The facts for a run's manifest: settings, tools, and hashes of all texts."""
+        own = ("name", "runner", "settings")  # the rest of a parent is in what the parents have together
+        parents = [{key: parent.manifest[key] for key in own} for parent in self.parents]
         optional = {"package": self.package, "fallback_styles": dict(self.fallback_styles)}
         return {
             "name": self.name,
@@ -148,7 +127,7 @@ class Architecture:
             "tool_prompts_sha256": {
                 name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
             },
-            **({"parents": [parent.manifest for parent in self.parents]} if self.parents else {}),
+            **({"parents": parents} if parents else {}),
             **getattr(self.runner, "facts", {}),
         }
 
@@ -302,15 +281,18 @@ def _with_parents(
     names = [_beside(name, folder) for name in getattr(settings, "parents", ())]
     shared = {**questions, **overrides, MAX_EXEMPLARS: spec.max_exemplars}
     try:
-        loaded = [load_architecture(name, **shared) for name in names]
-        parents = [_parent(each) for each in loaded]
+        parents = [load_architecture(name, **shared) for name in names]
+        for each in parents:
+            if each.parents or each.spec.runner == AGENT:
+                what = "chooses between architectures itself" if each.parents else "is an external agent"
+                raise SpecError(f"{each.name!r} can't be a parent: it {what}")
         if len({parent.name for parent in parents}) < len(parents):
             raise SpecError(f"its parents are both called {parents[0].name!r}; they need two names")
         spec, all_prompts, tool_prompts = merged(spec, prompts, parents)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
     made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents, folder=folder)
-    others = {f"{each.name}/{prompt}": chosen for each in loaded for prompt, chosen in each.fallback_styles.items()}
+    others = {f"{each.name}/{prompt}": chosen for each in parents for prompt, chosen in each.fallback_styles.items()}
     return replace(made, prompts=all_prompts, parents=tuple(parents), fallback_styles=others)
 
 
@@ -318,15 +300,6 @@ def _beside(name: str, folder: Path | None) -> str:
     """The name of a parent; a path such as `../mine` begins in the folder of the architecture that names it."""
     beside = folder / name if folder and name.startswith(".") else None
     return str(beside) if beside and (beside.parent / beside.name.partition("?")[0]).is_dir() else name
-
-
-def _parent(loaded: Architecture) -> Parent:
-    """An architecture that another one runs. Raises `SpecError` for one that can't be run so."""
-    if loaded.parents or loaded.spec.runner == AGENT:
-        what = "chooses between architectures itself" if loaded.parents else "is an external agent"
-        raise SpecError(f"{loaded.name!r} can't be a parent: it {what}")
-    facts = {name: loaded.manifest[name] for name in ("name", "runner", "settings")}  # the rest is in the router's
-    return Parent(loaded.spec, loaded.prompts, loaded.tool_prompts, loaded.runner, facts)
 
 
 def _assembled(

@@ -236,7 +236,11 @@ class LLMCompiler:
             if not self._may_plan(course):
                 return self._end(course, None, "step_limit")
             emit("replan_asked", missing=joined.missing)
-            course.messages += [Message("user", self._request(course, joined.missing))]
+            wanted = (
+                f"Still missing: {joined.missing}\nWrite a plan of the tasks that are still needed, with numbers from"
+            )
+            task = f"{course.results()}\n\n{wanted} {course.next_number}.\n\nQuestion: {question}"
+            course.messages.append(Message("user", task))
         return self._end(course, None, "invalid_plan")
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
@@ -272,15 +276,11 @@ class LLMCompiler:
             course.early_steps += fetcher.early
             course.discarded += fetcher.discarded
         if plan is not None:
-            await self._admit_evidence(course)
+            queries = {step.id: f"{step.thought} {step.argument}" for step in course.steps}
+            found = {step.id: step.observation for step in course.steps}
+            with call_site(f"map {len(course.joined)}"):
+                course.evidence = await course.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
         return bool(course.planned)
-
-    async def _admit_evidence(self, course: _Course) -> None:
-        """All results within `map_tokens`, for the joiner and the next planner call."""
-        queries = {step.id: f"{step.thought} {step.argument}" for step in course.steps}
-        found = {step.id: step.observation for step in course.steps}
-        with call_site(f"map {len(course.joined)}"):
-            course.evidence = await course.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
 
     async def _plan(
         self, course: _Course, fetcher: TaskFetcher, model: Model, tools: Mapping[str, Tool]
@@ -312,11 +312,6 @@ class LLMCompiler:
             complaint = f"The plan can't be run: {listed}.\nWrite a new plan.\n\nQuestion: {course.question}"
             course.messages.append(Message("user", complaint))
         return None
-
-    def _request(self, course: _Course, missing: str) -> str:
-        """The planner's next task: results so far, what is missing, and the question."""
-        wanted = f"Still missing: {missing}\nWrite a plan of the tasks that are still needed, with numbers from"
-        return f"{course.results()}\n\n{wanted} {course.next_number}.\n\nQuestion: {course.question}"
 
     async def _join(self, course: _Course, model: Model, *, may_replan: bool) -> tuple[Joined, Completion]:
         """The joiner: question, plans and results in one call."""

@@ -90,19 +90,13 @@ def read_prompts(
 ) -> Prompts:
     """The prompt files of a folder, and for some of them the first exemplars of a file. Raises `SpecError`."""
     texts = {name: _read(folder / file) for name, file in prompts.items()}
-    shots = {
-        name: _ending_prefix(parse_exemplars(_read(folder / file), str(folder / file))[: (limits or {}).get(name)])
-        for name, file in (exemplars or {}).items()
-    }
+    shots: dict[str, Sequence[Exemplar]] = {}
+    for name, file in (exemplars or {}).items():
+        first = list(parse_exemplars(_read(folder / file), str(folder / file))[: (limits or {}).get(name)])
+        if first:  # the last message that is the same for every question ends the prefix
+            first[-1] = (*first[-1][:-1], replace(first[-1][-1], ends_prefix=True))
+        shots[name] = tuple(first)
     return Prompts(texts, shots)
-
-
-def _ending_prefix(exemplars: Sequence[Exemplar]) -> tuple[Exemplar, ...]:
-    """The exemplars, with a mark at the last message that is the same for every question."""
-    if not exemplars:
-        return ()
-    *others, last = exemplars
-    return (*others, (*last[:-1], replace(last[-1], ends_prefix=True)))
 
 
 def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:

@@ -140,8 +140,10 @@ class ReAct:
             self.prompts.system("agent", tools=describe_tools(tools), max_steps=self.settings.max_steps),
             *self.prompts.shots("agent"),
             Message("user", f"Question: {question}"),
-            *(message for step in before for message in _as_turn(step)),
         ]
+        for step in before:
+            turn_before = Action(step.thought, step.tool or "", step.argument).render()
+            messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with call_site(f"turn {turn}"):
@@ -191,8 +193,3 @@ class ReAct:
             return str(parse_action(completion.text, {FINISH: None}).arguments)
         except ActionError:
             return read_answer(completion.text) or None
-
-
-def _as_turn(step: Step) -> tuple[Message, Message]:
-    action = Action(step.thought, step.tool or "", step.argument)
-    return Message("assistant", action.render()), Message("user", f"Observation: {step.observation}")

@@ -66,7 +66,11 @@ class ReWOOReAct:
             planned = await self.rewoo.gather(question, model, plan_tools)
             if planned.worker is None and "invalid_plan" not in self.settings.gaps:
                 return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
-            gap = self._gap(planned)
+            gap: Gap | None = None
+            if planned.worker is None:
+                gap = "invalid_plan"
+            elif "empty_slot" in self.settings.gaps and planned.worker.empty_leaves():
+                gap = "empty_slot"
             first = None if gap else await self.rewoo.solve(question, planned, model)
         if first is not None:
             if "unknown" not in self.settings.gaps or not gives_up(first.answer or ""):
@@ -80,13 +84,6 @@ class ReWOOReAct:
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """Steps of ReWOO's plan without a mistake."""
         return self.rewoo.steps_needed(chain)
-
-    def _gap(self, planned: PlanAndEvidence) -> Gap | None:
-        if planned.worker is None:
-            return "invalid_plan"
-        if "empty_slot" in self.settings.gaps and planned.worker.empty_leaves():
-            return "empty_slot"
-        return None
 
 
 def _joined(planned: PlanAndEvidence, second: Trajectory, gap: Gap | None) -> Trajectory:

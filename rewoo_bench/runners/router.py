@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from rewoo_bench.config.router import RouterFile, RouterSettings, Rule, read_router, rule_for
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import call_site, emit
-from rewoo_bench.runners.architecture import Parent
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.grammars import choice_grammar
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
@@ -52,7 +52,7 @@ class Router:
     """The class is made with the architectures that `Settings.parents` names, and with its folder."""
 
     def __init__(
-        self, prompts: Prompts, settings: RouterSettings, *, parents: Sequence[Parent], folder: Path | None
+        self, prompts: Prompts, settings: RouterSettings, *, parents: Sequence[Architecture], folder: Path | None
     ) -> None:
         self.settings = settings
         self.parents = {parent.name: parent for parent in parents}
@@ -65,8 +65,8 @@ class Router:
         choice = await self._policy.choose(question, model)
         emit("routed", to=choice.parent, policy=self.settings.policy)
         parent = self.parents[choice.parent]
-        others = {name for other in self.parents.values() for name in other.tools} - parent.tools.keys()
-        own = {name: tools[name] for name in (*parent.tools, *tools) if name in tools and name not in others}
+        others = {name for other in self.parents.values() for name in other.spec.tools} - parent.spec.tools.keys()
+        own = {name: tools[name] for name in (*parent.spec.tools, *tools) if name in tools and name not in others}
         with call_site(parent.name):
             trajectory = await parent.runner.run(question, model=model, tools=own)
         routed = {"policy": self.settings.policy, "to": choice.parent, **choice.reason}
@@ -122,8 +122,10 @@ class _Learned:
 class _ByModel:
     """Asks the model for a number: 1 is the first parent, 2 the second."""
 
-    def __init__(self, prompts: Prompts, parents: tuple[Parent, ...]) -> None:
-        listed = "\n".join(f"{n}. {parent.name}: {parent.description}" for n, parent in enumerate(parents, start=1))
+    def __init__(self, prompts: Prompts, parents: tuple[Architecture, ...]) -> None:
+        listed = "\n".join(
+            f"{n}. {parent.name}: {parent.spec.description}" for n, parent in enumerate(parents, start=1)
+        )
         self._system = replace(prompts.system("router", agents=listed), ends_prefix=True)
         self._parents = parents
 

@@ -63,12 +63,8 @@ def take_values(words: list[str], flag: str) -> dict[str, str]:
     while words and _VALUES.match(words[0]):
         name, _, value = words.pop(0).partition("=")
         values[name] = value
-        _check_hidden(name, value, flag)
+        is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
+        if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
+            what = "its value would stand in run.json; put it into a variable and write $NAME"
+            raise UsageError(f"{flag}: {name}: {what}")
     return values
-
-
-def _check_hidden(name: str, value: str, flag: str) -> None:
-    """Raises `UsageError` for a credential as it is: it would stand in run.json."""
-    is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
-    if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
-        raise UsageError(f"{flag}: {name}: its value would stand in run.json; put it into a variable and write $NAME")

@@ -95,7 +95,9 @@ def check_value(value: Any, levels: int = DEEPEST) -> Any:
     if isinstance(value, Mapping | list | tuple) and not levels:
         raise ValueError(f"nested more than {DEEPEST} deep")
     if isinstance(value, Mapping):
-        return {_check_key(key): check_value(item, levels - 1) for key, item in value.items()}
+        if strange := [key for key in value if not isinstance(key, str)]:
+            raise ValueError(f"{shown(strange[0])} is no name of a field")
+        return {check_argument(key): check_value(item, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [check_value(item, levels - 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -153,12 +155,6 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=_finite)  # lines in texts
-
-
-def _check_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise ValueError(f"{shown(key)} is no name of a field")
-    return check_argument(key)
 
 
 def _check_name(name: object, what: str) -> str:

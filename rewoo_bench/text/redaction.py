@@ -131,7 +131,9 @@ def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[
         plain += [pair] if _is_secret(pair) else []
         headers.append(f"Basic {basic}")
     forms.update(form for secret in plain for form in _forms(secret))
-    return frozenset(form for form in forms.union(_forms_of_headers(headers)) if len(form) >= _SHORTEST)
+    for header in headers:  # whole: with only the secret replaced, its scheme would remain
+        forms |= {header, quote(header, safe=""), quote_plus(header), *_in_base64(_bytes(header))}
+    return frozenset(form for form in forms if len(form) >= _SHORTEST)
 
 
 def is_credential_name(name: str) -> bool:
@@ -173,12 +175,6 @@ def _forms(secret: str) -> Iterator[str]:
     yield from (data.hex(), data.hex().upper())
     yield from _in_base64(data)
     yield from _inside_base64(data)
-
-
-def _forms_of_headers(headers: Iterable[str]) -> Iterator[str]:
-    """Every form of a whole header: with only the secret replaced, its scheme would remain."""
-    for header in headers:
-        yield from (header, quote(header, safe=""), quote_plus(header), *_in_base64(_bytes(header)))
 
 
 def _in_base64(data: bytes) -> Iterator[str]:

@@ -93,7 +93,9 @@ def truncate(text: str, max_tokens: int) -> tuple[str, bool]:
         return text, False
     kept = tokens[:max_tokens]
     while kept:
-        start = _whole_words(text, len(_decode(kept)))
+        # A token may end inside a character; its part is dropped.
+        size = len(_encoding().decode_bytes(kept).decode("utf-8", errors="ignore"))
+        start = _whole_words(text, size)
         # A start of a text is sometimes split differently from the text itself.
         if count_tokens(start) <= max_tokens:
             return start, True
@@ -133,11 +135,6 @@ def _encode(text: str) -> list[int]:
         tokens += _encoding().encode_ordinary(text[start:end])
         start = end
     return tokens + _encoding().encode_ordinary(text[start:])
-
-
-def _decode(tokens: list[int]) -> str:
-    # A token may end inside a character; its part is dropped.
-    return _encoding().decode_bytes(tokens).decode("utf-8", errors="ignore")
 
 
 def _whole_words(text: str, size: int) -> str:

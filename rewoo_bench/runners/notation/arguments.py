@@ -52,8 +52,9 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
     if quoted is not None and (isinstance(quoted[0], dict) or about is None or about.is_text):
         return quoted
     if about is not None:
-        inner, end = _inner(text, start, limit, about)
-        return read_inputs(inner, about), end
+        closed = None if about.is_text else end_of_call(text, start, limit, "[]")
+        end = _closing_bracket(text, start, limit) if closed is None else closed
+        return read_inputs(text[start:end], about), end
     end = _closing_bracket(text, start, limit)
     return check_argument(" ".join(text[start:end].split())), end
 
@@ -159,12 +160,6 @@ def _marks(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
             yield match.start(), mark
 
 
-def _inner(text: str, start: int, limit: int, about: Inputs) -> tuple[str, int]:
-    end = None if about.is_text else end_of_call(text, start, limit, "[]")
-    end = _closing_bracket(text, start, limit) if end is None else end
-    return text[start:end], end
-
-
 def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
     """The inputs by name, or None where the text is no reading of them. Raises `Misfit` for several readings."""
     text = text.strip()
@@ -183,7 +178,12 @@ def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
     first, *others = about.items
     typed = [not (kinds := about.schema.kinds(each.schema)) or "string" in kinds for each in about.items]
     candidates = [dict(zip(about.by_name, parts, strict=False))]
-    listed = len(parts) > 1 and all(map(_is_literal, parts)) and any(unquoted(part.strip()) for part in parts)
+    quoted = [unquoted(part.strip()) for part in parts]
+    listed = (
+        len(parts) > 1
+        and all(each is not None or literal(part) for each, part in zip(quoted, parts, strict=True))
+        and any(quoted)
+    )
     can_only_be_listed = len(parts) > 1 and (listed or 1 < len(about.required) <= len(parts))
     if not (others and listed):
         candidates.append({first.name: text})
@@ -279,11 +279,6 @@ def _fits(values: Mapping[str, Any], about: Inputs) -> bool:
         for name, value in values.items()
         if value is not None or by_name[name].required
     )
-
-
-def _is_literal(part: str) -> bool:
-    part = part.strip()
-    return unquoted(part) is not None or literal(part) is not None
 
 
 def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | None:

@@ -70,7 +70,9 @@ def _plan_grammar(forms: tuple[_Form, ...], max_steps: int) -> Grammar:
         call = _calls(forms, number, f'(%s) a{number} "]"', ("[", "[", "]"))
         more = f"(end | s{number + 1})" if number < max_steps else "end"
         rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} ("\\n" {more})?')
-        rules.append(f"a{number} ::= {_argument(number)}")
+        text = "[^\\n#\\[\\]]"  # without brackets or a hash sign
+        earlier = "".join(f' | "#E{n}"' for n in range(1, number))
+        rules.append(f"a{number} ::= ( {text}{earlier} ){{1,160}}" if earlier else f"a1 ::= {text}{{1,160}}")
         rules += _values(forms, number, [f"#E{n}" for n in range(1, number)], "#")
     rules += [f"thought ::= {_THOUGHT}", 'end ::= "\\n"']
     return Grammar("\n".join(rules), "plan")
@@ -90,15 +92,6 @@ def _calls(forms: Iterable[_Form], number: int, texts: str, brackets: tuple[str,
             parts = [_literal(f"{name}{opening}"), values.replace(_STEP, str(number)), _literal(closing)]
             calls.append(" ".join(filter(None, parts)))
     return calls[0] if len(calls) == 1 and names else f"( {' | '.join(calls)} )"
-
-
-def _argument(number: int) -> str:
-    """Text without brackets or a hash sign, and from the second step on references to earlier steps."""
-    text = "[^\\n#\\[\\]]"
-    if number == 1:
-        return f"{text}{{1,160}}"
-    earlier = " | ".join(f'"#E{n}"' for n in range(1, number))
-    return f"( {text} | {earlier} ){{1,160}}"
 
 
 def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:

@@ -66,15 +66,14 @@ def part_to_run(plan: Plan, tools: Mapping[str, Tool], max_steps: int) -> tuple[
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     """The plan with its tools' names as they are spelt (`search` is meant as `Search`), and their inputs by name."""
     known = spellings(tools)
-    return Plan(steps=tuple(_as_spelt(step, tools, known) for step in plan.steps))
-
-
-def _as_spelt(step: PlanStep, tools: Mapping[str, Tool], known: Mapping[str, str]) -> PlanStep:
-    name = spelt(step.tool, known)
-    args = step.args
-    if isinstance(args, str) and name in tools:
-        args = read_inputs(args, inputs(tools[name].arguments))
-    return step if (name, args) == (step.tool, step.args) else step.model_copy(update={"tool": name, "args": args})
+    steps = []
+    for step in plan.steps:
+        name, args = spelt(step.tool, known), step.args
+        if isinstance(args, str) and name in tools:
+            args = read_inputs(args, inputs(tools[name].arguments))
+        is_same = (name, args) == (step.tool, step.args)
+        steps.append(step if is_same else step.model_copy(update={"tool": name, "args": args}))
+    return Plan(steps=tuple(steps))
 
 
 def plan_faults(
@@ -96,9 +95,10 @@ def plan_faults(
         faults.append(f"the plan has {len(plan.steps)} steps, at most {max_steps} are allowed")
     for step in plan.steps:
         faults += step_faults(step, {*ids, *done}, tools, notation)
-    cycle = _cycle(plan)
-    if cycle:
-        faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in cycle)}")
+    try:
+        TopologicalSorter(plan.dependencies()).prepare()
+    except CycleError as error:
+        faults.append(f"steps wait for each other: {' -> '.join(f'#{id_}' for id_ in error.args[1])}")
     return faults
 
 
@@ -146,11 +146,3 @@ def argument_fault(tool: Tool, step: PlanStep) -> str | None:
             if not references(fields.get(str(field))):
                 return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
     return None
-
-
-def _cycle(plan: Plan) -> list[str]:
-    try:
-        TopologicalSorter(plan.dependencies()).prepare()
-    except CycleError as error:
-        return [str(node) for node in error.args[1]]
-    return []
