@@ -91,7 +91,10 @@ class ComparisonData:
 
         rows = [row for system in self.systems for row in _of_system(system)]
         rows += [row for pair in self.pairs for effect in pair.figures for row in _of_effect(pair, effect)]
-        rows += [row for pair in self.pairs for row in _where_answered(pair)]
+        for pair in self.pairs:
+            if pair.both_answered is not None:
+                key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
+                rows.append({**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)})
         made = pd.DataFrame([_known(row) for row in rows], columns=list(FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
@@ -99,7 +102,13 @@ class ComparisonData:
         """Systems, pairs, warnings and notes, JSON-ready; what isn't known, or is without bound, is None."""
         nested: dict[str, Any] = _known(
             {
-                "systems": [_system(system) for system in self.systems],
+                "systems": [
+                    {
+                        **{"label": each.label, "run_id": each.run_id, "questions": each.questions},
+                        **{"oracle": each.oracle, **each.summary.as_dict(), **each.means},
+                    }
+                    for each in self.systems
+                ],
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "verdicts": self.verdicts,
                 "tests": self.tests,
@@ -110,36 +119,21 @@ class ComparisonData:
         return nested
 
 
-def _system(system: System) -> dict[str, Any]:
-    named = {"label": system.label, "run_id": system.run_id, "questions": system.questions, "oracle": system.oracle}
-    return {**named, **system.summary.as_dict(), **system.means}
-
-
 def _of_system(system: System) -> Iterator[dict[str, Any]]:
     summary = system.summary
     key = {"dataset": summary.dataset, "system": system.label}
-    for measure in _SCORES:
-        value = getattr(summary, measure)
+    for measure in (*_SCORES, *(() if system.oracle else _PER_SOLVED)):
+        value, is_score = getattr(summary, measure), measure in _SCORES
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            yield {**key, "measure": measure, "kind": "mean", **bounds, "meaningless": system.oracle}
-    for measure in _PER_SOLVED:
-        value = getattr(summary, measure)
-        if value.n and not system.oracle:
-            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            yield {**key, "measure": measure, "kind": "per solved", **bounds}
+            marks = {"kind": "mean", "meaningless": system.oracle} if is_score else {"kind": "per solved"}
+            yield {**key, "measure": measure, **bounds, **marks}
     for measure in _COUNTS:
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
     means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}
     for measure, value in means.items():
         kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
         yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
-
-
-def _where_answered(pair: Pair) -> Iterator[dict[str, Any]]:
-    if pair.both_answered is not None:
-        key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
-        yield {**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)}
 
 
 def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:
@@ -246,7 +240,10 @@ def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
     (only, *others), name = pairs, DISCORDANT
     if not others:
         name = f"only {only.b} / only {only.a}"
-    discordant: Column[Pair] = (name, _of("exact_match", _discordant))
+    discordant: Column[Pair] = (
+        name,
+        _of("exact_match", lambda e: f"{e.discordant.only_b} / {e.discordant.only_a}" if e.discordant else "-"),
+    )
     place = [column[0] for column in _ACCURACY].index("EM") + 1
     return [*_ACCURACY[:place], discordant, *_ACCURACY[place:]]
 
@@ -256,7 +253,7 @@ def _endings(systems: Sequence[System]) -> list[Column[System]]:
     those in loops."""
     summaries = [system.summary for system in systems]
     known = any(system.means["gold_pages_found"] is not None for system in systems)
-    pages = [("gold pages found", lambda s: _decimals(s.means["gold_pages_found"]))] if known else []
+    pages = [("gold pages found", lambda s: _number(s.means["gold_pages_found"], ".2f"))] if known else []
     chosen = dict.fromkeys(name for system in systems for name in system.summary.routed_to)
     routed = [(f"routed to {name}", lambda s, name=name: f"{s.summary.routed_to.get(name, 0):,}") for name in chosen]
     return [
@@ -279,18 +276,14 @@ def _share(value: Estimate, oracle: bool) -> str:
     return f"{value.mean:.3f}{bounds}{MARK if oracle else ''}"
 
 
-def _count(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:,.0f}"
-
-
-def _decimals(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None or math.isnan(value) else format(value, form)
 
 
 def _seconds(summary: Summary, value: float | None) -> str:
     """With its own number of rows where some weren't timed in this run."""
     timed = value is None or summary.latency_n == summary.total - summary.failed
-    return _decimals(value) + ("" if timed else f" (n = {summary.latency_n:,})")
+    return _number(value, ".2f") + ("" if timed else f" (n = {summary.latency_n:,})")
 
 
 def _cost(cost: float | None) -> str:
@@ -333,23 +326,14 @@ def _difference(measure: str) -> Callable[[Pair], str]:
     return lambda pair: _of(measure, lambda e: _interval(e.interval, "+.3f", MARK if pair.oracle else ""))(pair)
 
 
-def _discordant(effect: Effect) -> str:
-    return f"{effect.discordant.only_b} / {effect.discordant.only_a}" if effect.discordant else "-"
-
-
-def _detectable(effect: Effect) -> str:
-    value = effect.detectable
-    return "-" if value is None or math.isinf(value) else f"{value:.3f}"
-
-
 _SYSTEM: tuple[Column[System], ...] = (
     ("system", lambda s: s.label),
     ("n", lambda s: f"{s.summary.exact_match.n:,}"),
     ("EM", lambda s: _share(s.summary.exact_match, s.oracle)),
     ("F1", lambda s: _share(s.summary.f1, s.oracle)),
     ("judged", lambda s: _share(s.summary.judged_correct, s.oracle)),
-    ("LLM calls", lambda s: _decimals(s.summary.llm_calls)),
-    ("steps", lambda s: _decimals(s.means["steps"])),
+    ("LLM calls", lambda s: _number(s.summary.llm_calls, ".2f")),
+    ("steps", lambda s: _number(s.means["steps"], ".2f")),
     (_PAID, lambda s: _cost(s.summary.cost_usd)),
     (_PRICED, lambda s: _cost(s.means.get(PRICED))),
     ("p50 s", lambda s: _seconds(s.summary, s.summary.latency_p50_s)),
@@ -365,16 +349,16 @@ _ENDINGS: tuple[Column[System], ...] = (
 
 _TOKENS: tuple[Column[System], ...] = (
     ("system", lambda s: s.label),
-    ("input", lambda s: _count(s.summary.input_tokens)),
-    ("cached", lambda s: _count(s.summary.cached_input_tokens)),
-    ("output", lambda s: _count(s.summary.output_tokens)),
-    ("total", lambda s: _count(s.summary.total_tokens)),
-    ("planner", lambda s: _count(s.means["planner_tokens"])),
-    ("solver", lambda s: _count(s.means["solver_tokens"])),
-    ("LLM tool", lambda s: _count(s.means["tool_llm_tokens"])),
-    ("agent", lambda s: _count(s.means["agent_tokens"])),
-    ("router", lambda s: _count(s.means["router_tokens"])),
-    ("billed", lambda s: _count(s.means["billed_tokens"])),
+    ("input", lambda s: _number(s.summary.input_tokens, ",.0f")),
+    ("cached", lambda s: _number(s.summary.cached_input_tokens, ",.0f")),
+    ("output", lambda s: _number(s.summary.output_tokens, ",.0f")),
+    ("total", lambda s: _number(s.summary.total_tokens, ",.0f")),
+    ("planner", lambda s: _number(s.means["planner_tokens"], ",.0f")),
+    ("solver", lambda s: _number(s.means["solver_tokens"], ",.0f")),
+    ("LLM tool", lambda s: _number(s.means["tool_llm_tokens"], ",.0f")),
+    ("agent", lambda s: _number(s.means["agent_tokens"], ",.0f")),
+    ("router", lambda s: _number(s.means["router_tokens"], ",.0f")),
+    ("billed", lambda s: _number(s.means["billed_tokens"], ",.0f")),
 )
 
 _PER_SOLVED_COLUMNS: tuple[Column[System], ...] = (
@@ -390,7 +374,7 @@ _ACCURACY: tuple[Column[Pair], ...] = (
     ("EM", _difference("exact_match")),
     ("p", _of("exact_match", lambda f: _p(f.p))),
     ("Holm", _of("exact_match", lambda f: _p(f.p_holm))),
-    ("detectable", _of("exact_match", _detectable)),
+    ("detectable", _of("exact_match", lambda e: _number(e.detectable, ".3f") if e.detectable != math.inf else "-")),
     ("F1", _difference("f1")),
     ("p", _of("f1", lambda f: _p(f.p))),
 )
@@ -498,17 +482,9 @@ def _latex(table: Table) -> str:
     return "\n".join([f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
 
 
-def _quoted(text: str) -> str:
-    return f"> {markdown(text)}\n>"
-
-
-def _paragraph(text: str) -> str:
-    return rf"\noindent {latex(text)}\par"
-
-
 # Writes a table, and a line of text between tables.
 _WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
     "terminal": (_plain, one_line),
-    "markdown": (_markdown, _quoted),
-    "latex": (_latex, _paragraph),
+    "markdown": (_markdown, lambda text: f"> {markdown(text)}\n>"),
+    "latex": (_latex, lambda text: rf"\noindent {latex(text)}\par"),
 }

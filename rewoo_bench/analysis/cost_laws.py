@@ -43,14 +43,12 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    asked = _asked(calls)
+    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
+    asked = asked.sort_values("call_index")
     groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices
-    prompts = _Prompts(
-        role=asked["role"].to_numpy(dtype=object),
-        place=asked["place"].to_numpy(dtype=object),
-        parts=asked[PARTS].fillna(0).to_numpy(dtype=int),
-    )
-    found = ((key, _question(prompts.only(where))) for key, where in groups.items())
+    roles, places = (asked[name].to_numpy(dtype=object) for name in ("role", "place"))
+    parts = asked[PARTS].fillna(0).to_numpy(dtype=int)
+    found = ((key, _question(roles[where], places[where], parts[where])) for key, where in groups.items())
     rows = [{**dict(zip(_QUESTION, key, strict=True)), **row} for key, row in found if row is not None]
     columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
@@ -69,31 +67,15 @@ def scaled_parts(calls: pd.DataFrame) -> pd.DataFrame | None:
     return parts.mul(calls["input_tokens"].astype("float64").fillna(0.0) / whole.where(whole > 0), axis=0).fillna(0.0)
 
 
-def _asked(calls: pd.DataFrame) -> pd.DataFrame:
-    """The model calls that the formulas are about, in their order."""
-    asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
-    return asked.sort_values("call_index")
-
-
-@dataclass(frozen=True, slots=True)
-class _Prompts:
-    """The prompts of some calls in their order; `parts` has a row for each, with the columns of `PARTS`."""
-
-    role: NDArray[Any]
-    place: NDArray[Any]
-    parts: NDArray[np.int64]
-
-    def only(self, where: NDArray[Any]) -> _Prompts:
-        return _Prompts(self.role[where], self.place[where], self.parts[where])
-
-
-def _question(calls: _Prompts) -> dict[str, Any] | None:
-    """The row of one question; None where no formula covers its architecture."""
-    roles = set(calls.role)
-    if roles == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in calls.place):
-        return _react(calls.parts)
-    if {"planner", "solver"} <= roles <= {"planner", "solver", "tool"}:
-        return _rewoo(calls)
+def _question(
+    roles: NDArray[np.object_], places: NDArray[np.object_], parts: NDArray[np.int64]
+) -> dict[str, Any] | None:
+    """The row of one question, from its prompts in their order; None where no formula covers its architecture."""
+    found = set(roles)
+    if found == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in places):
+        return _react(parts)
+    if {"planner", "solver"} <= found <= {"planner", "solver", "tool"}:
+        return _rewoo(roles, parts)
     return None
 
 
@@ -110,26 +92,21 @@ def _react(parts: NDArray[np.int64]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rewoo(calls: _Prompts) -> dict[str, Any]:
-    planner, solver = (
-        dict(zip(PARTS, _prompt_parts(calls, *which), strict=True)) for which in (("planner", 0), ("solver", -1))
-    )
+def _rewoo(roles: NDArray[np.object_], parts: NDArray[np.int64]) -> dict[str, Any]:
+    """By the first prompt of the planner and the last one of the solver."""
+    planner = dict(zip(PARTS, parts[roles == "planner"][0].tolist(), strict=True))
+    solver = dict(zip(PARTS, parts[roles == "solver"][-1].tolist(), strict=True))
     formula = (
         2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
         + planner["exemplar_tokens"] + solver["found_tokens"]
     )  # fmt: skip
-    is_tool = calls.role == "tool"
-    prompts, tool = int(calls.parts[~is_tool].sum()), int(calls.parts[is_tool].sum())
+    is_tool = roles == "tool"
+    prompts, tool = int(parts[~is_tool].sum()), int(parts[is_tool].sum())
     exemplars = solver["exemplar_tokens"]
     return {
         "law": "ReWOO", "k": int((~is_tool).sum()), "formula": formula, "solver_exemplars": exemplars,
         "rest": prompts - formula - exemplars, "prompts": prompts, "tool_prompts": tool,
     }  # fmt: skip
-
-
-def _prompt_parts(calls: _Prompts, role: str, position: int) -> list[int]:
-    """The parts of the first or the last prompt of a role."""
-    return [int(size) for size in calls.parts[calls.role == role][position]]
 
 
 # How input tokens grow with the look-ups that a question needs: fitted on short questions, tested on long ones.
@@ -316,8 +293,7 @@ class Row:
     @property
     def price(self) -> float:
         """The price of cached input at which both cost the same; NaN where they do at none from 0 to 1."""
-        logs = np.log([ratio.estimate for ratio in self.ratios])
-        return _crossing(np.array(PRICES), logs)
+        return _crossing(np.array(PRICES), np.log([ratio.estimate for ratio in self.ratios]))
 
     def is_sure(self, position: int) -> bool:
         """Whether the interval at a price is on one side of 1, and no rare event may be missing."""
@@ -413,14 +389,10 @@ def _fitted(both: pd.DataFrame, output: float, written: float) -> Formula:
     def side(name: Name, letter: str) -> Side:
         paid, cached = _costs(both, letter, output, written)
         whole = both[f"input_tokens_{letter}"].to_numpy(np.float64)
-        return Side(fit(name, calls, whole), _line(calls, whole - cached), _line(calls, paid))
+        new, dollars = (tuple(np.polyfit(calls, values, 1).tolist()) for values in (whole - cached, paid))
+        return Side(fit(name, calls, whole), new, dollars)
 
     return Formula(side("ReWOO", "a"), side("ReAct", "b"))
-
-
-def _line(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float]:
-    slope, fixed = np.polyfit(x, y, 1)
-    return float(slope), float(fixed)
 
 
 def _crossing(prices: NDArray[np.float64], logs: Sequence[float] | NDArray[Any]) -> float:

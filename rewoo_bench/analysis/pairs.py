@@ -115,10 +115,7 @@ class Pair:
         return effect.measure not in FAMILY or (self.oracle and effect.kind == "difference")
 
     def __getitem__(self, measure: str) -> Effect:
-        for effect in self.figures:
-            if effect.measure == measure:
-                return effect
-        raise KeyError(measure)
+        return {effect.measure: effect for effect in self.figures}[measure]
 
 
 def measured(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
@@ -159,20 +156,19 @@ def adjusted(pairs: Sequence[Pair], parts: Mapping[str, str] | None = None) -> t
     for name, pair in zip(of, pairs, strict=True):
         families[name] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
     adjusted_p = {name: iter(holm(family) if family else []) for name, family in families.items()}
-
-    def settled(name: str, pair: Pair, effect: Effect) -> Effect:
-        if pair.is_exploratory(effect):
-            return replace(effect, p_holm=math.nan)
-        effect = replace(effect, p_holm=next(adjusted_p[name]))
-        if effect.discordant_share is None or effect.pairs is None:
-            return effect
-        level = ALPHA / len(families[name])
-        return replace(effect, detectable=minimum_detectable_difference(effect.discordant_share, effect.pairs, level))
-
-    return tuple(
-        replace(pair, tests=len(families[name]), figures=tuple(settled(name, pair, effect) for effect in pair.figures))
-        for name, pair in zip(of, pairs, strict=True)
-    )
+    found = []
+    for name, pair in zip(of, pairs, strict=True):
+        figures = []
+        for effect in pair.figures:
+            p_holm, detectable = math.nan, None
+            if not pair.is_exploratory(effect):
+                p_holm = next(adjusted_p[name])
+                if effect.discordant_share is not None and effect.pairs is not None:
+                    level = ALPHA / len(families[name])
+                    detectable = minimum_detectable_difference(effect.discordant_share, effect.pairs, level)
+            figures.append(replace(effect, p_holm=p_holm, detectable=detectable))
+        found.append(replace(pair, tests=len(families[name]), figures=tuple(figures)))
+    return tuple(found)
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:

@@ -16,7 +16,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, verdict
 from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.manifest import Manifest, Manifests
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import FLAGS, flag_lines, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns, there
 
@@ -48,8 +48,10 @@ def overview(
         refused = ""
     except UsageError as error:
         comparison, refused = None, str(error)
+    *others, last = dict.fromkeys(rows["architecture"].astype(str))
+    listed = f"{', '.join(others)} and {last}" if others else last
     return {
-        "title": _title(rows),
+        "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
         "table": _table(comparison) if comparison else None,
         "times": _seconds(comparison, rows) if comparison else None,
@@ -67,15 +69,9 @@ def overview(
     }
 
 
-def _title(rows: pd.DataFrame) -> str:
-    names = list(dict.fromkeys(rows["architecture"].astype(str)))
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}"
-
-
 def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]]:
     yield "Model", ", ".join(model_labels(read_columns(rows, there(rows, MODELS))))
-    questions, trials = _questions(rows), rows["trial"].nunique()
+    questions, trials = len(rows[["dataset", "example_id"]].drop_duplicates()), rows["trial"].nunique()
     planned = {each.dataset.name: each.dataset.examples or 0 for each in manifests.values()}
     of = f" of {sum(planned.values()):,}" if questions < sum(planned.values()) else ""  # a run that was stopped
     yield "Questions", f"{questions:,}{of}" + (f", {trials} trials each" if trials > 1 else "")
@@ -84,11 +80,6 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
         yield "Started", str(manifest.started_at or "").replace("T", " ")
         if manifest.command:
             yield "Command", shlex.join(manifest.command)
-
-
-def _questions(rows: pd.DataFrame) -> int:
-    """The number of questions; those of two data sets may have the same ids."""
-    return len(rows[["dataset", "example_id"]].drop_duplicates())
 
 
 def _table(comparison: Comparison) -> dict[str, Any]:
@@ -110,17 +101,12 @@ def _table(comparison: Comparison) -> dict[str, Any]:
                 *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
                 *([loops_text(summary)] if loops else []),
                 f"{summary.failed:,}",
-                _number(summary.total_tokens, ",.0f"),
+                "-" if math.isnan(summary.total_tokens) else f"{summary.total_tokens:,.0f}",
                 "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
-                _number(summary.llm_calls, ".2f"),
-                _number(summary.tool_calls, ".2f"),
+                *("-" if math.isnan(n) else f"{n:.2f}" for n in (summary.llm_calls, summary.tool_calls)),
             ]
         )
     return {"head": [*head, "model calls", "tool calls"], "rows": rows}
-
-
-def _number(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
 
 
 def _score(estimate: Any, oracle: bool) -> str:
@@ -137,7 +123,7 @@ def _seconds(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any] | Non
         own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == system.summary.architecture)]
         own = own[(own["dataset"] == system.summary.dataset) & (own["model"] == system.summary.model)]
         own = own[~left_out(own)]
-        columns = {name: _known(own, column) for name, column in _SECONDS.items()}
+        columns = {name: own[column].dropna().tolist() if column in own else [] for name, column in _SECONDS.items()}
         if system.oracle or not columns["p50 s"]:
             continue
         bounds = system.summary.latency_p50_interval_s
@@ -145,11 +131,6 @@ def _seconds(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any] | Non
         others = [f"{_median(values):.2f}" if values else "-" for values in list(columns.values())[1:]]
         shown.append([system.label, f"{len(columns['p50 s']):,}", median, *others])
     return {"head": ["system", "n", *_SECONDS], "rows": shown} if shown else None
-
-
-def _known(rows: pd.DataFrame, column: str) -> list[float]:
-    """The numbers of the column; none where an older run lacks it."""
-    return [float(value) for value in rows[column].dropna()] if column in rows.columns else []
 
 
 def _point(system: System) -> dict[str, Any]:
@@ -207,7 +188,7 @@ def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) 
     """Reasons to doubt the figures above; what a row is flagged for is first."""
     for line in flag_lines(rows, folders):
         yield f"{line}."
-    questions = _questions(rows)
+    questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if (rows["usage_source"].astype(str) == "estimated").any():
@@ -219,13 +200,10 @@ def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) 
         yield f"{failures:,} of {len(rows):,} questions failed (a provider's error, say): no figure has them."
     for manifest in manifests.values():
         if manifest.status != "done":
-            yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}" + _because(manifest)
+            why = f": {manifest.reason}" if manifest.reason else ""
+            yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}{why}."
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
-
-
-def _because(manifest: Manifest) -> str:
-    return f": {manifest.reason}." if manifest.reason else "."
 
 
 def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:

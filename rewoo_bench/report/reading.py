@@ -246,11 +246,16 @@ def _folder(run: Any) -> str | Path:
     return Path(folder)
 
 
+def _is_frame(runs: Sequence[Any]) -> bool:
+    """Whether rows are given, and no run that has a folder."""
+    return len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None
+
+
 def _plot_data(runs: Sequence[Any]) -> PlotData:
     """The data of figures: files, or one frame without files."""
     from rewoo_bench.report.plots.data import read, read_rows
 
-    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+    if _is_frame(runs):
         calls = getattr(runs[0], "calls_to_frame", None)
         return read_rows(frame_of(runs[0]), calls() if calls else None)
     return read([_folder(run) for run in runs])
@@ -260,7 +265,7 @@ def _rows_of(runs: Sequence[Any]) -> tuple[pd.DataFrame, dict[str, Manifest], di
     """Rows, manifests and folders by run id: of run folders, or of one frame, which has neither."""
     from rewoo_bench.runs.folder import load, manifests
 
-    if len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None:
+    if _is_frame(runs):
         return frame_of(runs[0]), {}, {}
     paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
     folders = {run_id: path for path in paths if path.is_dir() for run_id in manifests(path)}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 RIGHT, WRONG, FAILED, NOT_ASKED = "r", "w", "f", "-"
 LINE = ["dataset", "example_id", "trial"]
-_SYSTEM = list(Key._fields)
 
 
 class Line(NamedTuple):
@@ -45,7 +44,8 @@ class QuestionTable:
 
 def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
     """The rows as a table with a line for each data set, question and trial, in their order."""
-    keys = [Key(*map(str, key)) for key, _ in rows.groupby(_SYSTEM, sort=False, observed=True)]
+    systems = {Key(*map(str, key)): own for key, own in rows.groupby(list(Key._fields), sort=False, observed=True)}
+    keys = list(systems)
     index = rows[LINE].drop_duplicates(ignore_index=True)
     position = index.assign(line=range(len(index)))
     columns: dict[str, Any] = {
@@ -55,24 +55,18 @@ def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
     }
     first = rows.drop_duplicates(LINE)
     columns["types"] = first["question_type"].astype(str).replace("<NA>", "").tolist()
-    columns["questions"] = _texts(first["question"]) if texts else [""] * len(index)
+    columns["questions"] = first["question"].astype(object).fillna("").tolist() if texts else [""] * len(index)
     columns["answers"] = (
-        [_listed(each) for each in _plain(first["answers"])] if texts else [[] for _ in range(len(index))]
+        [[] if each is None else list(map(str, each)) for each in _plain(first["answers"])]
+        if texts
+        else [[] for _ in range(len(index))]
     )
     columns["systems"] = [
-        _system(label, key, _of(rows, key).merge(position, on=LINE), len(index), texts=texts)
-        for key, label in zip(keys, labels(keys, run_names(rows)), strict=True)
+        _system(label, key, own.merge(position, on=LINE), len(index), texts=texts)
+        for (key, own), label in zip(systems.items(), labels(keys, run_names(rows)), strict=True)
     ]
-    named = zip(columns["datasets"], columns["ids"], columns["trials"], strict=True)
-    lines = [Line(dataset, example_id, trial) for dataset, example_id, trial in named]
+    lines = list(map(Line, columns["datasets"], columns["ids"], columns["trials"]))
     return QuestionTable(columns, lines, keys)
-
-
-def _of(rows: pd.DataFrame, key: Key) -> pd.DataFrame:
-    mask = np.ones(len(rows), dtype=bool)
-    for name, value in key._asdict().items():
-        mask &= (rows[name].astype(str) == value).to_numpy(dtype=bool)
-    return rows[mask]
 
 
 def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
@@ -119,11 +113,3 @@ def _system(label: str, key: Key, rows: pd.DataFrame, lines: int, *, texts: bool
 def _plain(column: pd.Series[Any]) -> list[Any]:
     """The column as Python's own values, None where there is none."""
     return column.astype(object).where(column.notna(), None).tolist()
-
-
-def _texts(column: pd.Series[Any]) -> list[str]:
-    return ["" if value is None else str(value) for value in _plain(column)]
-
-
-def _listed(answers: Any) -> list[str]:
-    return [] if answers is None else [str(answer) for answer in answers]
