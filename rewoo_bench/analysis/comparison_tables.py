@@ -1,7 +1,8 @@
-"""The tables of a comparison, as cells: what each system did, and how pairs of them differ.
+"""A comparison as data (`ComparisonData`), as tables (`tables`) and as text (`render`).
 
 for table in tables(comparison):
-    table.title, table.cells        # the first row of the cells is the header
+    table.title, table.cells            # the first row of the cells is the header
+print(render(comparison, "markdown"))   # or terminal, latex, csv (one row per estimate), json
 """
 
 from __future__ import annotations
@@ -21,13 +22,6 @@ from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# A comparison as data: one table with one row per estimate, or nested and JSON-ready.
-#
-# dataset   system  against  measure       kind   estimate  low   high  n   p      p_holm  …
-# hotpotqa  rewoo            total_tokens  mean   1431.9                50
-# hotpotqa  react   rewoo    total_tokens  ratio  2.658     2.21  4.39  50  0.000  0.000   …
 
 
 FRAME_COLUMNS = (
@@ -393,11 +387,6 @@ _SOLVED: tuple[Column[tuple[Pair, Effect]], ...] = (
     *_AMOUNT[:3],
     ("ratio [95%]", lambda each: _solved(each[1].interval)),
 )
-
-
-# A comparison as text: for a terminal, as Markdown, as LaTeX, as CSV (one row per estimate) and as JSON.
-#
-# print(render(comparison, "markdown"))
 
 
 Format = Literal["terminal", "markdown", "csv", "latex", "json"]

@@ -109,24 +109,16 @@ def _rewoo(roles: NDArray[np.object_], parts: NDArray[np.int64]) -> dict[str, An
     }  # fmt: skip
 
 
-# How input tokens grow with the look-ups that a question needs: fitted on short questions, tested on long ones.
+# How input tokens grow with the look-ups that a question needs (hops), whatever the run did.
 #
 #     ReAct   (h + 1) fixed + h (h + 1) / 2 step     a model call for each look-up and one that answers, each with
 #                                                    all earlier observations
 #     ReWOO   fixed + h step                         the planner and the solver once, evidence for each look-up
 #
-# These are the shapes of Xu et al. 2023 (arXiv 2305.18323, section 2.2) for a question of h look-ups. The two
-# numbers of a law are fitted by least squares on the questions of 1 to 4 look-ups. The questions of 5 or more
-# take no part in the fit: they test the law.
-#
-# Both are laws of an agent without detours, as the oracle is. That of ReAct is a third too low for an oracle that makes
-# two calls more a question (`--model 'oracle?extra_steps=2'`, 96 chains of 1 to 8 look-ups, by the law of the plain
-# one), and off by 289% on average on 39 long chains that SmolLM2-135M answered (results/models/chain-smollm2-135m).
-#
-#     predict(rows)    # Prediction(law=FittedLine("ReAct", fixed=1260.2, step=91.1), fitted=40, held_out=80, …)
-#
-# `rows` are rows of questions.parquet of one architecture. A look-up (hop) is one that the question needs, whatever the
-# run did.
+# These are the shapes of Xu et al. 2023 (section 2.2) for a question of h look-ups. The two numbers of a law are fitted
+# by least squares on the questions of 1 to 4 look-ups; longer ones take no part in the fit: they test the law. Both are
+# laws of an agent without detours, as the oracle is: that of ReAct is off by 289% on average on 39 long chains that
+# SmolLM2-135M answered (results/models/chain-smollm2-135m).
 
 
 FITTED_UP_TO = 4
@@ -264,13 +256,8 @@ def _shape(name: Name, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArra
 
 # Where one architecture becomes cheaper than another, by the price of cached input and the number of tool calls.
 #
-#     table = break_even(questions, ("rewoo", "react"), output=4.0)
-#     table.cells[2]["0.5"]               # react's dollars per dollar of rewoo at half price, of questions with 2 calls
-#     table.predicted.price(3.0)          # the price at which the paper's formula has both equal
-#
 # All prices are relative to that of plain input: of cached input from 0 (free) to 1 (no discount), of output and of
-# written input as given. Questions are grouped by the tool calls of the second architecture, whose cost grows with
-# them.
+# written input as given. Questions are grouped by the tool calls of the second architecture: its cost grows with them.
 
 
 PRICES = tuple(step / 20 for step in range(21))

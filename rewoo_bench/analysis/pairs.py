@@ -231,16 +231,8 @@ def _per_solved(name: str, a: Measured, b: Measured, clusters: NDArray[Any] | No
     return Effect(name, "ratio", ratio_per_solved(*each, clusters=clusters), math.nan, math.nan)
 
 
-# What a comparison comes to, a sentence for each pair: tokens, dollars under named prices, accuracy.
-#
-#     for line in verdicts(comparison):
-#         print(line)
-#     # react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20; saving by rewoo shown by the data) and
-#     # 0.71 [0.48, 1.16] times the dollars of rewoo under gpt-5-mini's prices, cached input by OpenAI's rule, with
-#     # up to 8 questions at once (n = 20; saving not shown by the data); …
-#
-# A saving is shown where the 95% interval of the ratio lies wholly on one side of 1, Holm's adjusted test agrees where
-# there is one (`pairs.FAMILY`), and no rare event may be missing.
+# What a comparison comes to, a sentence for each pair: "react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20;
+# saving by rewoo shown by the data) and …". A saving is shown as `SAVING` says.
 
 
 OUTCOME = "the ratio where both answered leaves out questions by how they ended, which may be the hard ones"

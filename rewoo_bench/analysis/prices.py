@@ -46,15 +46,8 @@ STAND_IN = (
 )
 _PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 _NUMBERS = (
-    *(
-        "input_tokens",
-        "cached_input_tokens",
-        "cache_write_tokens",
-        "output_tokens",
-        "billed_tokens",
-        "billed_output_tokens",
-    ),
-    *("started_at", "latency_s", *_PARTS, *SHARED),
+    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
+    *("billed_output_tokens", "started_at", "latency_s", *_PARTS, *SHARED),
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
@@ -114,7 +107,8 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     missing = np.full(len(table), np.nan)
     row = _rows_of(found, asked)
     roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
-    is_model = found["kind"].values == _code(found["kind"], "model")
+    kinds = np.array([*found["kind"].names, ""], dtype=object)[found["kind"].values]
+    is_model = kinds == "model"
     some = is_model & ~np.isin(roles, UNPRICED_ROLES) & (row >= 0)
     columns = {name: found[name].values[some] if name in found else missing[some] for name in _NUMBERS}
     for name in ("cached_input_tokens", "cache_write_tokens"):
@@ -198,10 +192,6 @@ def priced(
     return CallCosts(*parts)
 
 
-def _code(column: Column, name: str) -> int:
-    return column.names.index(name) if name in column.names else -2
-
-
 def _rows_of(calls: Mapping[str, Column], asked: Mapping[str, Column]) -> NDArray[np.int64]:
     """The position of each call's row, -1 where it isn't asked for."""
     names: list[NDArray[np.int64]] = []
@@ -251,15 +241,6 @@ def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[st
     }
 
 
-# Dollars of each row for the sentences and tables of a run: its own, or those under a named price.
-#
-#     pricing = pricing_of(["results/local/mine"], rows, manifests)              # an example where none is known
-#     pricing = pricing_of(["results/local/mine"], rows, manifests, ["openai"])  # a short name, or SHEET:MODEL
-#     pricing.under       # "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128; gpt-5-mini's prices …"
-#
-# What a cache would have held is worked out from calls.parquet (call_prices.py).
-
-
 EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
@@ -298,7 +279,11 @@ def priced_rows(
         calls = read_calls(run, mine)
         stands_in |= calls.stands_in
         for (tariffs, usd), chosen in zip(found, names, strict=True):
-            tariffs.append(_tariffs(chosen, own_models(mine)))
+            models = own_models(mine)
+            (price, *more), given = split_by_role(chosen, models)
+            if more:
+                raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
+            tariffs.append(by_role(named_tariff(price), models, given))
             usd[own] = calls.of_rows(priced(calls, tariffs[-1]).usd)
     return [PricedRows(tuple(tariffs), usd, stands_in) for tariffs, usd in found]
 
@@ -323,8 +308,8 @@ def pricing_of(
             raise
         return Pricing(note=f"no dollars: {error.args[0]}")
     tariff = found.tariffs[0][""]
-    roles = (each for run in found.tariffs for each in run.items() if each[1] != tariff)
-    others = list(dict.fromkeys(f"{role}: {each.model}'s" for role, each in roles))
+    roles = [each for run in found.tariffs for each in run.items() if each[1] != tariff]
+    others = dict.fromkeys(f"{role}: {each.model}'s" for role, each in roles)
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
     models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
     notes = (
@@ -349,13 +334,6 @@ def own_models(columns: Mapping[str, Column]) -> dict[str, str]:
     return {role: names[0] for role, names in found.items() if names and names[:1] != main}
 
 
-def _tariffs(prices: Sequence[str], models: Mapping[str, str]) -> dict[str, Tariff]:
-    (price, *more), given = split_by_role(prices, models)
-    if more:
-        raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
-    return by_role(named_tariff(price), models, given)
-
-
 def _rows_of_runs(
     runs: Sequence[str | Path], columns: Mapping[str, Column]
 ) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
@@ -369,14 +347,9 @@ def _rows_of_runs(
 
 # Dollars of two architectures, had every prompt begun with the same tokens: where a cache begins to hold prompts.
 #
-#     found = context_prices(rows, calls, ("react", "rewoo"), contexts=(0, 1024))
-#     found.usd["openai"][1]          # of ReAct and of ReWOO, the dollars of each question with 1,024 tokens more
-#     found.ratios("openai")          # ReAct's mean dollars as a multiple of ReWOO's, with each context
-#
-# What is varied is one thing: tokens of a context (instructions, tools, a document) at the beginning of all prompts
-# of both architectures. So each call's input and each prefix that it shares grow by as much. The context was sent
-# before the run, its end is marked, and it is in time. What the model writes and how often it is called stays as it
-# was.
+# What is varied is the tokens of a context (instructions, tools, a document) at the beginning of all prompts of both
+# architectures: each call's input and each prefix that it shares grow by as much. The context was sent before the run,
+# its end is marked, and it is in time. What the model writes and how often it is called stays as it was.
 
 
 KEY = ["example_id", "trial"]
