@@ -8,10 +8,12 @@ csv_cell("=HYPERLINK(1)")                 # "'=HYPERLINK(1)"
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 # Characters that move the cursor, change colours, open links or titles (C0, DEL, C1), that turn the direction of text
 # or are invisible (bidi controls, zero-width signs), and that no output can encode (lone surrogates).
@@ -72,6 +74,15 @@ def csv_cell(text: str) -> str:
 def controls_as_json(text: str) -> str:
     """JSON with an escape sequence for each control character in its strings."""
     return _CONTROLS.sub(_shown, text)
+
+
+def with_finite_numbers(value: Any) -> Any:
+    """Nested dicts and lists, ready for JSON: None in the place of NaN and infinity."""
+    if isinstance(value, dict):
+        return {key: with_finite_numbers(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_finite_numbers(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _shown(match: re.Match[str]) -> str:

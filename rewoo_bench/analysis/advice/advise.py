@@ -4,7 +4,7 @@
     advice.parts[0].decision.recommended        # "rewoo", or None where nothing is
     print(advice)                               # sentences and a small table
 
-    run_sets.py -> candidates.py -> contrasts.py -> decision.py -> more_questions.py -> sentences.py
+    run_sets.py -> decision.py -> sentences.py
 
 Everything is paired by question and has an interval and its number of questions.
 """
@@ -12,20 +12,19 @@ Everything is paired by question and has an interval and its number of questions
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rewoo_bench.analysis.advice.decision import Decision, Terms, candidates, contrasted, decide
-from rewoo_bench.analysis.advice.run_sets import MoreQuestions, RunSet, more_questions, run_sets
+from rewoo_bench.analysis.advice.run_sets import RunSet, more_questions, run_sets
 from rewoo_bench.analysis.advice.sentences import Part, sentences, table
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.manifest import Manifests
-
-if TYPE_CHECKING:
-    import pandas as pd
+from rewoo_bench.text.escaping import with_finite_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ class Advice:
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; what isn't known, or is without bound, is None."""
         parts = [_part(part) for part in self.parts]
-        nested: dict[str, Any] = _known({"parts": parts, "not_compared": list(self.not_compared)})
-        return nested
+        known: dict[str, Any] = with_finite_numbers({"parts": parts, "not_compared": list(self.not_compared)})
+        return known
 
     def as_json(self) -> str:
         """The same as text."""
@@ -87,18 +86,15 @@ def _advised(runs: RunSet, terms: Terms, folders: Mapping[str, Path]) -> Part:
     priced = found[0].priced
     contrasts = contrasted(runs, within, terms.margin, priced=priced)
     decision = decide(found, contrasts, terms.margin)
-    needed = None if decision.questions is None else _command(runs, decision, folders)
+    needed = None
+    if decision.questions is not None:
+        names = dict.fromkeys([*decision.contenders, *decision.open])
+        needed = more_questions(runs, list(names), decision.questions, folders)
     if decision.recommended and len(within) < len(found):  # those outside are compared with it, too, but not tested
         measured = [each.architecture for each in found if each.state != "not measured"]
         every = contrasted(runs, measured, terms.margin, priced=priced)
         contrasts = {**{pair: each for pair, each in every.items() if decision.recommended in pair}, **contrasts}
     return Part(runs, terms, tuple(found), contrasts, decision, needed)
-
-
-def _command(runs: RunSet, decision: Decision, folders: Mapping[str, Path]) -> MoreQuestions:
-    names = dict.fromkeys([*decision.contenders, *decision.open])
-    assert decision.questions is not None  # the caller checks it
-    return more_questions(runs, list(names), decision.questions, folders)
 
 
 def _part(part: Part) -> dict[str, Any]:
@@ -124,12 +120,3 @@ def _part(part: Part) -> dict[str, Any]:
         ],
         "warnings": [*runs.warnings, *runs.waits],
     }
-
-
-def _known(value: Any) -> Any:
-    """The same with None for every number that isn't finite."""
-    if isinstance(value, dict):
-        return {key: _known(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_known(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,13 +12,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
@@ -43,14 +44,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.rows import left_out, pairs_left_out
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rewoo_bench.analysis.advice.run_sets import RunSet
-
-
-# What a recommendation has to keep to: the limits and the margin, checked.
-#
-# Terms(max_cost=0.004, max_latency=20.0, margin=0.05)
 
 
 MARGIN = 0.05
@@ -81,17 +75,9 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-# An architecture that may be recommended: its accuracy, cost and latency, and whether it is within the limits.
-#
-# candidate = measured("rewoo", rows, priced=True, terms=Terms(max_cost=0.004))
-# candidate.cost                  # Interval(estimate=0.0031, low=0.0027, high=0.0036, n=300)
-# candidate.limits[0].state       # "within": the whole interval is at or below the limit
-
-
 State = Literal["within", "may be within", "above", "not measured"]
 LATENCY_SHARE = 0.95
 ENOUGH_FOR_P95 = 72  # questions; of fewer the 95th percentile has no interval (analysis/stats/paired.py)
-_LIMITS_OF_A_QUESTION = ("step_limit", "token_limit", "time_limit", "cost_limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +125,8 @@ class Candidate:
     @property
     def cut_off(self) -> dict[str, int]:
         """Rows that a limit of the question ended, by limit."""
-        return {reason: n for reason, n in self.unanswered.items() if reason in _LIMITS_OF_A_QUESTION}
+        limits = ("step_limit", "token_limit", "time_limit", "cost_limit")
+        return {reason: n for reason, n in self.unanswered.items() if reason in limits}
 
 
 def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
@@ -162,9 +149,17 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
     stops = there["stop_reason"].astype(str)[is_wrong].value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
     has_called = "llm_calls" not in there or bool(np.any(column(there, "llm_calls")))
-    seconds = _seconds(there, clusters)
+    latency = column(there, "latency_s")
+    known = ~np.isnan(latency)
+    of_known = None if clusters is None else clusters[known]
+    seconds = quantile_interval(latency[known], LATENCY_SHARE, clusters=of_known) if known.any() else None
     if terms.max_latency is not None and seconds is None and len(there):
         raise UsageError(f"--max-latency {terms.max_latency:g}: {name!r} has no latency, as in a replay or an oracle")
+    limits = []
+    if terms.max_cost is not None:
+        limits.append(LimitCheck("cost", terms.max_cost, cost, *_held(cost, terms.max_cost)))
+    if terms.max_latency is not None and seconds is not None:
+        limits.append(LimitCheck("latency", terms.max_latency, seconds, *_held(seconds, terms.max_latency)))
     return Candidate(
         architecture=name,
         run_id=str(rows["run_id"].iloc[0]),
@@ -177,7 +172,7 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
         priced=priced,
         has_called=has_called,
         latency=seconds,
-        limits=tuple(_checks(terms, cost, seconds) if len(there) and has_called else ()),
+        limits=tuple(limits) if len(there) and has_called else (),
     )
 
 
@@ -189,21 +184,6 @@ def questions_of(rows: pd.DataFrame) -> NDArray[Any] | None:
 
 def _priced(rows: pd.DataFrame) -> bool:
     return not np.isnan(column(rows[~left_out(rows)], "cost_usd")).any()
-
-
-def _seconds(rows: pd.DataFrame, clusters: NDArray[Any] | None) -> Interval | None:
-    values = column(rows, "latency_s")
-    known = ~np.isnan(values)
-    if not known.any():
-        return None
-    return quantile_interval(values[known], LATENCY_SHARE, clusters=None if clusters is None else clusters[known])
-
-
-def _checks(terms: Terms, cost: Interval, seconds: Interval | None) -> Iterator[LimitCheck]:
-    if terms.max_cost is not None:
-        yield LimitCheck("cost", terms.max_cost, cost, *_held(cost, terms.max_cost))
-    if terms.max_latency is not None and seconds is not None:
-        yield LimitCheck("latency", terms.max_latency, seconds, *_held(seconds, terms.max_latency))
 
 
 def _held(interval: Interval, limit: float) -> tuple[State, float]:
@@ -218,12 +198,6 @@ def _held(interval: Interval, limit: float) -> tuple[State, float]:
         return "may be within", math.inf if not gap else ENOUGH_FOR_P95
     standard_error = width / NormalDist().inv_cdf(1 - ALPHA / 2)
     return "may be within", interval.n * (quantiles(ALPHA) * standard_error / gap) ** 2
-
-
-# Two architectures, paired by question: accuracy, cost, and the tests that a recommendation reads.
-#
-# contrasts = contrasted(runs, ["rewoo", "react"], 0.05, priced=True)
-# contrasts["rewoo", "react"].p_holm      # exact McNemar, adjusted for all pairs of these architectures
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +239,8 @@ def contrasted(
 ) -> dict[tuple[str, str], Contrast]:
     """Each of the architectures against each other one, with Holm's adjustment for all of these pairs."""
     found = {
-        (one, other): _contrast((one, runs.rows[one]), (other, runs.rows[other]), margin, priced=priced)
-        for one, other in permutations(architectures, 2)
+        pair: _contrast(pair, (runs.rows[pair[0]], runs.rows[pair[1]]), margin, priced=priced)
+        for pair in permutations(architectures, 2)
     }
     pairs = list(combinations(architectures, 2))
     for (one, other), p_holm in zip(pairs, holm([found[pair].p for pair in pairs]) if pairs else [], strict=True):
@@ -276,9 +250,9 @@ def contrasted(
 
 
 def _contrast(
-    one: tuple[str, pd.DataFrame], other: tuple[str, pd.DataFrame], margin: float, *, priced: bool
+    names: tuple[str, str], tables: tuple[pd.DataFrame, pd.DataFrame], margin: float, *, priced: bool
 ) -> Contrast:
-    (first, rows), (second, against) = one, other
+    rows, against = tables
     compared = ~pairs_left_out(rows, against)
     left_out = len(rows) - int(compared.sum())
     rows, against = rows[compared], against[compared]
@@ -287,8 +261,8 @@ def _contrast(
     test = mcnemar_exact(a, b, clusters)
     cost = "cost_usd" if priced else "total_tokens"
     return Contrast(
-        one=first,
-        other=second,
+        one=names[0],
+        other=names[1],
         accuracy=difference_of_proportions(a, b, clusters=clusters),
         only_one=test.only_b,
         only_other=test.only_a,

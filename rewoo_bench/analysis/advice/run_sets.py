@@ -15,7 +15,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from rewoo_bench.analysis.compare import aligned, run_names
 from rewoo_bench.errors import DataError
@@ -26,10 +27,6 @@ from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import oracle_rows
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.words import counted, round_up
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _MODELS = ("model", "planner_model", "solver_model")
 _NEEDED = ("run_id", "architecture", "dataset", "model", "example_id", "trial", "exact_match", "total_tokens")
@@ -88,8 +85,14 @@ def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tu
         if fitting is not None:
             fitting.append(piece)
             continue
-        expected = [(group, why) for group, why in against if _is_news(piece, group)]
-        reasons += [_refusal(piece, *min(expected, key=lambda pair: len(pair[1])))] if expected else []
+        # a reader may have expected a comparison only with runs of the same data set
+        expected = [pair for pair in against if set(piece.rows["dataset"]) & set(pair[0][0].rows["dataset"])]
+        if expected:
+            group, why = min(expected, key=lambda pair: len(pair[1]))
+            shown = list(dict.fromkeys(why))
+            more = f"; and {len(shown) - _MOST_REASONS} more differences" if len(shown) > _MOST_REASONS else ""
+            told = "; ".join(shown[:_MOST_REASONS])
+            reasons.append(f"{piece.name} isn't compared with {group[0].name}: {told}{more}")
         groups.append([piece])
     return [_set(group, intersect=intersect) for group in groups], reasons
 
@@ -103,30 +106,20 @@ def _pieces(rows: pd.DataFrame, manifests: Manifests) -> Iterator[Piece]:
         yield Piece(run_id, names[run_id], rows.loc[group.index], manifests.get(run_id))
 
 
-def _is_news(piece: Piece, group: list[Piece]) -> bool:
-    """Whether a reader may have expected a comparison: other data sets are obviously no matter of one table."""
-    return bool(set(piece.rows["dataset"]) & set(group[0].rows["dataset"]))
-
-
 def _against(piece: Piece, group: list[Piece], *, intersect: bool) -> Iterator[str]:
     """Reasons against comparing a run with those of a group."""
     for other in group:
-        if other_columns := list(_columns_apart(other, piece)):
-            yield other_columns[0]
+        models = {name: [_one(each.rows, name) for each in (other, piece)] for name in ("dataset", *_MODELS)}
+        if apart := [name for name, (first, second) in models.items() if first != second]:
+            first, second = models[apart[0]]
+            yield f"the {apart[0].replace('_', ' ')}: {first} ({other.name}), {second} ({piece.name})"
             continue
         yield from _manifests_against(other, piece)
         twice = [name for name in piece.architectures if name in other.architectures]
         if twice:
             yield f"both have the architecture {twice[0]!r}; `rewoo-bench compare` shows how they differ"
-        if not intersect and (apart := _questions_apart(other, piece)):
-            yield apart
-
-
-def _columns_apart(a: Piece, b: Piece) -> Iterator[str]:
-    for column in ("dataset", *_MODELS):
-        first, second = (_one(each.rows, column) for each in (a, b))
-        if first != second:
-            yield f"the {column.replace('_', ' ')}: {first} ({a.name}), {second} ({b.name})"
+        if not intersect and (questions := _questions_apart(other, piece)):
+            yield questions
 
 
 def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
@@ -135,7 +128,8 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
     named = {a.name: a.manifest, b.name: b.manifest}
     yield from unlike(named)
     for option in _CONDITIONS:
-        first, second = (_option(each, option) for each in named.values())
+        values = (each.options.get(option) for each in named.values())
+        first, second = (None if value in ([], ()) else value for value in values)  # older runs have an empty list
         if first != second:
             yield f"--{option.replace('_', '-')}: {first} ({a.name}), {second} ({b.name})"
     corpora = [each.corpus.content_hash if each.corpus else None for each in named.values()]
@@ -143,12 +137,6 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
         yield "the corpus of the search tool"
     for difference in changes(a.manifest.models, b.manifest.models, "models", LOOSE):
         yield f"the setting {difference.partition(' was ')[0]}"
-
-
-def _option(manifest: Manifest, name: str) -> Any:
-    """An option's value; an empty list is as none, which older runs have."""
-    value = manifest.options.get(name)
-    return None if value in ([], ()) else value
 
 
 def _questions_apart(a: Piece, b: Piece) -> str:
@@ -165,12 +153,6 @@ def _questions_apart(a: Piece, b: Piece) -> str:
 
 def _one(rows: pd.DataFrame, column: str) -> str:
     return str(rows[column].iloc[0]) if column in rows.columns else ""
-
-
-def _refusal(piece: Piece, group: list[Piece], why: list[str]) -> str:
-    shown = list(dict.fromkeys(why))
-    more = f"; and {len(shown) - _MOST_REASONS} more differences" if len(shown) > _MOST_REASONS else ""
-    return f"{piece.name} isn't compared with {group[0].name}: {'; '.join(shown[:_MOST_REASONS])}{more}"
 
 
 def _set(group: list[Piece], *, intersect: bool) -> RunSet:
@@ -192,12 +174,6 @@ def _cautions(group: list[Piece]) -> Iterator[str]:
     shown = [sentence for sentence in differences(manifests) if not sentence.startswith("status")]
     if len(manifests) > 1 and shown:
         yield f"the runs also differ in this: {'; '.join(shown)}"
-
-
-# The command that asks enough questions to decide.
-#
-# command_for(runs, ["rewoo", "react"], 640)
-#     -> MoreQuestions(640, "rewoo-bench run --from results/local/a/run.json --arch rewoo,react -n 640", "")
 
 
 TOO_MANY = 100_000  # questions; more than that is "nobody will ask so many"
@@ -222,7 +198,7 @@ def more_questions(
     if not math.isfinite(needed) or needed > TOO_MANY:
         return MoreQuestions(None, None, f"It takes more than {TOO_MANY:,} questions: call it a tie.")
     questions = round_up(needed)
-    pieces = [piece for piece in runs.pieces if _names(piece, architectures)]
+    pieces = [piece for piece in runs.pieces if set(piece.architectures) & set(architectures)]
     first = pieces[0]
     if first.manifest is None or first.run_id not in folders:
         return MoreQuestions(questions, None, "Run the same with that many questions.")
@@ -238,14 +214,10 @@ def more_questions(
     return MoreQuestions(questions, shlex.join([*words, "--dataset", "DATASET", "-n", str(questions)]), few)
 
 
-def _names(piece: Piece, architectures: Sequence[str]) -> list[str]:
-    return [name for name in piece.architectures if name in architectures]
-
-
 def _flags(piece: Piece, architectures: Sequence[str]) -> list[str]:
-    """How `--arch` named them: a folder keeps its path."""
+    """How `--arch` named those of the architectures that the run has: a folder keeps its path."""
     manifest = piece.manifest
     given = list(map(str, manifest.options.get("architectures") or [])) if manifest else []
     names = [each.name for each in manifest.architectures] if manifest else []
     by_name = dict(zip(names, given, strict=True)) if len(names) == len(given) else {}
-    return [by_name.get(name, name) for name in _names(piece, architectures)]
+    return [by_name.get(name, name) for name in piece.architectures if name in architectures]

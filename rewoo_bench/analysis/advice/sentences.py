@@ -25,20 +25,10 @@ from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import brackets, counted, round_up
 
-# Numbers as the sentences of a recommendation have them.
-#
-# >>> points(0.031), points(-0.02, signed=True), money(0.00397), joined(["a", "b", "c"])
-# ('3.1 points', '-2.0 points', '$0.00397', 'a, b and c')
-
 
 def points(value: float, *, signed: bool = False) -> str:
     """A difference of shares in points."""
     return f"{100 * value:{'+' if signed else ''}.1f} points"
-
-
-def bounds_in_points(interval: Interval) -> str:
-    """`[-3.1, +7.0]`."""
-    return f"[{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
 
 
 def share(interval: Interval) -> str:
@@ -47,12 +37,9 @@ def share(interval: Interval) -> str:
 
 
 def money(dollars: float) -> str:
-    """Dollars with three digits."""
-    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.{_decimals(dollars)}f}"
-
-
-def _decimals(dollars: float) -> int:
-    return 2 - math.floor(math.log10(dollars)) if dollars > 0 else 2
+    """Dollars with three digits: `$0.00397`."""
+    decimals = 2 - math.floor(math.log10(dollars)) if 0 < dollars < 1 else 2
+    return f"${dollars:,.{decimals}f}"
 
 
 def tokens(number: float) -> str:
@@ -72,11 +59,6 @@ def times_of(ratio: Interval, unit: str) -> str:
     return f"{with_bounds(ratio, lambda value: f'{value:.2f}')} times its {unit}"
 
 
-def p_value(p: float) -> str:
-    """`p = 0.013`."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.{2 if p >= 0.1 else 3}f}"
-
-
 def with_bounds(interval: Interval, show: Callable[[float], str]) -> str:
     """`1,433 [1,381, 1,502]`; a question mark behind it is of a rare event."""
     return f"{show(interval.estimate)} {brackets(interval.low, interval.high, show)}{RARE if interval.rare else ''}"
@@ -86,12 +68,6 @@ def joined(names: Sequence[str], last: str = "and") -> str:
     """`a, b and c`."""
     *most, end = names
     return f"{', '.join(most)} {last} {end}" if most else end
-
-
-# One recommendation with all that it was made from: what sentences, tables and JSON show.
-#
-# part.title              # "hotpotqa, openai/small: rewoo, react and direct on 300 questions"
-# part.pairs_tested       # 3, the number of pairs that Holm's adjustment is for
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +191,10 @@ def _comparisons(part: Part) -> Iterator[str]:
 def _compared(part: Part, contrast: Contrast) -> str:
     one, other, accuracy = contrast.one, contrast.other, contrast.accuracy
     tested = other in part.within
-    facts = f"{bounds_in_points(accuracy)}, n = {accuracy.n:,}{f', {p_value(contrast.p_holm)}' if tested else ''}"
+    facts = f"[{100 * accuracy.low:+.1f}, {100 * accuracy.high:+.1f}], n = {accuracy.n:,}"
+    if tested:
+        p = contrast.p_holm
+        facts += ", p < 0.001" if p < 0.001 else f", p = {p:.{2 if p >= 0.1 else 3}f}"
     cost = times_of(contrast.cost, "cost" if part.candidates[0].priced else "tokens")
     if tested and contrast.p_holm < ALPHA:
         side = "more" if accuracy.estimate > 0 else "less"
@@ -313,12 +292,6 @@ def _cautions(part: Part) -> Iterator[str]:
     timed = any(each.latency is not None and math.isfinite(each.latency.high) for each in part.candidates)
     for warning in [*part.runs.warnings, *(part.runs.waits if timed else ())][:_MOST_WARNINGS]:
         yield f"Note: {warning}."
-
-
-# The small table of a recommendation: a row for each architecture.
-#
-# architecture    n           EM [95% CI]     tokens [95% CI]  p95 s [95% CI]  no answer  failed
-# rewoo         300  8.7% [6.0%, 12.4%]  1,433 [1,381, 1,502]               -          0       0
 
 
 def table(part: Part) -> list[str]:

@@ -29,7 +29,6 @@ from rewoo_bench.text.words import counted
 FOLDS = 10
 FEWEST_QUESTIONS = 2  # of the fit, that have a word; a word of one question alone says nothing about others
 STRENGTH = 1.0  # scikit-learn's C, its default; it isn't tuned
-_STEPS = 1000
 
 
 def fit(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
@@ -86,14 +85,17 @@ def fold_of(outcomes: Outcomes, folds: int) -> Whole:
 
 def _fitted(outcomes: Outcomes) -> tuple[list[str], float, list[float]]:
     """The vocabulary, the intercept and a weight for each feature."""
-    linear = _scikit_learn()
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError:
+        raise UsageError("fitting a router needs scikit-learn: pip install 'rewoo-bench[route]'") from None
     decided = np.flatnonzero(outcomes.gain)
     features = [features_of(outcomes.texts[place]) for place in decided]
     counts = Counter(name for each in features for name in each)
     vocabulary = sorted(name for name, count in counts.items() if count >= FEWEST_QUESTIONS or name in NUMBERS)
     table = np.array([[each.get(name, 0.0) for name in vocabulary] for each in features])
     of_dearer = outcomes.gain[decided] * (1 if outcomes.cheaper == 0 else -1)
-    model = linear.LogisticRegression(C=STRENGTH, max_iter=_STEPS)
+    model = LogisticRegression(C=STRENGTH, max_iter=1000)
     model.fit(table, of_dearer > 0, sample_weight=np.abs(of_dearer))
     weights: Floats = model.coef_[0]
     return vocabulary, float(model.intercept_[0]), weights.tolist()
@@ -114,14 +116,6 @@ def _check_both_win(outcomes: Outcomes) -> None:
     if len(winners) == 1:
         best, other = (second, first) if winners == {1} else (first, second)
         raise DataError(f"nothing to learn: {other!r} alone is right nowhere {of}, so {best!r} is the choice for all")
-
-
-def _scikit_learn() -> Any:
-    try:
-        from sklearn import linear_model
-    except ImportError:
-        raise UsageError("fitting a router needs scikit-learn: pip install 'rewoo-bench[route]'") from None
-    return linear_model
 
 
 # What the best choice of a parent could buy: for each question, across trials, and by the questions' type.

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.compare import aligned
@@ -32,10 +33,6 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.rows import oracle_rows, pairs_left_out
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -133,13 +130,15 @@ def read_outcomes(
             )
     wanted = rows[rows["architecture"].isin([*parents, *others])]
     datasets = tuple(sorted(map(str, wanted["dataset"].unique())))
+    ids = wanted["example_id"].astype(str)
     wanted = wanted.assign(
-        raw_id=wanted["example_id"].astype(str),
-        example_id=wanted["dataset"].astype(str) + "/" + wanted["example_id"].astype(str)
-        if len(datasets) > 1
-        else wanted["example_id"].astype(str),
+        raw_id=ids, example_id=wanted["dataset"].astype(str) + "/" + ids if len(datasets) > 1 else ids
     )
-    known = _texts(wanted, texts)
+    pairs = zip(wanted["example_id"], wanted["raw_id"], strict=True)
+    known = {name: texts[raw] for name, raw in pairs if raw in texts}
+    if "question" in wanted.columns:
+        told = wanted[wanted["question"].notna()]
+        known |= dict(zip(told["example_id"], told["question"].astype(str), strict=True))
     groups = {name: wanted[wanted["architecture"] == name] for name in (*parents, *others)}
     same, _ = aligned(groups, [], intersect=True)
     failed = pairs_left_out(same[parents[0]], same[parents[1]])
@@ -184,34 +183,8 @@ def measured(rows: pd.DataFrame, name: str) -> Floats:
     return values
 
 
-def _texts(rows: pd.DataFrame, texts: Mapping[str, str]) -> dict[str, str]:
-    """The text of each question that has one, by its id."""
-    known = {}
-    if "question" in rows.columns:
-        told = rows[rows["question"].notna()]
-        known = dict(zip(told["example_id"], told["question"].astype(str), strict=True))
-    pairs = zip(rows["example_id"], rows["raw_id"], strict=True)
-    return {**{name: texts[raw] for name, raw in pairs if raw in texts}, **known}
-
-
-# A way of choosing between two parents, as measured: what it buys and costs, and how it differs from each parent.
-#
-# way = way_of("rule", "policy", share, taken, columns)
-# way.exact_match, way.against[0].exact_match     # Interval(0.41, …), its difference from the first parent
-
-
 Kind = Literal["parent", "policy", "bound", "biased bound"]
 F1_ENDS = (0.0, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The parents' measures, a row for each of them, and the question of each column."""
-
-    parents: tuple[str, str]
-    measures: Mapping[str, Floats]
-    question: Whole
-    oracle: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +217,25 @@ class Way:
     against: tuple[Against, Against]
 
 
-def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], columns: Columns) -> Way:
-    """The way with these measures by row. Rows that failed are left out of its estimates."""
+def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], outcomes: Outcomes) -> Way:
+    """The way with these measures by row of `outcomes`. Rows that failed are left out of its estimates."""
     there = np.isfinite(taken["exact_match"])
     own = {measure: values[there] for measure, values in taken.items()}
-    parents = {measure: values[:, there] for measure, values in columns.measures.items()}
-    question = columns.question[there]
+    question = outcomes.question[there]
     clusters = question if len(np.unique(question)) < len(question) else None
+
+    def against(place: int) -> Against:
+        of = {measure: values[place, there] for measure, values in outcomes.measures.items()}
+        return Against(
+            outcomes.parents[place],
+            difference_of_proportions(of["exact_match"], own["exact_match"], clusters=clusters),
+            mcnemar_exact(of["exact_match"], own["exact_match"], clusters).p,
+            difference_of_means(of["f1"], own["f1"], ends=F1_ENDS, clusters=clusters),
+            _ratio(of["total_tokens"], own["total_tokens"], clusters),
+            _ratio(of["cost_usd"], own["cost_usd"], clusters),
+            None if outcomes.oracle else _ratio(of["latency_s"], own["latency_s"], clusters),
+        )
+
     return Way(
         name,
         kind,
@@ -259,23 +244,8 @@ def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], col
         mean_of(own["f1"], ends=F1_ENDS, clusters=clusters),
         _mean(own["total_tokens"], clusters),
         _mean(own["cost_usd"], clusters),
-        None if columns.oracle else _mean(own["latency_s"], clusters),
-        (_against(own, parents, clusters, columns, 0), _against(own, parents, clusters, columns, 1)),
-    )
-
-
-def _against(
-    own: Mapping[str, Floats], parents: Mapping[str, Floats], clusters: Whole | None, columns: Columns, place: int
-) -> Against:
-    of = {measure: values[place] for measure, values in parents.items()}
-    return Against(
-        columns.parents[place],
-        difference_of_proportions(of["exact_match"], own["exact_match"], clusters=clusters),
-        mcnemar_exact(of["exact_match"], own["exact_match"], clusters).p,
-        difference_of_means(of["f1"], own["f1"], ends=F1_ENDS, clusters=clusters),
-        _ratio(of["total_tokens"], own["total_tokens"], clusters),
-        _ratio(of["cost_usd"], own["cost_usd"], clusters),
-        None if columns.oracle else _ratio(of["latency_s"], own["latency_s"], clusters),
+        None if outcomes.oracle else _mean(own["latency_s"], clusters),
+        (against(0), against(1)),
     )
 
 

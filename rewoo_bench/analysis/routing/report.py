@@ -16,15 +16,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit, out_of_fold
 from rewoo_bench.analysis.routing.outcomes import (
     MEASURES,
-    Against,
-    Columns,
     Floats,
     Kind,
     Outcomes,
@@ -41,20 +40,10 @@ from rewoo_bench.config.router import RouterSettings, Rule, rule_for
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import markdown, markdown_table, one_line, text_table
+from rewoo_bench.text.escaping import markdown, markdown_table, one_line, text_table, with_finite_numbers
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rewoo_bench.runs.manifest import Manifests
-
-
-# A report on routing, as data and as text: for a terminal, as Markdown and as JSON.
-#
-# print(render(report, "markdown"))
-
 
 Format = Literal["terminal", "markdown", "json"]
 _NOTES = (
@@ -88,7 +77,7 @@ class RoutingReport:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; what isn't known, or is without a bound, is None."""
-        known: dict[str, Any] = _known(asdict(self))
+        known: dict[str, Any] = with_finite_numbers(asdict(self))
         return known
 
 
@@ -117,39 +106,40 @@ def _title(report: RoutingReport) -> str:
 
 def _means(report: RoutingReport) -> list[list[str]]:
     header = ["choice", "n", f"to {report.parents[1]}", "EM", "F1", "tokens", "$ / 1000", "latency s"]
-    return [header, *map(_mean_cells, report.ways)]
-
-
-def _mean_cells(way: Way) -> list[str]:
-    return [
-        way.name,
-        f"{way.exact_match.n:,}",
-        f"{way.share:.0%}",
-        _interval(way.exact_match, ".3f"),
-        _interval(way.f1, ".3f"),
-        _interval(way.total_tokens, ",.0f"),
-        _interval(way.cost_usd, ".3f", 1000),
-        _interval(way.latency_s, ".2f"),
+    rows = [
+        [
+            way.name,
+            f"{way.exact_match.n:,}",
+            f"{way.share:.0%}",
+            _interval(way.exact_match, ".3f"),
+            _interval(way.f1, ".3f"),
+            _interval(way.total_tokens, ",.0f"),
+            _interval(way.cost_usd, ".3f", 1000),
+            _interval(way.latency_s, ".2f"),
+        ]
+        for way in report.ways
     ]
+    return [header, *rows]
 
 
 def _differences(report: RoutingReport) -> list[list[str]]:
     header = ["choice, against", "n", "EM", "p", "F1", "tokens, ratio", "cost, ratio", "latency, ratio"]
-    pairs = [(way, against) for way in report.ways for against in way.against if way.name != f"always {against.parent}"]
-    return [header, *(_difference_cells(way, against) for way, against in pairs)]
-
-
-def _difference_cells(way: Way, against: Against) -> list[str]:
-    return [
-        f"{way.name} - {against.parent}",
-        f"{against.exact_match.n:,}",
-        _interval(against.exact_match, "+.3f"),
-        "-" if way.kind == "biased bound" else "<0.001" if against.p < 0.001 else f"{against.p:.3f}",
-        _interval(against.f1, "+.3f"),
-        _interval(against.total_tokens, ".3f"),
-        _interval(against.cost_usd, ".3f"),
-        _interval(against.latency_s, ".3f"),
+    rows = [
+        [
+            f"{way.name} - {against.parent}",
+            f"{against.exact_match.n:,}",
+            _interval(against.exact_match, "+.3f"),
+            "-" if way.kind == "biased bound" else "<0.001" if against.p < 0.001 else f"{against.p:.3f}",
+            _interval(against.f1, "+.3f"),
+            _interval(against.total_tokens, ".3f"),
+            _interval(against.cost_usd, ".3f"),
+            _interval(against.latency_s, ".3f"),
+        ]
+        for way in report.ways
+        for against in way.against
+        if way.name != f"always {against.parent}"
     ]
+    return [header, *rows]
 
 
 def _interval(value: Interval | None, form: str, times: float = 1.0) -> str:
@@ -159,80 +149,53 @@ def _interval(value: Interval | None, form: str, times: float = 1.0) -> str:
     return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
-def _known(value: Any) -> Any:
-    """The same with None for every number that isn't finite."""
-    if isinstance(value, dict):
-        return {key: _known(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-# The finding in one sentence: whether a policy beats the better of the two parents.
-#
-# Always taking the better parent needs no router, so that is what a policy has to beat. It buys accuracy where its
-# exact match is higher (exact McNemar, Holm over the policies, p below 0.05), and tokens where it takes fewer (the
-# 95% interval of the ratio is below 1) and a loss of exact match is ruled out: one of more than 2 points, or of more
-# than a tenth of the parent's own exact match where that is less. The bounds are no policies, and aren't asked. Of
-# many runs some will show a saving by chance: the sentence is for one.
-
-
 SIGNIFICANT = 0.05
 LARGEST_LOSS, LARGEST_SHARE = 0.02, 0.1  # of exact match, and of the parent's exact match: 2 points of 7 are no detail
 
 
 def verdict_of(outcomes: Outcomes, ways: Sequence[Way]) -> str:
-    """The sentence."""
-    better = outcomes.parents[outcomes.better]
+    """The finding in one sentence: whether a policy beats the better of the two parents.
+
+    Always taking the better parent needs no router, so that is what a policy has to beat. It buys accuracy where its
+    exact match is higher (exact McNemar, Holm over the policies, p below 0.05), and tokens where it takes fewer (the
+    95% interval of the ratio is below 1) and a loss of exact match is ruled out: one of more than 2 points, or of more
+    than a tenth of the parent's own exact match where that is less. The bounds are no policies, and aren't asked. Of
+    many runs some will show a saving by chance: the sentence is for one.
+    """
     if outcomes.oracle:
         return "An oracle answered: accuracy means nothing here, so these rows can't say what routing buys."
-    policies = [way for way in ways if way.kind == "policy"]
-    adjusted = holm([_against(way, outcomes).p for way in policies]) if policies else []
+    of = f"the better parent, {outcomes.parents[outcomes.better]!r}"
+    policies = [(way.name, way.against[outcomes.better]) for way in ways if way.kind == "policy"]
+    adjusted = holm([against.p for _, against in policies]) if policies else []
     gains = [
-        way
-        for way, p in zip(policies, adjusted, strict=True)
-        if p < SIGNIFICANT and _against(way, outcomes).exact_match.estimate > 0
+        (name, against.exact_match)
+        for (name, against), p in zip(policies, adjusted, strict=True)
+        if p < SIGNIFICANT and against.exact_match.estimate > 0
     ]
-    of = f"the better parent, {better!r}"
     if gains:
-        best = max(gains, key=lambda way: _against(way, outcomes).exact_match.estimate)
-        return f"Routing buys accuracy here: {best.name!r} is right more often than {of}: {_points(best, outcomes)}."
-    savings = [way for way in policies if _saves(way, outcomes)]
+        name, accuracy = max(gains, key=lambda gain: gain[1].estimate)
+        return f"Routing buys accuracy here: {name!r} is right more often than {of}: {_points(accuracy)}."
+    loss = min(LARGEST_LOSS, LARGEST_SHARE * float(outcomes.measures["exact_match"][outcomes.better].mean()))
+    savings = [
+        (name, against.total_tokens, against.exact_match)
+        for name, against in policies
+        if against.total_tokens and against.total_tokens.high < 1 and against.exact_match.low > -loss
+    ]
     if savings:
-        best = min(savings, key=lambda way: _tokens(way, outcomes).estimate)
-        ratio = _tokens(best, outcomes)
+        name, ratio, accuracy = min(savings, key=lambda saving: saving[1].estimate)
         return (
-            f"Routing saves tokens here: {best.name!r} takes {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
-            f"of the tokens of {of}, and a loss of {100 * _largest_loss(outcomes):.1f} points is ruled out: "
-            f"{_points(best, outcomes)}."
+            f"Routing saves tokens here: {name!r} takes {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] "
+            f"of the tokens of {of}, and a loss of {100 * loss:.1f} points is ruled out: {_points(accuracy)}."
         )
-    shown = "; ".join(f"{way.name}: {_points(way, outcomes)}" for way in policies) or "no policy could be tried"
+    shown = "; ".join(f"{name}: {_points(against.exact_match)}" for name, against in policies)
     return (
         f"Routing buys nothing that these {counted(outcomes.questions, 'question')} show: no policy is right more "
-        f"often than {of}, or as often for fewer tokens ({shown})."
+        f"often than {of}, or as often for fewer tokens ({shown or 'no policy could be tried'})."
     )
 
 
-def _against(way: Way, outcomes: Outcomes) -> Against:
-    return way.against[outcomes.better]
-
-
-def _tokens(way: Way, outcomes: Outcomes) -> Interval:
-    tokens = _against(way, outcomes).total_tokens
-    return tokens or Interval(float("inf"), float("inf"), float("inf"), 0)
-
-
-def _saves(way: Way, outcomes: Outcomes) -> bool:
-    return bool(_tokens(way, outcomes).high < 1 and _against(way, outcomes).exact_match.low > -_largest_loss(outcomes))
-
-
-def _largest_loss(outcomes: Outcomes) -> float:
-    return min(LARGEST_LOSS, LARGEST_SHARE * float(outcomes.measures["exact_match"][outcomes.better].mean()))
-
-
-def _points(way: Way, outcomes: Outcomes) -> str:
-    interval = _against(way, outcomes).exact_match
-    return f"EM {interval.estimate:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}], n = {interval.n}"
+def _points(accuracy: Interval) -> str:
+    return f"EM {accuracy.estimate:+.3f} [{accuracy.low:+.3f}, {accuracy.high:+.3f}], n = {accuracy.n}"
 
 
 def examine(
@@ -246,7 +209,10 @@ def examine(
 ) -> RoutingReport:
     """The report on `outcomes`; `rows` are the run's, for those of a router that asks a model."""
     missing: list[str] = []
-    ways = [_chosen(outcomes, f"always {name}", "parent", _all(outcomes, i)) for i, name in enumerate(outcomes.parents)]
+    ways = [
+        _chosen(outcomes, f"always {name}", "parent", np.full(outcomes.rows, place, dtype=np.int64))
+        for place, name in enumerate(outcomes.parents)
+    ]
     if any(rule.choose not in outcomes.parents for rule in rules):
         missing.append(f"rule: the rules choose other architectures than {' and '.join(outcomes.parents)}")
     else:
@@ -295,15 +261,7 @@ def _bounds(outcomes: Outcomes, missing: list[str]) -> list[Way]:
 
 
 def _chosen(outcomes: Outcomes, name: str, kind: Kind, choice: Whole) -> Way:
-    return way_of(name, kind, float(choice.mean()), outcomes.taken(choice), _columns(outcomes))
-
-
-def _columns(outcomes: Outcomes) -> Columns:
-    return Columns(outcomes.parents, outcomes.measures, outcomes.question, outcomes.oracle)
-
-
-def _all(outcomes: Outcomes, parent: int) -> Whole:
-    return np.full(outcomes.rows, parent, dtype=np.int64)
+    return way_of(name, kind, float(choice.mean()), outcomes.taken(choice), outcomes)
 
 
 def _model_routers(rows: pd.DataFrame, parents: tuple[str, str], manifests: Manifests) -> list[str]:
@@ -323,13 +281,7 @@ def _of_router(rows: pd.DataFrame, parents: tuple[str, str], texts: Mapping[str,
     own = routed[name]
     taken: dict[str, Floats] = {measure: measured(own, measure) for measure in MEASURES}
     share = float((own["routed_to"].astype(str) == parents[1]).mean())
-    return way_of(f"model ({name})", "policy", share, taken, _columns(outcomes))
-
-
-# `rewoo-bench route` as a function: runs in, a report out, and router.json where it is wanted.
-
-
-_RUNNER = "router"
+    return way_of(f"model ({name})", "policy", share, taken, outcomes)
 
 
 def route_runs(
@@ -346,9 +298,11 @@ def route_runs(
     if not 0 <= threshold <= 1:
         raise UsageError(f"threshold: expected a number from 0 to 1, got {threshold!r}")
     settings = router_settings(router)
-    chosen = _two(parents or settings.parents)
+    chosen = parents or settings.parents
+    if isinstance(chosen, str) or len(chosen) != 2 or chosen[0] == chosen[1]:
+        raise UsageError(f"parents: expected two different architectures, got {chosen!r}")
     rows = load(*runs)
-    outcomes, _ = read_outcomes(rows, chosen, texts)
+    outcomes, _ = read_outcomes(rows, (chosen[0], chosen[1]), texts)
     report = examine(outcomes, rows, rules=settings.rules, texts=texts, threshold=threshold, manifests=manifests(*runs))
     if out is not None:
         written = fit(outcomes, threshold).written().encode()
@@ -366,12 +320,6 @@ def router_settings(name: str) -> RouterSettings:
     if named is None or named.folder is None:
         raise SpecError(f"--router: {unknown('architecture', name, known_names('architectures'))}; or a folder's path")
     spec = read_architecture(named)
-    if spec.runner != _RUNNER:
+    if spec.runner != "router":
         raise SpecError(f"--router: {name!r} is no router: its runner is {spec.runner!r}")
     return validated(RouterSettings, spec.settings, f"--router: {name!r}: [settings]")
-
-
-def _two(parents: Sequence[str]) -> tuple[str, str]:
-    if isinstance(parents, str) or len(parents) != 2 or parents[0] == parents[1]:
-        raise UsageError(f"parents: expected two different architectures, got {parents!r}")
-    return parents[0], parents[1]
