@@ -325,7 +325,16 @@ def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str])
 
 
 def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
-    path = Path(name) if Path(name).suffix == ".toml" else _shipped_path(str(name))
+    known, path, text = shipped(), Path(name), str(name)
+    if path.suffix != ".toml":
+        if text not in known:
+            forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
+            model = text.rpartition("/")[2]
+            if of := [sheet for sheet, file in known.items() if model in read_sheet(file).models]:
+                written = " or ".join(f"{sheet}:{model}" for sheet in of)
+                raise UsageError(f"unknown price {text!r}, which is a model: write {written}")
+            raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
+        path = known[text]
     sheet = read_sheet(path)
     dollars = UNITS[sheet.unit]
     for model, prices in sheet.models.items():
@@ -348,14 +357,3 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             rule_of=sheet.rule,
             prices_are=sheet.prices,
         )
-
-
-def _shipped_path(name: str) -> Path:
-    if name not in shipped():
-        forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
-        model = name.rpartition("/")[2]
-        if of := [sheet for sheet, path in shipped().items() if model in read_sheet(path).models]:
-            written = " or ".join(f"{sheet}:{model}" for sheet in of)
-            raise UsageError(f"unknown price {name!r}, which is a model: write {written}")
-        raise UsageError(f"{unknown('price', name, {*RULES, *shipped()})}; {forms}")
-    return shipped()[name]

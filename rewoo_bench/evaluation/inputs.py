@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import Any, cast
@@ -238,7 +238,11 @@ async def read_inputs(
     _check_flags(options, given)
     if given.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
-        larger = _larger(options) if options.questions and given.examples is None else None
+
+        def load_larger(count: int) -> Dataset:  # from which questions without a gold chain are left out
+            return load_chosen(replace(options, questions=count))
+
+        larger = load_larger if options.questions and given.examples is None else None
         dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
@@ -247,11 +251,6 @@ async def read_inputs(
         if given.examples is None:  # examples of the caller may be for a model that needs no search
             _check_pages(architecture, dataset, corpus)
     return Inputs(dataset, architectures, toolbox, corpus)
-
-
-def _larger(options: RunOptions) -> Callable[[int], Dataset]:
-    """Loads the sample of a larger limit, from which questions without a gold chain are left out."""
-    return lambda count: load_chosen(replace(options, questions=count))
 
 
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:

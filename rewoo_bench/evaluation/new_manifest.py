@@ -21,7 +21,6 @@ from rewoo_bench.evaluation.resume import check_same, seal
 from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
-from rewoo_bench.tools import Corpus
 
 PACKAGES = ("rewoo-bench", "anyio", "bm25s", "datasets", "litellm", "pyarrow", "pydantic", "PyStemmer", "xllamacpp")
 
@@ -105,6 +104,13 @@ def now() -> str:
 
 
 def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
+    engine: dict[str, Any] = {}
+    if options.engine != "local":
+        workers, ray = options.workers or 1, package_version("ray")
+        engine = {"engine": {"name": options.engine, "version": ray, "workers": workers}}
+    corpus, path = None, options.corpus or run.dataset.corpus
+    if run.corpus is not None and path is not None:
+        corpus = {"file": path.name, "content_hash": run.corpus.content_hash, "passages": len(run.corpus)}
     facts = {
         "run_id": run_id,
         "status": "running",
@@ -113,9 +119,9 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "options": options.as_json(),
         "seal": seal(run_id, options.as_json()),
         "concurrency": questions_at_once(options, run),
-        **_engine(options),
+        **engine,
         "dataset": dict(run.dataset.manifest),
-        "corpus": _corpus_facts(run.corpus, options.corpus or run.dataset.corpus),
+        "corpus": corpus,
         "architectures": [architecture.manifest for architecture in run.architectures],
         "models": _models(options, run),
         "prices": {model.name: opened.prices for model, opened in run.models.items()},
@@ -123,18 +129,6 @@ def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
         "environment": environment(),
     }
     return manifest_of(json.loads(json.dumps(facts, default=str)))
-
-
-def _engine(options: RunOptions) -> dict[str, Any]:
-    if options.engine == "local":
-        return {}
-    return {"engine": {"name": options.engine, "version": package_version("ray"), "workers": options.workers or 1}}
-
-
-def _corpus_facts(corpus: Corpus | None, path: Path | None) -> dict[str, Any] | None:
-    if corpus is None or path is None:
-        return None
-    return {"file": path.name, "content_hash": corpus.content_hash, "passages": len(corpus)}
 
 
 def _models(options: RunOptions, run: PreparedRun) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
+from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
@@ -84,7 +85,14 @@ def load_chosen(options: RunOptions) -> Dataset:
         dataset = _load(options, sys.maxsize)  # the choice is among all rows, beyond the default limit
     elif "generator" in source and options.questions:
         dataset = _load(options, max(options.questions, len(dataset.examples)))
-    chosen = _of_types(_of_ids(dataset, options), options.question_types, dataset.name)
+    chosen = _of_ids(dataset, options)
+    if options.question_types:
+        known = {example.kind for example in chosen} - {""}
+        for each in options.question_types:
+            if each not in known:
+                what = unknown("type", each, known) if known else f"{dataset.name!r} has no types"
+                raise UsageError(f"--type: {what}")
+        chosen = [example for example in chosen if example.kind in options.question_types]
     if options.questions is not None:
         chosen = shuffled(chosen, options.seed)[: options.questions]
     if not chosen:
@@ -115,18 +123,6 @@ def _of_ids(dataset: Dataset, options: RunOptions) -> Sequence[Example]:
     return [example for example in dataset.examples if example.id in wanted]
 
 
-def _of_types(examples: Sequence[Example], types: Sequence[str], dataset: str) -> Sequence[Example]:
-    if not types:
-        return examples
-    known = {example.kind for example in examples} - {""}
-    for each in types:
-        if each not in known:
-            raise UsageError(
-                f"--type: {unknown('type', each, known)}" if known else f"--type: {dataset!r} has no types"
-            )
-    return [example for example in examples if example.kind in types]
-
-
 def _recorded_runs(options: RunOptions) -> dict[str, Path]:
     """Flag -> the earlier run that it takes questions from."""
     runs = {"--failed-in": options.failed_in, "--wrong-in": options.wrong_in}
@@ -138,8 +134,6 @@ def _ids_of(run: Path, flag: str) -> list[str]:
 
     A question that failed has no score; with the stop reason `agent_failed` it is a wrong answer, and has failed too.
     """
-    from rewoo_bench.runs.folder import load_table
-
     try:
         rows = load_table(run)
     except DataError as error:

@@ -89,7 +89,9 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
     """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `."""
     with _faults(path), open_bounded(path) as file:
         try:
-            rows = csv.DictReader(_text_lines(file), delimiter=between)
+            # Old Macs end lines with a carriage return alone.
+            lines = (part for line in file.lines() for part in io.StringIO(line.decode(), newline=None))
+            rows = csv.DictReader(lines, delimiter=between)
             _check_names(path, rows.fieldnames or (), between)
             for number, row in enumerate(rows, start=1):
                 _check_count(row, f"{path}, row {number}", between)
@@ -134,11 +136,6 @@ def _check_names(path: Path, names: Sequence[str], between: str) -> None:
             raise DataError(
                 f"{path}: name the columns {COLUMNS}, with {expected} between them; the first line is {names[0]!r:.80}"
             )
-
-
-def _text_lines(file: BoundedFile) -> Iterator[str]:
-    for line in file.lines():
-        yield from io.StringIO(line.decode(), newline=None)  # old Macs end lines with a carriage return alone
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:

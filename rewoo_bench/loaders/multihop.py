@@ -126,15 +126,13 @@ def _triples(evidences: object) -> list[_Triple]:
         evidences = [list(cells) for cells in zip(*columns, strict=False)]
     if not isinstance(evidences, list):
         raise RowError(f"'evidences' is {evidences!r:.80}, expected a list of triples")
-    return [_triple(each) for each in evidences]
-
-
-def _triple(cells: object) -> _Triple:
-    if isinstance(cells, Mapping):
-        cells = [cells.get(column) for column in _COLUMNS]
-    if not isinstance(cells, Sequence) or len(cells) != 3 or not all(isinstance(cell, str) for cell in cells):
-        raise RowError(f"a piece of 'evidences' is {cells!r:.80}, expected a subject, a relation and an object")
-    return _Triple(*(" ".join(cell.split()) for cell in cells))
+    triples: list[_Triple] = []
+    for each in evidences:
+        cells = [each.get(column) for column in _COLUMNS] if isinstance(each, Mapping) else each
+        if not isinstance(cells, Sequence) or len(cells) != 3 or not all(isinstance(cell, str) for cell in cells):
+            raise RowError(f"a piece of 'evidences' is {cells!r:.80}, expected a subject, a relation and an object")
+        triples.append(_Triple(*(" ".join(str(cell).split()) for cell in cells)))
+    return triples
 
 
 def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example: Example) -> tuple[Hop, ...]:
@@ -152,7 +150,9 @@ def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example
     for subject, title in page_of.items():
         shown = [fact.value for fact in facts[subject] if not texts or fold(fact.value) in texts.get(title, "")]
         ask = " and ".join(dict.fromkeys(fact.relation for fact in facts[subject]))
-        needs = _leading_to((subject, title), [facts[earlier] for earlier in list(page_of)[: len(hops)]])
+        names, earlier = {_key(subject), _key(title)}, list(page_of)[: len(hops)]
+        # The earlier hops with a fact that names this page.
+        needs = tuple(at for at, each in enumerate(earlier) if any(_key(fact.value) in names for fact in facts[each]))
         needs = needs or _usual(example.kind, len(hops), len(page_of))
         hops.append(Hop(title, shown[0] if shown else "", ask, tuple(need for need in needs if hops[need].value)))
     return tuple(hops)
@@ -173,12 +173,6 @@ def _pages(subjects: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
         return {}
     page_of |= dict(zip(lacking, left, strict=True))
     return {subject: page_of[subject] for subject in subjects}
-
-
-def _leading_to(names: Sequence[str], earlier: Sequence[Sequence[_Triple]]) -> tuple[int, ...]:
-    """The earlier hops with a fact that names this page."""
-    keys = {_key(name) for name in names}
-    return tuple(number for number, facts in enumerate(earlier) if any(_key(fact.value) in keys for fact in facts))
 
 
 def _usual(kind: str, number: int, hops: int) -> tuple[int, ...]:

@@ -161,7 +161,13 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     if limit is not None and MAX_EXEMPLARS not in options:
         spec = spec.model_copy(update={MAX_EXEMPLARS: limit})
     styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()} if folder else {}
-    prompts, tool_prompts = _texts(folder, spec, styles) if folder else (Prompts(), {})
+    prompts, tool_prompts = Prompts(), dict[str, str]()
+    if folder:
+        shots = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
+        limits = {prompt: spec.most_exemplars(prompt) for prompt in shots}
+        prompts = read_prompts(folder, spec.prompts, shots, limits)
+        texts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
+        tool_prompts = {name: text.strip() for name, text in texts.items()}
     if folder and spec.runner == AGENT:
         overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
@@ -246,15 +252,6 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 
-def _texts(folder: Path, spec: ArchitectureSpec, styles: Mapping[str, str]) -> tuple[Prompts, dict[str, str]]:
-    """The prompts of the loop, with exemplars of these styles, and those of its tools."""
-    exemplars = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
-    limits = {prompt: spec.most_exemplars(prompt) for prompt in exemplars}
-    prompts = read_prompts(folder, spec.prompts, exemplars, limits)
-    tool_prompts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
-    return prompts, {name: text.strip() for name, text in tool_prompts.items()}
-
-
 def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str:
     """The style of a prompt's exemplars: that of the questions, or `multihop` where it has none of a known style."""
     if style in files:
@@ -278,7 +275,12 @@ def _with_parents(
     `questions` has their style and the tools that they need.
     """
     settings = _settings(_runner_class(spec, where), spec, overrides, where)
-    names = [_beside(name, folder) for name in getattr(settings, "parents", ())]
+    names: list[str] = []
+    for name in getattr(settings, "parents", ()):
+        # A path such as `../mine` begins in the folder of the architecture that names it.
+        beside = folder / name if folder and name.startswith(".") else None
+        is_there = beside is not None and (beside.parent / beside.name.partition("?")[0]).is_dir()
+        names.append(str(beside) if is_there else name)
     shared = {**questions, **overrides, MAX_EXEMPLARS: spec.max_exemplars}
     try:
         parents = [load_architecture(name, **shared) for name in names]
@@ -294,12 +296,6 @@ def _with_parents(
     made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents, folder=folder)
     others = {f"{each.name}/{prompt}": chosen for each in parents for prompt, chosen in each.fallback_styles.items()}
     return replace(made, prompts=all_prompts, parents=tuple(parents), fallback_styles=others)
-
-
-def _beside(name: str, folder: Path | None) -> str:
-    """The name of a parent; a path such as `../mine` begins in the folder of the architecture that names it."""
-    beside = folder / name if folder and name.startswith(".") else None
-    return str(beside) if beside and (beside.parent / beside.name.partition("?")[0]).is_dir() else name
 
 
 def _assembled(

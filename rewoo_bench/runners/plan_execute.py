@@ -45,7 +45,12 @@ class PlanExecute:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
         turns = ReActTurns(self.settings, tools, model, self.prompts)
-        conversation = _Conversation(model, self._opening(question, tools), self.settings.max_repairs)
+        opening = [
+            self.prompts.system("planner", tools=describe_tools(tools), max_steps=limit),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
+        ]
+        conversation = _Conversation(model, opening, self.settings.max_repairs)
         with call_site("planner 0"):
             intent = await conversation.intent(words_grammar(limit, answer=False))
         plans = 1
@@ -77,13 +82,6 @@ class PlanExecute:
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A step for each hop, and one for the answer."""
         return len(chain) + 1
-
-    def _opening(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
-        return [
-            self.prompts.system("planner", tools=describe_tools(tools), max_steps=self.settings.max_steps),
-            *self.prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
 
 
 def read_items(text: str) -> list[str]:

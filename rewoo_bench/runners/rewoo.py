@@ -87,7 +87,18 @@ class Worker:
     async def run(self, schedule: Schedule = "ready") -> None:
         """Runs every step once, after all its inputs."""
         by_id = {step.id: step for step in self.plan.steps}
-        await in_order(self.plan.dependencies(), lambda id_: self._run_step(by_id[id_]), schedule)
+
+        async def run_step(id_: str) -> None:
+            step = by_id[id_]
+            if id_ in self._faulty:
+                argument = as_text(show_call(step.args))
+                done = Step(id_, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
+            else:
+                done = await self._runner.run(step, self.done, self._levels[id_])
+            self.done[id_] = done
+            emit("step_finished", id_, observation=done.observation, failed=done.failed)
+
+        await in_order(self.plan.dependencies(), run_step, schedule)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -102,15 +113,6 @@ class Worker:
     def empty_leaves(self) -> list[str]:
         """Slots that no other step uses and that have nothing for the solver."""
         return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
-
-    async def _run_step(self, step: PlanStep) -> None:
-        if step.id in self._faulty:
-            argument = as_text(show_call(step.args))
-            done = Step(step.id, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
-        else:
-            done = await self._runner.run(step, self.done, self._levels[step.id])
-        self.done[step.id] = done
-        emit("step_finished", step.id, observation=done.observation, failed=done.failed)
 
 
 def plan_size(chain: Sequence[Hop]) -> int:
@@ -224,7 +226,12 @@ class ReWOO:
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
-        evidence = await self._evidence(planned)
+        evidence: dict[str, str] = {}
+        if planned.worker is not None:
+            queries = {step.id: f"{step.thought} {step.argument}" for step in planned.steps}
+            found = planned.worker.evidence
+            with call_site("map"):
+                evidence = await planned.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
         lines = _solver_lines(planned.plan, evidence) if planned.plan else NO_EVIDENCE
         messages = [
             self.prompts.system("solver"),
@@ -253,7 +260,12 @@ class ReWOO:
         self, question: str, model: Model, tools: Mapping[str, Tool], planned: PlanAndEvidence
     ) -> Plan | None:
         """The first sound plan of at most 1 + `max_replans` drafts; else what the settings run of the last one."""
-        messages = self._planner_messages(question, tools)
+        described = describe_tools(tools, self.settings.notation)
+        messages = [
+            self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
+        ]
         plan: Plan | None = None
         form: dict[str, Any] = {"schema": plan_schema(tools, self.settings.max_steps)}
         if self.settings.notation == "text":
@@ -277,23 +289,6 @@ class ReWOO:
         plan, planned.faulty = part_to_run(plan, tools, self.settings.max_steps)
         planned.dropped_steps += whole - len(plan.steps)
         return _created(plan)
-
-    def _planner_messages(self, question: str, tools: Mapping[str, Tool]) -> list[Message]:
-        """The planner's prompt; the part that is the same for every question comes first."""
-        described = describe_tools(tools, self.settings.notation)
-        return [
-            self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
-            *self.prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
-
-    async def _evidence(self, planned: PlanAndEvidence) -> dict[str, str]:
-        """The evidence map within `map_tokens`."""
-        if planned.worker is None:
-            return {}
-        queries = {step.id: f"{step.thought} {step.argument}" for step in planned.steps}
-        with call_site("map"):
-            return await planned.evidence_budget.admit_map(planned.worker.evidence, queries, self.settings.map_tokens)
 
 
 def _created(plan: Plan) -> Plan:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,7 @@ from rewoo_bench.events import call_site, emit
 from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct, ReActSettings, RepeatGuard
-from rewoo_bench.runners.rewoo import PlanAndEvidence, ReWOO, ReWOOSettings
+from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.types import Hop, Model, Tool, Trajectory
 
 Gap = Literal["invalid_plan", "empty_slot", "unknown"]
@@ -59,7 +59,7 @@ class ReWOOReAct:
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
-        """Answers a question; ReAct's own stop reasons are those of the question where it was called."""
+        """Answers a question; where ReAct was called, the stop reason is its own, and its turns are `R1`, `R2`, …"""
         with call_site("rewoo"):
             wanted = self.settings.plan_tools or tools
             plan_tools = {name: tool for name, tool in tools.items() if name in wanted or name not in TOOLS}
@@ -79,22 +79,15 @@ class ReWOOReAct:
         emit("fallback_started", reason=gap)
         with call_site("react"):
             second = await self.react.run(question, model=model, tools=tools, before=planned.steps)
-        return _joined(planned, second, gap)
+        return replace(
+            second,
+            steps=(*planned.steps, *(replace(step, id=f"R{step.id}") for step in second.steps)),
+            plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
+            evidence=planned.worker.evidence if planned.worker else None,
+            replans=len(planned.drafts) - 1,
+            notes={**planned.notes(), "fallback": gap, "react": second.notes},
+        )
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """Steps of ReWOO's plan without a mistake."""
         return self.rewoo.steps_needed(chain)
-
-
-def _joined(planned: PlanAndEvidence, second: Trajectory, gap: Gap | None) -> Trajectory:
-    """ReAct's trajectory after ReWOO's steps; its turns are named `R1`, `R2`, …"""
-    turns = tuple(replace(step, id=f"R{step.id}") for step in second.steps)
-    notes: dict[str, Any] = {**planned.notes(), "fallback": gap, "react": second.notes}
-    return replace(
-        second,
-        steps=(*planned.steps, *turns),
-        plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
-        evidence=planned.worker.evidence if planned.worker else None,
-        replans=len(planned.drafts) - 1,
-        notes=notes,
-    )

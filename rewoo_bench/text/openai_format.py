@@ -85,14 +85,14 @@ def _to_chat(message: Message, thoughts: bool) -> dict[str, Any]:
         sent |= message.tool_calls[0].echo.get("message", {})
         if not thoughts:
             sent.pop("reasoning_content", None)
-        sent["tool_calls"] = [_to_call(call) for call in message.tool_calls]
+        sent["tool_calls"] = []
+        for call in message.tool_calls:
+            raw = call.arguments.get(RAW_ARGUMENTS)
+            arguments = raw if isinstance(raw, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
+            function = {"name": call.name, "arguments": arguments}
+            sent["tool_calls"].append(
+                {"id": call.id, "type": "function", "function": function, **call.echo.get("call", {})}
+            )
     if message.tool_call_id is not None:
         sent["tool_call_id"] = message.tool_call_id
     return sent
-
-
-def _to_call(call: ToolCall) -> dict[str, Any]:
-    raw = call.arguments.get(RAW_ARGUMENTS)
-    arguments = raw if isinstance(raw, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
-    function = {"name": call.name, "arguments": arguments}
-    return {"id": call.id, "type": "function", "function": function, **call.echo.get("call", {})}

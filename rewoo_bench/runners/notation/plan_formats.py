@@ -116,9 +116,10 @@ def write_task(step: PlanStep) -> str:
     used = references(step.args)
     number = _number(step)
     others = ", ".join(f"{{{{{id_}}}}}" for id_ in step.depends_on if id_ not in used)
-    return f"{step.tool}({_write_arguments(step.args, number)})" + (
-        f" after {_dollars(others, number)}" if others else ""
-    )
+    written = _literal(step.args, number)
+    if isinstance(step.args, dict) and step.args and all(map(_IDENTIFIER.fullmatch, step.args)):
+        written = ", ".join(f"{name}={_literal(value, number)}" for name, value in step.args.items())
+    return f"{step.tool}({written})" + (f" after {_dollars(others, number)}" if others else "")
 
 
 def as_numbered(sentence: str) -> str:
@@ -236,12 +237,6 @@ def _number(step: PlanStep) -> int:
     return int(step.id.removeprefix("E"))
 
 
-def _write_arguments(args: Arguments, number: int) -> str:
-    if isinstance(args, dict) and args and all(_IDENTIFIER.fullmatch(name) for name in args):
-        return ", ".join(f"{name}={_literal(value, number)}" for name, value in args.items())
-    return _literal(args, number)
-
-
 def _literal(value: Any, number: int) -> str:
     """A value as JSON, with `$1` for an earlier task; a dollar sign that isn't one is escaped."""
     return _dollars(json.dumps(value, ensure_ascii=False).replace("$", "\\u0024"), number)
@@ -315,7 +310,13 @@ def read_text(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
 
 def write_text(plan: Plan) -> str:
     """A plan in the text notation; `after #E1` names a step that it waits for without using it."""
-    return "\n".join(f"Plan: {step.thought}\n#{step.id} = {_call(step)}" for step in plan.steps)
+    lines = []
+    for step in plan.steps:
+        used = references(step.args)
+        others = ", ".join(f"#{id_}" for id_ in step.depends_on if id_ not in used)
+        call = f"{step.tool}[{write_call(map_strings(step.args, as_text))}]" + (f" after {others}" if others else "")
+        lines.append(f"Plan: {step.thought}\n#{step.id} = {call}")
+    return "\n".join(lines)
 
 
 def read_json(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
@@ -355,13 +356,6 @@ def _check_size(steps: int) -> None:
         raise PlanError([f"the plan has more than {_MOST_STEPS} steps"])
 
 
-def _call(step: PlanStep) -> str:
-    args = map_strings(step.args, as_text)
-    used = references(step.args)
-    others = [f"#{id_}" for id_ in step.depends_on if id_ not in used]
-    return f"{step.tool}[{write_call(args)}]" + (f" after {', '.join(others)}" if others else "")
-
-
 def _find_steps(text: str) -> list[dict[str, Any]]:
     """The first plan in a text: a list of objects, bare or in an object, or one object that names a tool."""
     for match in islice(_OPENING.finditer(text), _MOST_OPENINGS):
@@ -371,20 +365,15 @@ def _find_steps(text: str) -> list[dict[str, Any]]:
             if _PLAN.match(text, match.start()):  # and not the first whole piece of it
                 raise PlanError([f"the JSON can't be read: {error}"]) from None
             continue
-        steps = _as_list(value)
+        steps = value
+        if isinstance(value, dict):
+            alone = [value] if any(key in value for key in _TOOL_KEYS) else None
+            steps = value.get("steps", value.get("plan")) if "steps" in value or "plan" in value else alone
         if isinstance(steps, list) and steps and all(isinstance(item, dict) for item in steps):
             return steps
     raise PlanError(
         ['no plan found; it is JSON such as {"steps": [{"id": "E1", "tool": …, "args": {…}, "depends_on": []}]}']
     )
-
-
-def _as_list(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if any(key in value for key in ("steps", "plan")):
-        return value.get("steps", value.get("plan"))
-    return [value] if any(key in value for key in _TOOL_KEYS) else None
 
 
 def _read_item(item: dict[str, Any], position: int) -> PlanStep:

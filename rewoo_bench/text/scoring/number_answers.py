@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from rewoo_bench.text.scoring.base import Score, all_or_nothing, best
-from rewoo_bench.text.scoring.numbers import FoundNumber, Unit, find_numbers, read_unit
+from rewoo_bench.text.scoring.numbers import Unit, find_numbers, read_unit
 from rewoo_bench.text.scoring.text_answers import hotpotqa, says_yes, triviaqa, yes_no
 
 MARK = "####"
@@ -22,7 +22,11 @@ MARK = "####"
 
 def gsm8k(prediction: str, answers: Sequence[str]) -> Score:
     """Whether the numbers are equal; a gold answer without a number is compared as a text."""
-    return best([_score_number(prediction, answer) for answer in answers])
+    scores, found = [], final_number(prediction)
+    for answer in answers:
+        gold = final_number(answer)
+        scores.append(triviaqa(prediction, [answer]) if gold is None else all_or_nothing(found == gold))
+    return best(scores)
 
 
 def final_number(text: str) -> Fraction | None:
@@ -38,11 +42,6 @@ def number_text(text: str) -> str | None:
     """The number that a text ends on, as a whole number or a fraction in lowest terms: `1234`, `3/4`."""
     number = final_number(text)
     return None if number is None else str(number)
-
-
-def _score_number(prediction: str, answer: str) -> Score:
-    gold = final_number(answer)
-    return triviaqa(prediction, [answer]) if gold is None else all_or_nothing(final_number(prediction) == gold)
 
 
 # An answer that is a number with a unit: the physics questions of the ReWOO paper (arXiv:2305.18323).
@@ -145,10 +144,12 @@ def _score_item(prediction: str, answer: str) -> Score:
     if gold is None:
         return hotpotqa(prediction, [answer])
     found = find_numbers(prediction)
-    return all_or_nothing(
-        len(found) == 1
-        and any(value == gold or abs(value - gold) < MARGIN * abs(gold) for value in _readings(found[0]))
-    )
+    if len(found) != 1:
+        return all_or_nothing(False)
+    readings = [found[0].value]
+    if word := _SCALE_WORD.match(found[0].behind):  # questions may ask for millions
+        readings.append(found[0].value * _SCALE[word[1].lower()])
+    return all_or_nothing(any(value == gold or abs(value - gold) < MARGIN * abs(gold) for value in readings))
 
 
 def _number(answer: str) -> Fraction | None:
@@ -157,9 +158,3 @@ def _number(answer: str) -> Fraction | None:
         return Fraction(answer.strip().replace(",", ""))
     except (ValueError, ZeroDivisionError):
         return None
-
-
-def _readings(number: FoundNumber) -> tuple[Fraction, ...]:
-    """The number, and the number in full where a word such as `million` follows: questions may ask for millions."""
-    word = _SCALE_WORD.match(number.behind)
-    return (number.value, number.value * _SCALE[word[1].lower()]) if word else (number.value,)

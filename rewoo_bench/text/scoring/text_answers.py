@@ -111,7 +111,11 @@ _NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words befor
 
 def yes_no(prediction: str, answers: Sequence[str]) -> Score:
     """Whether both say yes or both say no; a gold answer that says neither is compared as a text."""
-    return best([_score_yes_no(prediction, answer) for answer in answers])
+    scores, said = [], says_yes(prediction)
+    for answer in answers:
+        gold = says_yes(answer)
+        scores.append(triviaqa(prediction, [answer]) if gold is None else all_or_nothing(said is gold))
+    return best(scores)
 
 
 def says_yes(text: str) -> bool | None:
@@ -119,8 +123,9 @@ def says_yes(text: str) -> bool | None:
     words = [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
     for at, word in enumerate(words):
         if word in _SAYS:
-            denied = word in _NEGATED and any(_denies(before) for before in words[max(0, at - _DENIED_WITHIN) : at])
-            return _SAYS[word] != denied
+            before = words[max(0, at - _DENIED_WITHIN) : at]
+            has_denial = any(each in _DENIALS or each.endswith("n't") for each in before)
+            return _SAYS[word] != (word in _NEGATED and has_denial)
     return None
 
 
@@ -128,12 +133,3 @@ def yes_or_no(text: str) -> str | None:
     """`yes`, `no`, or None where a text says neither."""
     says = says_yes(text)
     return None if says is None else ("yes" if says else "no")
-
-
-def _denies(word: str) -> bool:
-    return word in _DENIALS or word.endswith("n't")
-
-
-def _score_yes_no(prediction: str, answer: str) -> Score:
-    gold = says_yes(answer)
-    return triviaqa(prediction, [answer]) if gold is None else all_or_nothing(says_yes(prediction) is gold)
