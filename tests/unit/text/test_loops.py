@@ -192,7 +192,7 @@ async def test_load_infers_the_loops_of_an_older_run_and_says_so(tmp_path: Path)
 
 
 async def test_a_claim_about_loops_shows_those_of_an_older_run() -> None:
-    run = Path(__file__).parents[2] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
     (found,) = check([claim for claim in read_claims() if claim.id == "yao-loops"], gather(run))
     rows = load(run).query("architecture == 'react'")
     wrong = rows[rows["exact_match"] == 0]
