@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -410,6 +411,12 @@ class Tool(Protocol):
     def arguments(self) -> type[BaseModel]: ...
 
     async def __call__(self, arguments: Any) -> str: ...
+
+
+@lru_cache(maxsize=512)
+def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """The JSON Schema of a tool's inputs, which is shared: not to be changed. pydantic takes 0.3 ms to make it."""
+    return arguments.model_json_schema()
 
 
 @runtime_checkable

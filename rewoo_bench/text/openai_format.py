@@ -13,7 +13,7 @@ from typing import Any
 
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.text.tokens import count_call, count_messages, count_tokens
-from rewoo_bench.types import Message, Tool, ToolCall, Usage
+from rewoo_bench.types import Message, Tool, ToolCall, Usage, input_schema
 
 _EPHEMERAL = {"type": "ephemeral"}  # Anthropic's mark at the end of a prefix that should be cached
 
@@ -54,7 +54,7 @@ def to_functions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
             "function": {
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": tool.arguments.model_json_schema(),
+                "parameters": input_schema(tool.arguments),
             },
         }
         for tool in tools

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, count_call, count_message, count_messages, count_tokens
-from rewoo_bench.types import Message, Tool
+from rewoo_bench.types import Message, Tool, input_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +80,4 @@ def count_tool(tool: Tool) -> int:
 
 @lru_cache(maxsize=256)
 def _count_schema(name: str, description: str, arguments: type[BaseModel]) -> int:
-    return count_call(name, {"description": description, "parameters": arguments.model_json_schema()})
+    return count_call(name, {"description": description, "parameters": input_schema(arguments)})

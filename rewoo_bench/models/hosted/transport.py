@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +171,8 @@ class Transport:
         self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None
     ) -> Answer:
         providers.use_shared_pool(self)
-        arguments = {name: value for name, value in body.items() if name in _ARGUMENTS}
+        # Copied, since litellm changes the schemas of tools for some providers.
+        arguments = deepcopy({name: value for name, value in body.items() if name in _ARGUMENTS})
         turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
         # litellm would replace an empty text next to tool calls by words of its own.
         arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from rewoo_bench.runners.notation.schemas import Schema, inputs
+from rewoo_bench.runners.notation.schemas import Inputs, Schema, inputs
 from rewoo_bench.types import Tool
 
 Form = Literal[
@@ -244,12 +244,17 @@ def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
 
     The list is in an object, since providers' structured outputs want an object at the root.
     """
+    return _plan_schema(tuple((tool.name, tool.arguments) for tool in tools.values()), max_steps)
+
+
+@lru_cache(maxsize=256)
+def _plan_schema(tools: tuple[tuple[str, type[BaseModel]], ...], max_steps: int) -> dict[str, Any]:
     shared: dict[str, Any] = {}
     steps = {
         "type": "array",
         "minItems": 1,
         "maxItems": max_steps,
-        "items": {"anyOf": [_step(tool, shared) for tool in tools.values()]},
+        "items": {"anyOf": [_step(name, inputs(arguments), shared) for name, arguments in tools]},
     }
     return {
         **({"$defs": shared} if shared else {}),
@@ -261,9 +266,8 @@ def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
     }
 
 
-def _step(tool: Tool, shared: dict[str, Any]) -> dict[str, Any]:
-    about = inputs(tool.arguments)
-    part = _SchemaOfStep(tool.name, about.schema, shared)
+def _step(tool: str, about: Inputs, shared: dict[str, Any]) -> dict[str, Any]:
+    part = _SchemaOfStep(tool, about.schema, shared)
     args = {
         "type": "object",
         "properties": {each.name: part.value(each.schema) for each in about},
@@ -274,7 +278,7 @@ def _step(tool: Tool, shared: dict[str, Any]) -> dict[str, Any]:
     fields = {
         "id": id_,
         "thought": {"type": "string", "maxLength": _LONGEST_THOUGHT},
-        "tool": {"const": tool.name},
+        "tool": {"const": tool},
         "args": args,
         "depends_on": {"type": "array", "items": id_},
     }

@@ -22,6 +22,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from rewoo_bench.text.model_output import decode, shown
+from rewoo_bench.types import input_schema
 
 _MOST_STEPS = 20_000  # through a schema, for one question about it: one that refers to itself has no end
 _MOST_SHOWN = 2_000  # of them, where the schema is shown
@@ -86,7 +87,7 @@ class Inputs:
 @lru_cache(maxsize=512)
 def inputs(arguments: type[BaseModel]) -> Inputs:
     """The inputs of a tool with these arguments."""
-    return inputs_of(arguments.model_json_schema())
+    return inputs_of(input_schema(arguments))
 
 
 def inputs_of(root: Mapping[str, Any]) -> Inputs:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
-from rewoo_bench.types import CallCost, Completion, Request, ToolCall, Usage, WireResponse
+from rewoo_bench.types import CallCost, Completion, Request, ToolCall, Usage, WireResponse, input_schema
 
 SECOND_ATTEMPT = "second_attempt"
 """In a record that is no call: an agent's client asked once more, and got the answer of its first attempt."""
@@ -78,7 +78,7 @@ def texts_of(request: Request) -> tuple[str, ...]:
     form = _form(tuple([message.role for message in messages]), request.grammar)
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
-        shown = [{"name": t.name, "about": t.description, "args": t.arguments.model_json_schema()} for t in tools]
+        shown = [{"name": t.name, "about": t.description, "args": input_schema(t.arguments)} for t in tools]
         form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
     if request.wire is not None:
         form += json.dumps(request.wire.identity)
