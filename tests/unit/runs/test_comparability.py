@@ -11,6 +11,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.comparability import queued
 
 
 def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues() -> None:
@@ -20,6 +21,18 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     assert said == [
         "latency (0001): 8 questions at once shared a model on one machine, so latency includes waiting for it"
     ]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "workers", "at_once"),
+    [(None, None, 0), (1, None, 0), (8, None, 8), (8, 4, 2), (7, 3, 3), (4, 4, 0)],
+)
+def test_each_worker_of_a_cluster_has_a_model_and_a_queue_of_its_own(
+    concurrency: int | None, workers: int | None, at_once: int
+) -> None:
+    engine = None if workers is None else {"name": "ray", "workers": workers}
+    told = manifest(A, models={"default": {"name": "local/a"}}, concurrency=concurrency, engine=engine)
+    assert queued(told) == at_once
 
 
 def test_uncommitted_changes_are_another_commit() -> None:
