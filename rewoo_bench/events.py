@@ -74,19 +74,8 @@ def listening(on_event: Callable[[Event], None]) -> Iterator[None]:
         _emit.reset(token)
 
 
-# Where in an architecture a call happens: `planner`, `E3`, `turn 2`.
-#
-# A runner sets it, the meter and the journal read it. It is a context variable of the task, so that the
-# model and tool protocols need no argument for it.
-#
-#     with call_site("E3", level=1):
-#         await tool(arguments)
-#
-# The evaluator sets the architecture in the same way; local models keep a prefix cache for each:
-#
-#     with in_architecture("rewoo"):
-#         await runner.run(question, model=model, tools=tools)
-
+# Where in an architecture a call happens (`planner`, `E3`, `turn 2`), and the architecture, for which local models keep
+# a prefix cache. Both are context variables of the task, so the protocols of models and tools need no argument.
 
 T = TypeVar("T")
 
@@ -142,17 +131,8 @@ def in_architecture(name: str) -> _Set[str]:
     return _Set(_architecture, name)
 
 
-# What a question's row says beside its calls: the time it waited for something to start, and its flags.
-#
-#     with starting():            # a process, a server, the import of a library: anything that a question waits for
-#         await server.ready()
-#     flag("dropped_fields")
-#
-# Code that starts or notices something reports it here, and the meter of the question keeps it. The notes are a
-# context variable of the task, so no protocol needs an argument for them; outside a question nothing is noted. A task
-# that isn't begun by the question's, such as one of the gateway's server, needs the notes handed to it:
-# `current_notes()`.
-
+# What a question's row says beside its calls. The notes are a context variable of the task; a task that isn't begun by
+# the question's, such as one of the gateway's server, needs them handed to it: `current_notes()`.
 
 Interval = tuple[float, float]
 """Start and end, in seconds of the monotonic clock."""

@@ -21,14 +21,6 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-# A request of an external agent on its way to the provider.
-#
-#     wire = WireRequest("/chat/completions", body)
-#     completion = await model.complete(Request([Message("user", "2 + 2?")], role="agent", wire=wire))
-#
-# A model with an HTTP endpoint sends the request as it is; any other one answers the messages.
-
-
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
 OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})

@@ -68,16 +68,6 @@ class Call:
         return sum(end - start for start, end in self.call_cost.waiting)
 
 
-# Prompts that hold another question of the run: an agent that remembers what it was asked before.
-#
-#     questions = RunQuestions(example.question for example in examples)
-#     watch = PromptWatch(questions, example)
-#     watch.has_other(messages)       # True where a prompt holds the text of another question
-#
-# A prompt is searched once, word by word, however many questions there are; a message that is sent again isn't
-# searched.
-
-
 SHORTEST = 30
 """Characters of a question that is looked for: a shorter one may stand in a prompt by chance."""
 _FIRST_WORDS = 4
@@ -107,7 +97,10 @@ class RunQuestions:
 
 
 class PromptWatch:
-    """Looks for other questions in the prompts of one question, apart from what its documents and tools say."""
+    """Looks for other questions in the prompts of one question, apart from what its documents and tools say.
+
+    An agent may remember what it was asked before. A message that is sent again isn't searched again.
+    """
 
     def __init__(self, questions: RunQuestions, example: Example) -> None:
         self._questions = questions

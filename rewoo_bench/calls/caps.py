@@ -33,16 +33,6 @@ from rewoo_bench.runs.journal.store import Spent
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.types import CallCost, Model, Request
 
-# Graceful shutdown of a run: no new calls, some time for those in flight, then the end.
-#
-# shutdown = GracefulShutdown()
-# await shutdown.admit()      # returns at once; after `request`, never
-# with shutdown:
-#     ...                     # a call in flight
-# shutdown.request(RunStopped("used 260 of 250 tokens (--run-tokens)"))
-# await shutdown.wait_idle(grace_s=15)
-
-
 # Ctrl-C, the end of a job in CI or a scheduler, and a closed terminal, for which Windows has no signal.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS: tuple[signal.Signals, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
@@ -51,7 +41,11 @@ INCOMPLETE = 3  # exit code
 
 
 class GracefulShutdown:
-    """Counts the calls in flight, each in its `with`; once shutdown is requested, admits no new ones.
+    """Ends a run without losing calls: once shutdown is requested, admits no new ones and waits for those in flight.
+
+    await shutdown.admit()      # before a call
+    with shutdown:              # a call in flight
+        ...
 
     `reason` is that of the first request; None for an interruption.
     """

@@ -25,15 +25,8 @@ from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import count_call, count_tokens
 from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
 
-# Checks of token counts and prices: those of a user's own model may be anything.
-#
-#     sensible(Completion("Neva", Usage(10**30, 0, -1)), request)
-#         ->  the same text with an estimated usage
-#
-# A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a
-# negative one a cap would never be reached.
-
-
+# A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a negative one
+# a cap would never be reached. A user's own model may return anything.
 _TOO_MANY = 10**9  # tokens of one call
 _NOTHING = Usage()
 _ONLY_INT = {int}

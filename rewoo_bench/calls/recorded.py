@@ -254,11 +254,6 @@ def _cost_of_failed(record: CallRecord) -> CallCost:
     return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], source)
 
 
-# A recorded tool: each answer is in the journal before it is used, and recalled from there.
-#
-# meter -> recorded tool -> deadline -> tool
-
-
 class RecordedText(str):
     """A tool's answer, with what its record says of the time that it took."""
 

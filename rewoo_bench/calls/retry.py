@@ -28,16 +28,6 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.types import Completion, Model, Request
 
-# An adaptive limit on model calls in flight: halved after a 429, and slowly raised again.
-#
-# Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is
-# halved, at most once in `hold_s` seconds, since calls in flight fail together; after as many good
-# answers as the limit, it rises by one, up to its first value.
-#
-# It also knows whether the server was ever reached: if every connection was refused from the start, no call
-# has to use up all its attempts.
-
-
 TOO_MANY_REQUESTS = 429
 _FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
 
@@ -89,7 +79,12 @@ class CallLimiter:
 
 
 class AdaptiveLimiter(CallLimiter):
-    """A limiter that learns from a provider's answers. `places` is its current limit."""
+    """A limiter that learns from a provider's answers. `places` is its current limit.
+
+    Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is halved, at most
+    once in `hold_s` seconds, since calls in flight fail together; after as many good answers as the limit, it rises by
+    one, up to its first value.
+    """
 
     def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

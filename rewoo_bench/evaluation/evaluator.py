@@ -40,8 +40,6 @@ from rewoo_bench.text.scoring import Score, Scorer
 from rewoo_bench.tools.mcp_server import QuestionServers
 from rewoo_bench.types import Example, GoldAware, Model, Runner, Step, StopReason, Tool, Trajectory
 
-# Excludes long-lived objects from garbage collection.
-
 
 @contextmanager
 def frozen_heap() -> Iterator[None]:
@@ -58,9 +56,6 @@ def frozen_heap() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-
-
-# Checks a runner's return value, since the tables have types.
 
 
 _STOP_REASONS = frozenset(get_args(StopReason))

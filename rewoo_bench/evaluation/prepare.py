@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from rewoo_bench.agents.gateway import Gateway
 
 
-# An optional judge: a model that decides whether a prediction means the same as the gold answer.
-#
-# The ReWOO paper's headline accuracy is that of such a judge (GPT-4). It is called once a question, in the role
-# `judge`, whose tokens aren't the architecture's.
-
-
 INSTRUCTIONS = (
     "Decide whether the prediction answers the question as one of the gold answers does. "
     "Other wording, spelling or precision is fine where the meaning is the same. Reply with one word: yes or no."
@@ -52,7 +46,7 @@ GRAMMAR = 'root ::= "yes" | "no"'
 
 
 class ModelJudge:
-    """A judge that asks the model of the role `judge`."""
+    """Asks the model of the role `judge`, once a question: the ReWOO paper's headline accuracy is GPT-4's."""
 
     async def judge(self, example: Example, prediction: str, model: Model) -> bool | None:
         """True or False, or None where the reply was neither. Raises `ModelError`."""
@@ -65,11 +59,6 @@ class ModelJudge:
             completion = await model.complete(Request(messages, role="judge", max_tokens=8, grammar=GRAMMAR))
         word = completion.text.strip().strip('."*').casefold()
         return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")
-
-
-# The prices that a run was given (`--price`, `--prices`), and whether a limit in dollars can be kept.
-#
-# given_prices(options)["planner"]        # {"input": 0.15, "cached_input": 0.075, "output": 0.6}, per million tokens
 
 
 def costs_nothing(model: str) -> bool:

@@ -48,9 +48,6 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.tools.mcp_server import McpServers
 
-# The limit of open files: each connection takes one, and without one left a run fails in strange places.
-
-
 _OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connections of tools
 
 
