@@ -17,7 +17,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, w
 
 # Files that take half of the time. A plain `pytest` leaves them out; `pytest --all` and a file's name run them.
 SLOW = """
-    test_architectures test_check_mcp_servers test_claim_worlds test_claims_decide test_cluster test_copied_folders
+    test_architectures test_check_mcp_servers test_claims_decide test_cluster test_copied_folders
     test_damage test_folders test_fuzz test_gateway_fields test_gateway_replay test_installed_plugins test_killed
     test_linear_parsers test_llama_server test_mcp_servers test_mcp_tools test_nasty_replies test_new test_old_run
     test_plot_fit test_readme_examples test_report_page test_rewoo_as_agent test_router_runs
@@ -41,7 +41,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = [item for item in items if item.path.stem in SLOW.split()]
+    slow = [item for item in items if item.path.stem in SLOW.split() or item.get_closest_marker("slow")]
     for item in slow:
         item.add_marker("slow")
     if slow and _leaves_out_slow(config):

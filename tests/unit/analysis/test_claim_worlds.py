@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from _pytest.mark.structures import ParameterSet
 from claim_worlds import world
 
 from rewoo_bench.analysis.claims import Claim, read_claims
-from rewoo_bench.analysis.claims.measures import Curvature
+from rewoo_bench.analysis.claims.measures import Curvature, Measure
 from rewoo_bench.analysis.claims.run_groups import FROM_CALLS, PRICED
 
 WORLDS = 12
@@ -68,7 +70,18 @@ def verdicts(claim: Claim, truth: float) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def cases() -> Iterator[ParameterSet]:
+    """The first claim of each measure, fast; the others are for `pytest --all`."""
+    seen: set[type[Measure]] = set()
+    for claim in CLAIMS:
+        assert claim.test is not None
+        kind = type(claim.test.measure)
+        is_first = kind not in seen and claim.id not in MORE
+        seen |= {kind} if is_first else set()
+        yield pytest.param(claim, id=claim.id, marks=() if is_first else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("claim", list(cases()))
 def test_a_claim_that_is_right_is_reproduced_and_a_wrong_one_contradicted(claim: Claim) -> None:
     right = verdicts(claim, said(claim))
     assert right["reproduced"] >= 0.8 * WORLDS, right
