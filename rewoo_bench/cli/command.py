@@ -1,4 +1,4 @@
-"""Exit codes and settings of all commands."""
+"""What the commands share: exit codes, settings, the group, output that may be closed or full, shell completion."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import RewooBenchError
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
     from rewoo_bench.config.plugins import Kind
-
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
@@ -27,21 +25,13 @@ DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 
-# A group that imports a command when it is called, so that `--help` and every command start at once.
-
-
-class CommandPlace(NamedTuple):
-    """Where a command is, and what `--help` says about it."""
-
-    path: str
-    """Module and name in it, `rewoo_bench.cli.gate:baseline`."""
-    help: str
-
-
 class LazyGroup(click.Group):
-    """Commands by name. `--help` of the group imports none of them."""
+    """Commands that are imported when they are called, so that `--help` and every command start at once.
 
-    def __init__(self, *arguments: Any, places: Mapping[str, CommandPlace], **settings: Any) -> None:
+    `places` has of each the module and the name in it, `gate:baseline`, and what `--help` says about it.
+    """
+
+    def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.places = places
 
@@ -51,13 +41,13 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.places:
             return super().get_command(ctx, cmd_name)
-        module, _, name = self.places[cmd_name].path.partition(":")
-        command: click.Command = getattr(import_module(module), name)
+        module, _, name = self.places[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"rewoo_bench.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, self.places[name].help) for name in sorted(self.places)])
+            formatter.write_dl([(name, self.places[name][1]) for name in sorted(self.places)])
 
 
 # Standard output and standard error that may be closed or full: `rewoo-bench … | head`, `> /dev/full`.
@@ -142,10 +132,8 @@ def _open_closed_ones() -> None:
 
 # Shell completion of names and folders: `eval "$(_REWOO_BENCH_COMPLETE=bash_source rewoo-bench)"`.
 #
-# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter.
-
-
-_RUNS = Path("results/local")
+# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter, and
+# imports what it needs: `--help` needs none of it.
 
 
 def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -156,7 +144,7 @@ def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Data sets, files and folders."""
-    return [*_matching(_names("datasets"), incomplete), _item(incomplete, type="file")]
+    return [*_matching(_names("datasets"), incomplete), CompletionItem(incomplete, type="file")]
 
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -174,12 +162,12 @@ def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[
 
 
 def _matching(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
-    return [_item(before + name) for name in names if name.startswith(incomplete)]
+    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
 
 
 def _folders(incomplete: str) -> list[CompletionItem]:
     """Tells the shell to complete folders, too."""
-    return [_item(incomplete, type="dir")]
+    return [CompletionItem(incomplete, type="dir")]
 
 
 def _names(kind: Kind) -> list[str]:
@@ -196,10 +184,4 @@ def _past_runs() -> Iterator[Path]:
     """Run folders in results/local, the newest first: their names begin with the time."""
     from rewoo_bench.runs.manifest import MANIFEST
 
-    yield from sorted((path.parent for path in _RUNS.glob(f"*/{MANIFEST}")), reverse=True)
-
-
-def _item(value: str, **more: str) -> CompletionItem:
-    from click.shell_completion import CompletionItem
-
-    return CompletionItem(value, **more)
+    yield from sorted((path.parent for path in Path("results/local").glob(f"*/{MANIFEST}")), reverse=True)

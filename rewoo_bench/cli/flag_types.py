@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import unknown
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 
 NO_CAP = "none"
 
@@ -70,15 +68,13 @@ class IdsFile(click.ParamType[Any]):
     name = "file"
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        from rewoo_bench.evaluation.question_choice import read_ids
+        from rewoo_bench.evaluation.question_choice import read_ids  # 0.2 s, which `run --help` needn't take
 
         return tuple(map(str, value)) if isinstance(value, list | tuple) else read_ids(Path(value))
 
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -86,8 +82,6 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
     """Fields for every request, as the text of a JSON object. Raises for a field that a flag or the harness sets."""
     if value is None:
         return None
-    import json
-
     try:
         found = json.loads(value)
     except (ValueError, RecursionError) as error:
@@ -103,9 +97,7 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
 
 def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names of parameters, from repeated flags or lists with commas."""
-    names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
-    if values and not names:
-        raise click.BadParameter("expected the name of a parameter")
+    names = _listed(values, "parameter")
     for name in names:
         if name not in _DROPPABLE:
             raise click.BadParameter(unknown("parameter", name, _DROPPABLE))
@@ -114,9 +106,13 @@ def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]
 
 def tool_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names of tools, from repeated flags or lists with commas; the run checks them."""
+    return _listed(values, "tool")
+
+
+def _listed(values: tuple[str, ...], what: str) -> tuple[str, ...]:
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
     if values and not names:
-        raise click.BadParameter("expected the name of a tool")
+        raise click.BadParameter(f"expected the name of a {what}")
     return names
 
 

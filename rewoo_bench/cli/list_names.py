@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.config.named import Named, read_architecture, read_dataset
+from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
+from rewoo_bench.config.plugins import Kind, installed_plugins, packages_with
+from rewoo_bench.models.local.catalogue import catalogue
+from rewoo_bench.system.files import agents_folder, bundled_folder, bundled_names
 from rewoo_bench.text.escaping import terminal_width
-
-if TYPE_CHECKING:
-    from rewoo_bench.config.plugins import Kind
 
 
 @click.command(name="list", context_settings=SETTINGS)
 @click.option("--agents", is_flag=True, help="Name the bundled agents of other frameworks, with the folder for --arch.")
 def list_names(agents: bool) -> int:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
-    return _list_agents() if agents else _list_all()
-
-
-def _list_agents() -> int:
-    """The folders below architectures/agents. They aren't names: each installs a framework of its own."""
-    from rewoo_bench.config.named import Named, read_architecture
-    from rewoo_bench.system.files import agents_folder
-
-    click.echo("agents (--arch FOLDER)")
-    for path in sorted(agents_folder().glob("*/architecture.toml")):
-        folder = path.parent
-        _line(folder.name, read_architecture(Named(folder.name, folder)).description)
-        click.echo(f"  {'':18} {folder}")
-    return DONE
-
-
-def _list_all() -> int:
-    from rewoo_bench.config.named import Named, read_architecture, read_dataset
-    from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
-    from rewoo_bench.models.local.catalogue import catalogue
-    from rewoo_bench.system.files import bundled_folder, bundled_names
-
+    if agents:  # they aren't names: each installs a framework of its own
+        click.echo("agents (--arch FOLDER)")
+        for path in sorted(agents_folder().glob("*/architecture.toml")):
+            folder = path.parent
+            _line(folder.name, read_architecture(Named(folder.name, folder)).description)
+            click.echo(f"  {'':18} {folder}")
+        return DONE
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures", "architecture.toml"):
         _line(name, read_architecture(Named(name, bundled_folder("architectures") / name)).description)
@@ -72,8 +58,6 @@ def _line(name: str, text: str) -> None:
 
 def _installed(kind: Kind) -> None:
     """The entry points of a kind, and which packages have the same name."""
-    from rewoo_bench.config.plugins import installed_plugins, packages_with
-
     for plugin in installed_plugins(kind):
         packages = packages_with(kind, plugin.name)
         clash = f"; can't be used, {len(packages)} packages have it: {', '.join(packages)}" if len(packages) > 1 else ""

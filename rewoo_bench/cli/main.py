@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -22,7 +23,6 @@ from rewoo_bench.cli.command import (
     INTERRUPTED,
     SETTINGS,
     WRONG,
-    CommandPlace,
     LazyGroup,
     OutputFailed,
     guarded_output,
@@ -33,7 +33,7 @@ from rewoo_bench.text.escaping import terminal
 _INTERRUPTED = "interrupted before the first question, or after the last"
 
 
-_COMMANDS = {
+_COMMANDS = {  # the module and the name in it, and what `--help` says
     "run": ("run:run", "Run the benchmark: ask architectures questions, record each call."),
     "runs": ("runs:runs", "List past runs, the newest first."),
     "show": ("show:show", "Print one question with the steps of each architecture."),
@@ -52,10 +52,9 @@ _COMMANDS = {
     "rescore": ("publish:rescore", "Score the predictions of a run again."),
     "publish": ("publish:publish", "Copy a run without the texts of its data set."),
 }
-_PLACES = {name: CommandPlace(f"rewoo_bench.cli.{place}", text) for name, (place, text) in _COMMANDS.items()}
 
 
-@click.group(cls=LazyGroup, places=_PLACES, context_settings=SETTINGS)
+@click.group(cls=LazyGroup, places=_COMMANDS, context_settings=SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
@@ -89,8 +88,6 @@ def _run(arguments: list[str]) -> int:
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
             return _interrupted()
-        import traceback
-
         _print_error(traceback.format_exc())
         return BROKEN
 
@@ -133,6 +130,6 @@ def _fail(message: str, code: int) -> int:
 
 
 def _print_error(text: str) -> None:
-    from rewoo_bench.text.redaction import redact
+    from rewoo_bench.text.redaction import redact  # `--help` prints none
 
     click.echo(terminal(redact(text)), err=True, nl=False)

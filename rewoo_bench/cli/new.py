@@ -10,14 +10,18 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.config.plugins import Kind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import terminal
 
 KINDS = ("arch", "runner", "tool", "dataset", "agent")
+MODULE_KINDS = ("runner", "tool")
+"""Examples with a Python module and a class of that name."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SUFFIX = ".template"
 _NEXT = {
@@ -50,14 +54,17 @@ def new(kind: str, name: str) -> int:
 
 def write_example(kind: str, name: str, parent: Path) -> list[Path]:
     """Writes the files of an example; their paths, relative to `parent`. `name` may be a path. Raises `UsageError`."""
-
     path = Path(name)
     if kind not in MODULE_KINDS:
         parent, name = parent / path.parent, path.name
-    check_name(kind, name, parent)
-    files = _files(kind, {"name": name, "class_name": class_name(name)})
+    _check_name(kind, name, parent)
+    values = {"name": name, "class_name": _class_name(name)}
+    files = {
+        template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
+        for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
+    }
     if kind in MODULE_KINDS:
-        check_class_name(class_name(name), files)
+        _check_class_name(_class_name(name), files)
     folder = parent / name
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -71,87 +78,56 @@ def write_example(kind: str, name: str, parent: Path) -> list[Path]:
     return [path / file for file in files]
 
 
-def _files(kind: str, values: Mapping[str, str]) -> dict[str, str]:
-    """The names of an example's files and their texts, by name."""
-    from string import Template
-
-    return {
-        template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
-        for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
-    }
+def _class_name(name: str) -> str:
+    """`look_once` as `LookOnce`."""
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", name))
 
 
-# Names for `rewoo-bench new`: one that is taken would make an example that can't be used, or that hides another thing.
-#
-# check_name("tool", "day_count", Path.cwd())    # UsageError for "json", "search", "day-count"
+def _check_name(kind: str, name: str, parent: Path) -> None:
+    """Raises `UsageError` for a name that is no folder's, no Python module's where it must be one, or taken.
 
-
-MODULE_KINDS = ("runner", "tool")
-"""Examples with a Python module and a class of that name."""
-
-
-def check_name(kind: str, name: str, parent: Path) -> None:
-    """Raises `UsageError` for a name that is no folder's, no Python module's where it must be one, or taken."""
+    One that is taken would make an example that can't be used, or that hides another thing.
+    """
     if kind in MODULE_KINDS:
-        _check_identifier(name)
+        if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
+            nearest = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+            hint = f", for example {nearest}" if nearest.isidentifier() and not keyword.iskeyword(nearest) else ""
+            raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'{hint}")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
     if (parent / name).exists():
         raise UsageError(f"new: {name!r} exists already; choose another name")
-    if kind != "agent":
-        _check_plugin_names(kind, name)
-    if kind in MODULE_KINDS:
-        _check_module(name, parent)
+    if kind == "dataset":
+        _check_free("datasets", name, "data set")
+    elif kind != "agent":
+        _check_free("architectures", name, "architecture")
+    if kind == "tool":
+        _check_free("tools", _class_name(name), "tool")
+        if _class_name(name) == "Finish":
+            raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
+    if kind in MODULE_KINDS:  # every other module of that name is imported in the place of the example
+        own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
+        if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
+            raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
+        if (parent / f"{name}.py").exists():
+            raise UsageError(
+                f"new: the file {name}.py in this folder is a Python module of that name; choose another name"
+            )
 
 
-def check_class_name(name: str, files: Mapping[str, str]) -> None:
+def _check_free(kind: Kind, name: str, what: str) -> None:
+    """Raises `UsageError` where a bundled or an installed package has the name."""
+    if packages := packages_with(kind, name):
+        raise UsageError(f"new: the {what} {name!r} exists already, in {packages[0]}; choose another name")
+
+
+def _check_class_name(name: str, files: Mapping[str, str]) -> None:
     """Raises `UsageError` where a class can't have the name, or the example's Python file uses it for another thing."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"new: the class of the example can't be named {name!r} in Python; choose another name")
     for file, text in files.items():
         if file.endswith(".py") and (name in vars(builtins) or _declared(text).count(name) > 1):
             raise UsageError(f"new: {file} uses the name {name!r} for another thing; choose another name")
-
-
-def class_name(name: str) -> str:
-    """`look_once` as `LookOnce`."""
-    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", name))
-
-
-def _check_identifier(name: str) -> None:
-    if (name.isascii() and name.isidentifier()) and not keyword.iskeyword(name):
-        return
-    nearest = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-    hint = f", for example {nearest}" if nearest.isidentifier() and not keyword.iskeyword(nearest) else ""
-    raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'{hint}")
-
-
-def _check_plugin_names(kind: str, name: str) -> None:
-    """Bundled and installed architectures, data sets and tools."""
-    from rewoo_bench.config.plugins import packages_with
-
-    if kind == "dataset":
-        packages, what = packages_with("datasets", name), f"the data set {name!r}"
-    else:
-        packages, what = packages_with("architectures", name), f"the architecture {name!r}"
-    if kind == "tool" and not packages:
-        packages, what = packages_with("tools", class_name(name)), f"the tool {class_name(name)!r}"
-    if packages:
-        raise UsageError(f"new: {what} exists already, in {packages[0]}; choose another name")
-    if kind == "tool" and class_name(name) == "Finish":
-        raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
-
-
-def _check_module(name: str, parent: Path) -> None:
-    """Every other module of that name is imported in the place of the example."""
-    if name in _own_modules() or any(finder.find_spec(name, None) for finder in sys.meta_path):
-        raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
-    if (parent / f"{name}.py").exists():
-        raise UsageError(f"new: the file {name}.py in this folder is a Python module of that name; choose another name")
-
-
-def _own_modules() -> set[str]:
-    return {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
 
 
 def _declared(text: str) -> list[str]:

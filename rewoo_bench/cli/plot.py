@@ -6,18 +6,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from rewoo_bench.cli.command import SETTINGS, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotData, PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import one_line, terminal
-
-if TYPE_CHECKING:
-    from rewoo_bench.report.plots.draw import PlotData
-
 
 BREAK_EVEN = "break-even"
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
@@ -47,17 +44,15 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
     needs; captions.md describes each figure.
     """
-    from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
-
-    kinds, wanted = _names(formats), _names(only or "")
+    kinds, named = _names(formats), _names(only or "")
     for kind in kinds:
         if kind not in FORMATS:
             raise UsageError(unknown("format", kind, FORMATS))
-    for name in wanted:
+    for name in named:
         if name not in (names := (*FIGURES, BREAK_EVEN)):
             raise UsageError(unknown("figure", name, names))
     given = context.get_parameter_source("prices") is click.core.ParameterSource.COMMANDLINE
-    if given and BREAK_EVEN not in wanted:
+    if given and BREAK_EVEN not in named:
         raise UsageError(f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
                          f"cache and cache-map have all of {SHORT_NAMES}")
     data = read(runs).by(by) if by else read(runs)
@@ -65,34 +60,26 @@ def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: 
     options = PlotOptions(_pair(pair, data if chosen else None))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     captions = {}
-    maps = _break_even(runs, prices, folder, kinds) if BREAK_EVEN in wanted else []
-    wanted = [name for name in wanted if name != BREAK_EVEN]
-    if maps and not wanted:
-        return 0
+    wanted = [name for name in named if name != BREAK_EVEN]
+    if BREAK_EVEN in named:
+        if len(runs) > 1:
+            raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
+        for path in reprice(runs[0], prices=prices).draw(folder, formats=kinds):
+            click.echo(terminal(str(path)))
+        if not wanted:
+            return 0
     with _one_font_warning():
         for name, picture in draw(data, only=wanted, options=options, on_skip=_say):
             for path in save(name, picture, folder, kinds):
                 click.echo(terminal(str(path)))
             captions[name] = picture.markdown
-    if maps and not captions:
+    if not captions and BREAK_EVEN in named:
         return 0
     if not captions:
-        _refuse(runs)
+        raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
     click.echo(terminal(str(write_captions(folder, captions))))
     return 0
 # fmt: on
-
-
-def _break_even(runs: tuple[str, ...], prices: str, folder: Path, formats: list[str]) -> list[Path]:
-    """The break-even maps of a run, whose prompts say what a cache would have held."""
-    from rewoo_bench.report.repricing import reprice
-
-    if len(runs) > 1:
-        raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
-    files = reprice(runs[0], prices=prices).draw(folder, formats=formats)
-    for path in files:
-        click.echo(terminal(str(path)))
-    return files
 
 
 def _names(text: str) -> list[str]:
@@ -125,7 +112,3 @@ def _one_font_warning() -> Iterator[None]:
     for each in warned:
         if "missing from font" not in str(each.message):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-
-
-def _refuse(runs: tuple[str, ...]) -> NoReturn:
-    raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")

@@ -1,4 +1,4 @@
-"""`rewoo-bench publish RUN --out DIR`: a run without its texts, to commit or to share."""
+"""`rewoo-bench publish`: a run without its texts, to share; `rescore`: the predictions of a run scored again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.command import DONE, FAILED, SETTINGS, run_folders
+from rewoo_bench.loaders.load import load_questions_of
+from rewoo_bench.report.write import write_report
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.publish import publish as copy
+from rewoo_bench.runs.publish import rescore as rescore_run
 from rewoo_bench.text.escaping import terminal
 
 
@@ -19,17 +24,11 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
 def publish(run: Path, out: Path, report: bool, without: str) -> int:
     """Copy a run without the data set's texts: numbers, ids, predictions, the manifest, and a page of these."""
-    from rewoo_bench.report.write import write_report
-    from rewoo_bench.runs.publish import publish as copy
-
     rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
     if report and rows:
         write_report([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0
-
-
-# `rewoo-bench rescore RUN`: the predictions of a finished run scored again.
 
 
 @click.command(context_settings=SETTINGS)
@@ -46,10 +45,6 @@ def rescore(run: Path, dataset: str | None) -> int:
     Each row whose recorded score differs is printed. Exit code 1 where there is one, and where some rows have neither
     answers nor hashes. Hashes come with the rows: only --dataset shows that they are those of the gold answers.
     """
-    from rewoo_bench.loaders.load import load_questions_of
-    from rewoo_bench.runs.manifest import read_manifest
-    from rewoo_bench.runs.publish import rescore as rescore_run
-
     if dataset is None:
         found = rescore_run(run)
     else:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import click
 
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
+from rewoo_bench.report.view.snapshot import journal_prompts
+from rewoo_bench.report.write import write_report
+from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
 
 
@@ -22,15 +26,9 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
 def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool) -> int:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
-    from rewoo_bench.analysis.prices import pricing_of
-    from rewoo_bench.report.view.snapshot import journal_prompts
-    from rewoo_bench.report.write import write_report
-    from rewoo_bench.system.files import is_stream
-
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")
-    folder = runs[0] if runs[0].is_dir() else runs[0].parent
-    path = out or folder / "report.html"
+    path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
     with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
         size = write_report(
             runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, dollars=pricing_of

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 
 from rewoo_bench.cli.command import SETTINGS, run_folders
 from rewoo_bench.errors import UsageError
+from rewoo_bench.report.repricing import Format, render, sheet_list
+from rewoo_bench.report.repricing import reprice as reprice_run
 from rewoo_bench.runs.option_types import PRICE_FORMS
+from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import terminal
-
-if TYPE_CHECKING:
-    from rewoo_bench.report.repricing import Format, Repriced
 
 
 def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from rewoo_bench.report.repricing import sheet_list
-
         click.echo(terminal(sheet_list()))
         context.exit()
 
@@ -54,9 +51,6 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
     Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
     calls.parquet says: published runs can be priced, too.
     """
-    from rewoo_bench.report.repricing import render
-    from rewoo_bench.report.repricing import reprice as reprice_run
-
     if figures is not None:
         raise UsageError(f"--figures is gone; draw a map with: rewoo-bench plot {quote(str(run))} --only break-even "
                          f"--prices SHEET:MODEL --out {quote(figures)}")
@@ -64,16 +58,10 @@ def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baselin
                            recorded_cache=recorded_cache)
     click.echo(terminal(render(repriced, form)))
     if rows is not None:
-        _write_rows(repriced, rows)
+        try:
+            with replaced(rows) as file:
+                repriced.questions().to_parquet(file, index=False)
+        except OSError as error:
+            raise UsageError(f"--rows: can't write to {str(rows)!r}: {error.strerror or error}") from None
     return 0
 # fmt: on
-
-
-def _write_rows(repriced: Repriced, path: Path) -> None:
-    from rewoo_bench.system.files import replaced
-
-    try:
-        with replaced(path) as file:
-            repriced.questions().to_parquet(file, index=False)
-    except OSError as error:
-        raise UsageError(f"--rows: can't write to {str(path)!r}: {error.strerror or error}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions, with_new_names
+from rewoo_bench.text.redaction import HIDDEN
 
 # `rewoo-bench run --from FILE`: a run's flags from run.toml, or from the run.json of an earlier run.
 #
@@ -58,8 +61,6 @@ def _flags(command: click.Command) -> dict[str, click.Option]:
 
 def _values(file: Path) -> Mapping[str, Any]:
     """Flags and values of a file. Raises `UsageError`."""
-    import tomllib
-
     try:
         text = file.read_text(encoding="utf-8")
         values = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
@@ -77,8 +78,6 @@ def _values(file: Path) -> Mapping[str, Any]:
 
 def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
     """The options of an earlier run by the names of their flags. Raises `UsageError`."""
-    from rewoo_bench.text.redaction import HIDDEN
-
     options = manifest.get("options")
     if not isinstance(options, dict) or not options.get("architectures"):
         raise UsageError(f"--from {file}: expected the run.json of a run, with its options")
@@ -154,6 +153,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.pass_context
 def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
+    # What runs the benchmark takes half a second, which `--help` and a wrong flag needn't.
     import anyio
 
     from rewoo_bench.cli.run_output import show_estimates, show_failed_agents, show_outcome, write_page
@@ -211,8 +211,6 @@ def _split(names: str) -> list[str]:
 
 @contextmanager
 def _warnings_hidden(hidden: bool) -> Iterator[None]:
-    import logging
-
     logger = logging.getLogger("rewoo_bench")
     before = logger.level
     logger.setLevel(logging.ERROR if hidden else before)

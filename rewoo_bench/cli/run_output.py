@@ -7,28 +7,30 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import pyarrow as pa
 
+from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
+from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.summary import Summary, summarise
+from rewoo_bench.analysis.summary import table as summary_table
+from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.dry_run import RunEstimate, table
+from rewoo_bench.evaluation.results import Outcome
+from rewoo_bench.evaluation.resume import resume_command
+from rewoo_bench.runs.comparability import wait
+from rewoo_bench.runs.folder import load_table, manifests
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
 from rewoo_bench.text.escaping import terminal
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from rewoo_bench.analysis.summary import Summary
-    from rewoo_bench.evaluation.dry_run import RunEstimate
-    from rewoo_bench.evaluation.results import Outcome
-
 
 MOST_ROWS = 20_000  # of a run whose page is written at its end
 
 
 def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
     """Prints the estimates of a dry run."""
-    from rewoo_bench.evaluation.dry_run import table
-
     if as_json:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
@@ -41,8 +43,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
 def write_page(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
-    from rewoo_bench.analysis.prices import pricing_of
-    from rewoo_bench.report.write import write_report
+    from rewoo_bench.report.write import write_report  # a run without a page needn't import it
 
     if len(outcome.keys) > MOST_ROWS:
         note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
@@ -64,12 +65,6 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
 
     With `quiet` only the folder.
     """
-    from rewoo_bench.analysis.summary import summarise, table
-    from rewoo_bench.runs.comparability import wait
-    from rewoo_bench.runs.folder import load_table
-    from rewoo_bench.runs.manifest import read_manifest
-    from rewoo_bench.runs.rows import flag_lines
-
     rows = load_table(outcome.folder)
     summaries = summarise(rows)
     if as_json:
@@ -77,20 +72,31 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
         return
     if summaries and not quiet:
-        click.echo(terminal(f"\n{table(summaries)}\n"))
-        for line in _verdicts(outcome.folder, rows, summaries):
-            click.echo(terminal(line))
+        click.echo(terminal(f"\n{summary_table(summaries)}\n"))
+        read = manifests(outcome.folder)
+        if len(summaries) > 1:  # what each architecture comes to beside the first
+            for line in verdicts_of_run(rows, pricing_of([outcome.folder], rows, read)):
+                click.echo(terminal(line))
+        elif summaries[0].cost_usd is not None:
+            click.echo(terminal(f"dollars are at {dollars_at(read)}"))
     if (note := wait(read_manifest(outcome.folder))) and not quiet:
         click.echo(terminal(note), err=True)
     if page is not None and not quiet:
         click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
     click.echo(terminal(str(outcome.folder)))
+    crashed = [error for _, stop, error in _ends(rows) if stop == "agent_failed"]
+    some_crashed = bool(crashed) and not _failed_agents(outcome.folder, rows)  # those have lines of their own
     notes = (
         *flag_lines(rows, [outcome.folder]),
-        *_routed(summaries),
+        *(
+            f"{each.architecture} chose {', '.join(f'{name} for {n}' for name, n in each.routed_to.items())} "
+            f"of {each.total} rows"
+            for each in summaries
+            if each.routed_to
+        ),
         *_not_answered(summaries),
         *_not_judged(outcome, rows),
-        *_agent_errors(outcome.folder, rows),
+        *([f"most common error of an agent: {_most_common(crashed)}"] if some_crashed else []),
     )
     for line in () if quiet else notes:
         click.echo(terminal(line), err=True)
@@ -100,26 +106,11 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: 
         click.echo(terminal(line), err=True)
 
 
-def _verdicts(folder: Path, rows: pa.Table, summaries: Sequence[Summary]) -> list[str]:
-    """What each architecture comes to beside the first: tokens, dollars and accuracy; of one alone, its prices."""
-    from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
-    from rewoo_bench.analysis.prices import pricing_of
-    from rewoo_bench.runs.folder import manifests
-
-    read = manifests(folder)
-    if len(summaries) > 1:
-        return verdicts_of_run(rows, pricing_of([folder], rows, read))
-    return [f"dollars are at {dollars_at(read)}"] if summaries[0].cost_usd is not None else []
-
-
 def show_failed_agents(outcome: Outcome) -> bool:
     """Prints a line for each external agent that answered no question, and one where no answer of the run counts.
 
     Whether it printed one.
     """
-    from rewoo_bench.runs.folder import load_table
-    from rewoo_bench.runs.rows import UNMETERED, flagged
-
     rows = load_table(outcome.folder)
     failed, unseen = _failed_agents(outcome.folder, rows), len(rows) > 0 and bool(flagged(rows, UNMETERED).all())
     if unseen:
@@ -131,17 +122,8 @@ def show_failed_agents(outcome: Outcome) -> bool:
     return bool(failed) or unseen
 
 
-def _agent_errors(folder: Path, rows: pa.Table) -> Iterator[str]:
-    """The most common error of external agents that failed on some of their questions."""
-    some = [error for _, stop, error in _ends(rows) if stop == "agent_failed"]
-    if some and not _failed_agents(folder, rows):
-        yield f"most common error of an agent: {_most_common(some)}"
-
-
 def _failed_agents(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
     """The errors of each external agent that answered no question, though its provider did."""
-    from rewoo_bench.runs.manifest import read_manifest
-
     agents = {each.name for each in read_manifest(folder).architectures if each.runner == "agent"}
     ended: dict[str, list[tuple[str, str]]] = {}
     for architecture, stop, error in _ends(rows):
@@ -165,9 +147,6 @@ def _most_common(errors: Sequence[str]) -> str:
 
 def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:
     """Why questions failed, why the run is incomplete, and how to continue; each error once."""
-    from rewoo_bench.calls.caps import higher_cap
-    from rewoo_bench.evaluation.resume import resume_command
-
     reason = outcome.reason or ""
     if failures:
         error = failures.most_common(1)[0][0] or "unknown"
@@ -192,19 +171,9 @@ def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Ite
 
 def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:
     """How many answers the judge gave no verdict on, if any."""
-    from rewoo_bench.runs.manifest import read_manifest
-
     judge = read_manifest(outcome.folder).options.get("judge_model")
     if judge and (missing := rows["judged_correct"].null_count):
         yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
-
-
-def _routed(summaries: Sequence[Summary]) -> Iterator[str]:
-    """Which architectures a router chose."""
-    for summary in summaries:
-        if summary.routed_to:
-            chosen = ", ".join(f"{name} for {count}" for name, count in summary.routed_to.items())
-            yield f"{summary.architecture} chose {chosen} of {summary.total} rows"
 
 
 def _not_answered(summaries: Sequence[Summary]) -> list[str]:

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS, run_folders
+from rewoo_bench.runs.past_runs import PastRun, find_runs
 from rewoo_bench.text.escaping import terminal, text_table
-
-if TYPE_CHECKING:
-    from rewoo_bench.runs.past_runs import PastRun
-
 
 _MARK = "*"  # of an oracle's accuracy
 _HEAD = ["folder", "started", "status", "n", "model", "data set", "EM and tokens"]
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument(
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results/local"),
-    shell_complete=run_folders,
-)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("results/local"),
+                shell_complete=run_folders)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def runs(folder: Path, as_json: bool) -> int:
     """List past runs in FOLDER, the newest first: date, status, questions, exact match and tokens per question.
 
     FOLDER may also be a run.
     """
-    import json
-    from dataclasses import asdict
-
-    from rewoo_bench.runs.past_runs import find_runs
-
     past = find_runs(folder)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in past], indent=2))
@@ -49,24 +38,22 @@ def runs(folder: Path, as_json: bool) -> int:
     full = [[*row, *[""] * (columns - len(row))] for row in cells]
     click.echo(terminal("\n".join(text_table(full, left=True))))
     if any(run.oracle for run in past):
-        from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+        from rewoo_bench.analysis.summary import ORACLE_ACCURACY  # 0.2 s of numpy and pyarrow
 
         click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
     return DONE
 
 
 def _cells(run: PastRun) -> list[str]:
-    """What it is, and a cell for each architecture."""
+    """What it is, and a cell for each architecture: `react 0.75 1,234`, its name alone without an answered question."""
+    figures = []
+    for name in run.architectures:
+        exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
+        if exact_match is None or tokens is None:
+            figures.append(name)
+        else:
+            figures.append(f"{name} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}")
+    shown = [f"{each}," for each in figures[:-1]] + figures[-1:]
     started = (run.started_at or "")[:16].replace("T", " ")
     n = "" if run.questions is None else f"{run.questions:,}"
-    names = run.architectures
-    figures = [f"{_figures(run, name)}{',' if name != names[-1] else ''}" for name in names]
-    return [run.folder, started, run.status, n, run.model, run.dataset, *([run.error] if run.error else figures)]
-
-
-def _figures(run: PastRun, architecture: str) -> str:
-    """`react 0.75 1,234`; the name alone without an answered question."""
-    exact_match, tokens = run.exact_match.get(architecture), run.tokens.get(architecture)
-    if exact_match is None or tokens is None:
-        return architecture
-    return f"{architecture} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}"
+    return [run.folder, started, run.status, n, run.model, run.dataset, *([run.error] if run.error else shown)]

@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
+from rewoo_bench.report.terminal import Shown
 
 
+# fmt: off
 @click.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
-              help="Show this architecture only; repeat the flag for several.  [default: all]")  # fmt: skip
-@click.option(
-    "--failed",
-    is_flag=True,
-    help="Questions without an answer because of an error, or of an external agent that failed.",
-)
+              help="Show this architecture only; repeat the flag for several.  [default: all]")
+@click.option("--failed", is_flag=True,
+              help="Questions without an answer because of an error, or of an external agent that failed.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Most questions to print.")
-def show(
-    run: Path,
-    question: str | None,
-    systems: tuple[str, ...],
-    failed: bool,
-    only_right: str | None,
-    sample: int | None,
-    limit: int,
-) -> int:
+def show(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
+         sample: int | None, limit: int) -> int:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, or a part of the question's text.
     """
-    import random
-
-    from rich.console import Console
-
-    from rewoo_bench.report.terminal import Shown
-
     shown = Shown(run, systems)
     if question is None and not (failed or only_right or sample):
         raise UsageError("name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random")
@@ -50,5 +38,8 @@ def show(
         lines = sorted(random.sample(lines, min(sample, len(lines))))
     if not lines:
         click.echo("no question fits", err=True)
-    shown.print(lines[: max(limit, sample or 0)], Console(highlight=False))
+    console = Console(highlight=False)
+    for part in shown.parts(lines[: max(limit, sample or 0)], console.width):
+        console.print(part, markup=False, highlight=False)
     return 0
+# fmt: on

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 
+import anyio
 import click
 
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
+from rewoo_bench.report.view.server import serving
 
 
 @click.command(context_settings=SETTINGS)
@@ -17,12 +20,6 @@ from rewoo_bench.errors import UsageError
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def view(folder: Path, port: int, no_browser: bool) -> int:
     """Show the runs in FOLDER in the browser; a run in progress updates itself. Ctrl-C ends it."""
-    import webbrowser
-
-    import anyio
-
-    from rewoo_bench.report.view.server import serving
-
     if not folder.is_dir():
         raise UsageError(f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local")
 

@@ -14,6 +14,9 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.jupyter import JupyterMixin
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.report.rows import FAILED, RIGHT, QuestionTable, question_table
@@ -58,12 +61,14 @@ class Shown:
         labels = [system["label"] for system in systems]
         if only_right is not None and only_right not in labels:
             raise UsageError(f"--only-right: {unknown('architecture', only_right, labels)}")
-        return [line for line in range(len(self.table.lines)) if _fits(systems, line, failed, only_right)]
-
-    def print(self, lines: Sequence[int], console: Console) -> None:
-        """Prints the questions, with their trajectories."""
-        for part in self.parts(lines, console.width):
-            console.print(part, markup=False, highlight=False)
+        found = []
+        for line in range(len(self.table.lines)):
+            outcomes = [system["outcome"][line] for system in systems]
+            is_failed = FAILED in outcomes or "agent_failed" in [system["stop"][line] for system in systems]
+            right = [label for label, code in zip(labels, outcomes, strict=True) if code == RIGHT]
+            if (is_failed or not failed) and (only_right is None or right == [only_right]):
+                found.append(line)
+        return found
 
     def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
         """The questions with their trajectories, for a console of `width` columns."""
@@ -72,10 +77,6 @@ class Shown:
                 yield from self._parts(line, trajectories.question(line), width)
 
     def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
-        from rich.rule import Rule
-        from rich.table import Table
-        from rich.text import Text
-
         columns = self.table.columns
         yield Rule(Text(terminal(columns["ids"][line])), align="left")
         yield Text(terminal(columns["questions"][line]), style="bold")
@@ -91,8 +92,6 @@ class Shown:
             yield table
 
     def _head(self, system: int, line: int) -> RenderableType:
-        from rich.text import Text
-
         columns = self.table.columns["systems"][system]
         word, style = _MARKS[columns["outcome"][line]]
         tokens, calls = columns["tokens"][line], columns["calls"][line]
@@ -108,18 +107,8 @@ class Shown:
         return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
 
 
-def _fits(systems: Sequence[Mapping[str, Any]], line: int, failed: bool, only_right: str | None) -> bool:
-    outcomes = {system["label"]: system["outcome"][line] for system in systems}
-    stops = [system["stop"][line] for system in systems]
-    if failed and FAILED not in outcomes.values() and "agent_failed" not in stops:
-        return False
-    return only_right is None or [label for label, code in outcomes.items() if code == RIGHT] == [only_right]
-
-
 def _rows(trajectories: Sequence[Mapping[str, Any]]) -> Iterator[list[RenderableType]]:
     """A row for each look-up, then one for the answers; a system without that look-up has an empty cell."""
-    from rich.text import Text
-
     steps = [dict(zip(each["rows"], each["steps"], strict=True)) for each in trajectories]
     for row in sorted({row for own in steps for row in own}):
         yield [_step(own[row]) if row in own else Text("") for own in steps]
@@ -128,8 +117,6 @@ def _rows(trajectories: Sequence[Mapping[str, Any]]) -> Iterator[list[Renderable
 
 def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
     """The answer; without one, the error or the faults of the rejected plans."""
-    from rich.text import Text
-
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
     faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
     for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
@@ -142,8 +129,6 @@ def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
 
 
 def _step(step: Mapping[str, Any]) -> RenderableType:
-    from rich.text import Text
-
     text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")

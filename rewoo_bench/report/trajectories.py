@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import IO, Any, Self
 
 import numpy as np
@@ -26,92 +25,57 @@ from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 
-# Steps of several trajectories on the same question, aligned by what they looked up.
-#
-#     align_steps([rewoo_steps, react_steps])  ->  [[0, 1, 2], [0, 2, 3]]     # a row for every step
-#
-# Two steps are in one row where they call the same tool with the same normalised argument, or where the same tool
-# showed them the same first paragraph ("Volga" and "Volga River" lead to one page). So a page that ReWOO looks up
-# first and ReAct third is in one row of the table, and what only one of them did has a row of its own.
-
-
 _NO_WORDS = re.compile(r"[\W_]+")
 _LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
-
 _SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
 
 StepKey = tuple[Hashable, ...]
 
 
-def step_key(step: Mapping[str, Any]) -> StepKey | None:
-    """What two steps have in common to be in one row; None for a turn without a tool, which is in no other's row."""
-    if not step.get("tool"):
-        return None
-    argument = str(step.get("argument", ""))[:_LONGEST]
-    return (step["tool"], _NO_WORDS.sub(" ", argument.casefold()).strip())
-
-
-def _evidence_key(step: Mapping[str, Any]) -> StepKey | None:
-    """The tool, and the first paragraph that it showed; None where there is none."""
-    paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
-    if not step.get("tool") or step.get("failed") or len(paragraph) < _SHORTEST_EVIDENCE:
-        return None
-    return (step["tool"], "showed", paragraph)
-
-
-class _Keys:
-    """Gives steps that belong in one row the same key."""
-
-    def __init__(self) -> None:
-        self._first: dict[StepKey, StepKey] = {}
-
-    def of(self, step: Mapping[str, Any]) -> StepKey | None:
-        """The key of the first step with this argument or this evidence."""
-        if (key := step_key(step)) is None:
-            return None
-        evidence = _evidence_key(step)
-        first = self._first.get(key) or (evidence and self._first.get(evidence)) or key
-        self._first.setdefault(key, first)
-        if evidence:
-            self._first.setdefault(evidence, first)
-        return first
-
-
 def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
-    """The row of every step, from 0. Rows are in the order of the first trajectory; the others' steps follow
-    the step that they come after. A trajectory has at most one step in a row."""
+    """The row of every step on the same question, from 0, so that the same look-ups are in one row.
+
+    Two steps are in one row where they call the same tool with the same normalised argument, or where the same tool
+    showed them the same first paragraph ("Volga" and "Volga River" lead to one page). Rows are in the order of the
+    first trajectory; the others' steps follow the step that they come after. A trajectory has at most one step in a
+    row: the second same call is another row.
+    """
     order: list[StepKey] = []
     placed: list[list[StepKey]] = []
-    same = _Keys()
+    first_of: dict[StepKey, StepKey] = {}
     for number, steps in enumerate(trajectories):
-        keys = _numbered(steps, number, same)
+        seen: Counter[StepKey] = Counter()
+        keys: list[StepKey] = []
         after = -1
-        for key in keys:
+        for position, step in enumerate(steps):
+            common = _common_key(step, first_of) or ("", number, position)
+            key = (*common, seen[common])
+            seen[common] += 1
             if key in order:
                 after = order.index(key)
             else:
                 after += 1
                 order.insert(after, key)
+            keys.append(key)
         placed.append(keys)
     rows = {key: row for row, key in enumerate(order)}
     return [[rows[key] for key in keys] for keys in placed]
 
 
-def _numbered(steps: Sequence[Mapping[str, Any]], trajectory: int, same: _Keys) -> list[StepKey]:
-    """Keys that are unique within a trajectory: the second same call is another row."""
-    seen: Counter[StepKey] = Counter()
-    keys: list[StepKey] = []
-    for position, step in enumerate(steps):
-        key = same.of(step) or ("", trajectory, position)
-        keys.append((*key, seen[key]))
-        seen[key] += 1
-    return keys
-
-
-# The rows of calls.parquet, read in pieces: the last few stay in memory.
-#
-# The calls of a question are next to each other, and a report takes the questions in about the order in which they were
-# written. So a piece is read once, as a rule, and memory doesn't grow with the number of questions.
+def _common_key(step: Mapping[str, Any], first_of: dict[StepKey, StepKey]) -> StepKey | None:
+    """The key of the first step with this argument or this evidence; None for a turn without a tool."""
+    tool = step.get("tool")
+    if not tool:
+        return None
+    argument = str(step.get("argument", ""))[:_LONGEST]
+    keys: list[StepKey] = [(tool, _NO_WORDS.sub(" ", argument.casefold()).strip())]
+    paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
+    if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
+        keys.append((tool, "showed", paragraph))
+    first = next((first_of[key] for key in keys if key in first_of), keys[0])
+    for key in keys:
+        first_of.setdefault(key, first)
+    return first
 
 
 CALL = (
@@ -129,7 +93,11 @@ _BATCH = 10_000  # keys
 
 
 class CallRows:
-    """A calls.parquet. A context manager: the file stays open in it. Raises `DataError` for a damaged one."""
+    """A calls.parquet, read in pieces. A context manager: the file stays open in it. Raises `DataError` for damage.
+
+    The calls of a question are next to each other, and a report takes the questions in about the order in which they
+    were written. So a piece is read once, as a rule, and memory doesn't grow with the number of questions.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -145,9 +113,7 @@ class CallRows:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def places(self) -> Iterator[tuple[RowKey, range]]:
@@ -186,9 +152,6 @@ class CallRows:
     def _read_group(self, number: int) -> pa.Table:
         with damage_of(self._path):
             return self._file.read_row_group(number, columns=self._names)
-
-
-# The lines of traces.jsonl, read one at a time from where they begin.
 
 
 _PREFIX = 4096  # bytes of a trace in which its keys are
@@ -232,23 +195,44 @@ def _parsed(line: bytes, *, partial: bool = False) -> dict[str, Any]:
     return trace if isinstance(trace, dict) else {}
 
 
-# A line of traces.jsonl in the form that the page and the terminal show.
-#
-# Steps, plans and notes come from people's own runners, which may write other values into them: a text where a list
-# is expected, or a number where a text is. What can be shown is shown as text, and the rest is left out.
-
-
 UNKNOWN_TOOL = "unknown tool"
 _FINISH = "Finish"  # an action of every ReAct, which no manifest lists
 
 
 def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Steps, plan, answer and notes of a trace, each in one form."""
+    """Steps, plan, answer and notes of a trace in the form that the page and the terminal show.
+
+    They come from people's own runners, which may write other values into them: a text where a list is expected, or a
+    number where a text is. What can be shown is shown as text, and the rest is left out.
+    """
     notes = _object(trace.get("notes"))
-    drafts = [_draft(each) for each in _listed(notes.get("drafts"))]
+    drafts = [
+        {"text": _text(draft.get("text")), "faults": _texts(draft.get("faults"))}
+        for draft in _objects(notes.get("drafts"), "text")
+    ]
+    steps = [
+        {
+            "id": _text(step.get("id", number)),
+            "thought": _text(step.get("thought")),
+            "tool": _text_or_none(step.get("tool")),
+            "argument": _text(step.get("argument")),
+            "observation": _text(step.get("observation")),
+            "failed": bool(step.get("failed")),
+        }
+        for number, step in enumerate(_objects(trace.get("steps"), "observation"), start=1)
+    ]
+    plan = [
+        {
+            "id": _text(step.get("id", number)),
+            "tool": _text(step.get("tool")),
+            "args": _text(step.get("args")),
+            "depends_on": _texts(step.get("depends_on")),
+        }
+        for number, step in enumerate(_objects(trace.get("plan"), "tool"), start=1)
+    ]
     return {
-        "steps": [_step(each, number) for number, each in enumerate(_listed(trace.get("steps")), start=1)],
-        "plan": [_planned(each, number) for number, each in enumerate(_listed(trace.get("plan")), start=1)] or None,
+        "steps": steps,
+        "plan": plan or None,
         "answer": _text_or_none(trace.get("answer")),
         "error": _text_or_none(trace.get("error")),
         "replans": max(0, len(drafts) - 1),
@@ -275,35 +259,6 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
     return {**kept, "steps": steps, "plan": plan or None, "answer": None, "error": None, "drafts": [], "notes": {}}
 
 
-def _step(value: Any, number: int) -> dict[str, Any]:
-    """A step; one that isn't an object is its observation."""
-    step = value if isinstance(value, dict) else {"observation": value}
-    return {
-        "id": _text(step.get("id", number)),
-        "thought": _text(step.get("thought")),
-        "tool": _text_or_none(step.get("tool")),
-        "argument": _text(step.get("argument")),
-        "observation": _text(step.get("observation")),
-        "failed": bool(step.get("failed")),
-    }
-
-
-def _planned(value: Any, number: int) -> dict[str, Any]:
-    """A step of a plan; one that isn't an object is shown in the place of the tool's name."""
-    step = value if isinstance(value, dict) else {"tool": value}
-    return {
-        "id": _text(step.get("id", number)),
-        "tool": _text(step.get("tool")),
-        "args": _text(step.get("args")),
-        "depends_on": _texts(step.get("depends_on")),
-    }
-
-
-def _draft(value: Any) -> dict[str, Any]:
-    draft = value if isinstance(value, dict) else {"text": value}
-    return {"text": _text(draft.get("text")), "faults": _texts(draft.get("faults"))}
-
-
 def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     citations = {name: _texts(_object(notes.get("citations")).get(name)) for name in ("cited", "unknown")}
     dropped = notes.get("dropped_steps")
@@ -320,6 +275,11 @@ def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any, shown_as: str) -> list[Mapping[str, Any]]:
+    """A list of objects; of a value that is none, an object with it in the field `shown_as`."""
+    return [each if isinstance(each, dict) else {shown_as: each} for each in _listed(value)]
 
 
 def _listed(value: Any) -> list[Any]:
@@ -353,6 +313,8 @@ class Trajectories:
     def __init__(self, runs: Sequence[Path], table: QuestionTable, prompts: Prompts | None = None) -> None:
         self._runs = runs
         self._table = table
+        self.numbers = {line: number for number, line in enumerate(table.lines)}
+        """The number of each question's line in the table."""
         self._prompts = prompts
         self._traces: dict[str, IO[bytes]] = {}
         self._calls: dict[str, CallRows] = {}
@@ -364,17 +326,14 @@ class Trajectories:
         self._reading = Lock()  # `view` asks from several threads
 
     def __enter__(self) -> Self:
-        numbers = {line: number for number, line in enumerate(self._table.lines)}
         with ExitStack() as stack:
             for folder in self._runs:
                 if (folder / MANIFEST).is_file():
-                    self._open(folder, stack, numbers)
+                    self._open(folder, stack)
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def question(self, number: int, *, texts: bool = True) -> dict[str, Any]:
@@ -403,23 +362,22 @@ class Trajectories:
             "prompts": prompts((key.run_id, key.architecture, line.example_id, line.trial)) if prompts else [],
         }
 
-    def _open(self, folder: Path, stack: ExitStack, numbers: dict[Line, int]) -> None:
+    def _open(self, folder: Path, stack: ExitStack) -> None:
         """Opens the files of a run, and keeps where the trace and the calls of each question are."""
         manifest = read_manifest(folder)
         run = manifest.run_id
         self._tools[run] = {tool for each in manifest.architectures for tool in each.tools}
         if (folder / TRACES_FILE).is_file():  # a published run has none
             file = self._traces[run] = stack.enter_context((folder / TRACES_FILE).open("rb"))
-            self._keep(run, numbers, self._trace_places, places(file))
+            self._keep(run, self._trace_places, places(file))
         if (folder / CALLS_FILE).is_file():
             rows = self._calls[run] = stack.enter_context(CallRows(folder / CALLS_FILE))
             ends = ((key, (each.start, each.stop)) for key, each in rows.places())
-            self._keep(run, numbers, self._call_places, ends)
+            self._keep(run, self._call_places, ends)
 
     def _keep(
         self,
         run: str,
-        numbers: dict[Line, int],
         into: np.ndarray[Any, np.dtype[np.int64]],
         placed: Iterable[tuple[RowKey, int | tuple[int, int]]],
     ) -> None:
@@ -430,7 +388,7 @@ class Trajectories:
                 systems[key.architecture].append((number, key.dataset))
         for (architecture, example_id, trial), place in placed:
             for system, dataset in systems[architecture]:
-                if (line := numbers.get(Line(dataset, example_id, trial))) is not None:
+                if (line := self.numbers.get(Line(dataset, example_id, trial))) is not None:
                     into[system, line] = place
 
 
@@ -441,7 +399,6 @@ def _with_starts(calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for call in calls:
         moment = call.get("started_at")
         start_s = round((moment - began).total_seconds(), 4) if moment and began else None
-        values = {**call, "started_at": None, "start_s": start_s}
-        kept = {name: value for name, value in values.items() if value or name == "start_s"}  # the first starts at 0
-        shown.append({name: value for name, value in kept.items() if value is not None})
+        kept = {name: value for name, value in call.items() if value and name != "started_at"}
+        shown.append(kept if start_s is None else {**kept, "start_s": start_s})
     return shown

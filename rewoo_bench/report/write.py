@@ -96,22 +96,25 @@ def live_page(address: str) -> tuple[str, str]:
     """The page without data, which it fetches from `address`, and its policy (for the header)."""
     script, style = _bundle()
     policy = _policy(script, style, "connect-src 'self'; ")
-    live = f' data-live="{escape(address)}"'
-    return f"{_head('rewoo_bench', policy, style)}{_app(live)}{_tail(script)}", policy
+    app = _app(f' data-live="{escape(address)}"', "<p>This page shows its tables with JavaScript.</p>")
+    return f"{_head('rewoo_bench', policy, style)}{app}{_tail(script)}", policy
 
 
 def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
     """The page, piece by piece."""
     script, style = _bundle()
-    start = _head(str(head["title"]), _policy(script, style), style) + _app("", _plain(head))
+    start = _head(str(head["title"]), _policy(script, style), style)
+    start += _app("", f"{_plain(head)}<p>This page shows the rest with JavaScript.</p>")
     yield start.encode("utf-8", "replace")
-    yield f'<script type="application/json" id="overview">{_json(head)}</script>\n'.encode()
+    # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.
+    overview = json.dumps(head, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
+    yield f'<script type="application/json" id="overview">{overview}</script>\n'.encode()
     yield f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode()
     yield _packed(table.columns)
     yield b"</script>\n"
-    for chunk in _chunks(len(table.lines)):
+    for first in range(0, len(table.lines), CHUNK):
         yield b'<script type="text/plain" class="chunk">'
-        yield _packed([question(number) for number in chunk])
+        yield _packed([question(number) for number in range(first, min(first + CHUNK, len(table.lines)))])
         yield b"</script>\n"
     yield _tail(script).encode()
 
@@ -122,8 +125,9 @@ def _bundle() -> tuple[str, str]:
 
 
 def _policy(script: str, style: str, more: str = "") -> str:
+    script_hash, style_hash = (b64encode(sha256(each.encode()).digest()).decode() for each in (script, style))
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; {more}"
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; {more}"
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
@@ -144,9 +148,8 @@ def _head(title: str, policy: str, style: str) -> str:
 """
 
 
-def _app(attributes: str, plain: str = "") -> str:
-    note = f"{plain}<p>This page shows {'the rest' if plain else 'its tables'} with JavaScript.</p>"
-    return f'<div id="app"{attributes}><noscript>{note}</noscript></div>\n'
+def _app(attributes: str, without_script: str) -> str:
+    return f'<div id="app"{attributes}><noscript>{without_script}</noscript></div>\n'
 
 
 def _plain(head: dict[str, Any]) -> str:
@@ -166,16 +169,6 @@ def _tail(script: str) -> str:
     return f"<script>{script}</script>\n</body>\n</html>\n"
 
 
-def _chunks(lines: int) -> Iterator[range]:
-    for start in range(0, lines, CHUNK):
-        yield range(start, min(start + CHUNK, lines))
-
-
-def _json(value: Any) -> str:
-    """JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line."""
-    return json.dumps(value, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
-
-
 def _packed(value: Any) -> bytes:
     try:
         data = to_json(value)
@@ -185,19 +178,21 @@ def _packed(value: Any) -> bytes:
     return b64encode(packer.compress(data) + packer.flush())
 
 
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
 def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     """The plots that these runs have data for, as pictures in the page: SVG in a data address.
 
     A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
-    Its ink is light where the page is dark.
+    Its ink, greys and ground are light or dark as the page is.
     """
-    from rewoo_bench.report.plots.draw import draw, read
-    from rewoo_bench.report.plots.style import styled
+    from rewoo_bench.report.plots.draw import draw, read  # matplotlib, which a page without figures needn't wait for
+    from rewoo_bench.report.plots.style import GREY, INK, PALE, styled
 
+    dark = {INK: "#e6e9ee", "#000000": "#e6e9ee", GREY: "#9aa4b0", PALE: "#4a535e", "#e6e6e6": "#353c45"}
+    dark["#ffffff"] = "#15181c"
+    names = {colour: f"--c{number}" for number, colour in enumerate(dark)}
+    light = "".join(f"{name}:{colour};" for colour, name in names.items())
+    night = "".join(f"{names[colour]}:{other};" for colour, other in dark.items())
+    colours = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>".encode()
     try:
         pictures = list(draw(read(list(runs))))
     except NothingToDraw:
@@ -206,22 +201,12 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
         buffer = BytesIO()
         with styled():
             picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        svg = buffer.getvalue()
+        for colour, variable in names.items():
+            svg = svg.replace(colour.encode(), f"var({variable})".encode())
+        svg = re.sub(rb"(<svg[^>]*>)", lambda start: start[1] + colours, svg, count=1)
         yield {
             "name": name,
             "alt": picture.caption,
-            "src": f"data:image/svg+xml;base64,{b64encode(_in_both_schemes(buffer.getvalue())).decode()}",
+            "src": f"data:image/svg+xml;base64,{b64encode(svg).decode()}",
         }
-
-
-def _in_both_schemes(svg: bytes) -> bytes:
-    """A picture whose ink, greys and ground are those of the scheme that it is shown in."""
-    from rewoo_bench.report.plots.style import GREY, INK, PALE
-
-    dark = {INK: "#e6e9ee", "#000000": "#e6e9ee", GREY: "#9aa4b0", PALE: "#4a535e", "#e6e6e6": "#353c45"}
-    names = {colour: f"--c{number}" for number, colour in enumerate((*dark, "#ffffff"))}
-    light = "".join(f"{name}:{colour};" for colour, name in names.items())
-    night = "".join(f"{names[colour]}:{other};" for colour, other in {**dark, "#ffffff": "#15181c"}.items())
-    for colour, name in names.items():
-        svg = svg.replace(colour.encode(), f"var({name})".encode())
-    style = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>"
-    return re.sub(rb"(<svg[^>]*>)", lambda start: start[1] + style.encode(), svg, count=1)

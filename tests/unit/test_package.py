@@ -90,11 +90,11 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import rewoo_bench; rewoo_bench.Message; rewoo_bench.score") == set()
 
 
-@pytest.mark.parametrize("script", ["scripts/run_bench.py", "scripts/compare.py", "scripts/plot.py"])
-def test_help_loads_nothing_heavy(script: str) -> None:
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"]])
+def test_help_loads_nothing_heavy(command: list[str]) -> None:
     code = (
-        f"import runpy, contextlib\nsys.argv = ['{script}', '--help']\n"
-        f"with contextlib.suppress(SystemExit): runpy.run_path('{script}', run_name='__main__')"
+        "import contextlib\nfrom rewoo_bench.cli.main import main\n"
+        f"with contextlib.suppress(SystemExit): main({command!r})"
     )
     assert loaded_by(code) == set()
 

@@ -31,7 +31,7 @@ from rewoo_bench.report.rows import Line
 from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST
-from rewoo_bench.runs.past_runs import PastRun, past_run
+from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.text.escaping import one_line
 
@@ -119,11 +119,14 @@ class Viewer:
 
     async def question(self, request: web.Request) -> web.Response:
         snapshot = await self._snapshot(self._run(request))
+        key = request.query
         try:
-            question = await to_thread.run_sync(snapshot.question, _question(request))
+            if not re.fullmatch("[0-9]{1,9}", key["trial"]):
+                raise KeyError(key["trial"])
+            line = Line(key["dataset"], key["id"], int(key["trial"]))
+            return _json(await to_thread.run_sync(snapshot.question, line))
         except KeyError:
             raise web.HTTPNotFound(text="no such question") from None
-        return _json(question)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
@@ -172,14 +175,6 @@ class Viewer:
             snapshot.close()
 
 
-def _question(request: web.Request) -> Line:
-    """The question that an address asks for. Raises `KeyError` where it names none."""
-    key = request.query
-    if not re.fullmatch("[0-9]{1,9}", key["trial"]):
-        raise KeyError(key["trial"])
-    return Line(key["dataset"], key["id"], int(key["trial"]))
-
-
 def _read(folder: Path) -> Snapshot:
     """A snapshot; tried again where a file was replaced while it was read."""
     for attempt in range(_ATTEMPTS):
@@ -216,30 +211,23 @@ def _json(value: Any) -> web.Response:
 def _line(name: str, path: Path) -> str:
     """The run's row in the list."""
     try:
-        run = past_run(path)
-        so_far, run = progress(path, run)
+        so_far, run = progress(path, past_run(path))
+        problem = run.error
     except (RewooBenchError, OSError) as error:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(str(error))}</td></tr>"
-    if run.error:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(run.error)}</td></tr>"
+        problem = str(error)
+    if problem:
+        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(problem)}</td></tr>"
     status = f"{run.status}: {so_far}" if so_far else run.status
     started = (run.started_at or "")[:16].replace("T", " ")
-    scores = ", ".join(_score(run, architecture) for architecture in run.architectures)
-    tokens = ", ".join(_tokens(run, architecture) for architecture in run.architectures)
-    cells = zip(_HEADS[1:], (status, scores, tokens, run.dataset, run.model, started), strict=True)
+    scores, tokens = [], []
+    for name in run.architectures:  # `rewoo 0.98*`, `rewoo 1,711`; without an answered question `rewoo`, `rewoo -`
+        score, spent = run.exact_match.get(name), run.tokens.get(name)
+        scores.append(name if score is None else f"{name} {score:.2f}{_MARK if run.oracle else ''}")
+        tokens.append(f"{name} {'-' if spent is None else f'{spent:,.0f}'}")
+    shown_cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started)
+    cells = zip(_HEADS[1:], shown_cells, strict=True)
     shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
     return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
-
-
-def _score(run: PastRun, architecture: str) -> str:
-    """`rewoo 0.27`, `rewoo 0.98*` with an oracle; the name alone without an answered question."""
-    score = run.exact_match.get(architecture)
-    return architecture if score is None else f"{architecture} {score:.2f}{_MARK if run.oracle else ''}"
-
-
-def _tokens(run: PastRun, architecture: str) -> str:
-    tokens = run.tokens.get(architecture)
-    return f"{architecture} {'-' if tokens is None else f'{tokens:,.0f}'}"
 
 
 def _shown(text: str) -> str:

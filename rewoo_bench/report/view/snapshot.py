@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -59,23 +58,17 @@ def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
     with closing(connect_to_read(folder / JOURNAL)) as database:
         done = len(JournalReader(database).finished())
     shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
-    manifest = read_manifest(folder)
-    if run.status == "running" and done and run.tasks and run.started_at and not manifest.sessions:
+    if run.status == "running" and done and run.tasks and run.started_at and not read_manifest(folder).sessions:
         elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)
-        shown += f", {_duration(elapsed.total_seconds() * (run.tasks - done) / done)} to go"
+        minutes = round(elapsed.total_seconds() * (run.tasks - done) / done / 60)
+        rest = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+        shown += f", {rest if minutes else 'less than a minute'} to go"
     if not 0 < done <= MOST_READ:
         return shown, run
     with TemporaryDirectory(prefix="rewoo-bench-view-") as temporary:
         _export(folder, Path(temporary) / "run")
         now = past_run(Path(temporary) / "run")
     return shown, replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
 
 
 @dataclass
@@ -90,12 +83,8 @@ class Snapshot:
 
     def question(self, line: Line) -> dict[str, Any]:
         """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
-        question = self.trajectories.question(self._numbers[line])
+        question = self.trajectories.question(self.trajectories.numbers[line])
         return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
-
-    @cached_property
-    def _numbers(self) -> dict[Line, int]:
-        return {line: number for number, line in enumerate(self.table.lines)}
 
     def close(self) -> None:
         self._stack.close()
@@ -118,15 +107,12 @@ def take_snapshot(folder: Path) -> Snapshot:
         }
         dollars = pricing_of([folder], rows, present) if source is folder else None
         head = overview(rows, present, [source], dollars)
-        head |= {"texts": True, "figures": [], "facts": [*head["facts"], *_so_far(folder), *_cluster(folder)]}
+        so_far, _ = progress(folder, past_run(folder)) if in_progress(folder) else ("", None)
+        facts = [*head["facts"], *([("Progress", so_far)] if so_far else []), *_cluster(folder)]
+        head |= {"texts": True, "figures": [], "facts": facts}
         table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
-
-
-def _so_far(folder: Path) -> list[tuple[str, str]]:
-    shown, _ = progress(folder, past_run(folder)) if in_progress(folder) else ("", None)
-    return [("Progress", shown)] if shown else []
 
 
 def _cluster(folder: Path) -> list[tuple[str, str]]:
@@ -143,22 +129,19 @@ def _export(folder: Path, into: Path) -> None:
     """The tables of what a journal has by now, in a folder of their own."""
     into.mkdir()
     shutil.copyfile(folder / MANIFEST, into / MANIFEST)
-    database = connect_to_read(folder / JOURNAL)
-    try:
+    with closing(connect_to_read(folder / JOURNAL)) as database:
         journal = JournalReader(database)
         tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
         tasks.sort(key=lambda task: (task.example_id, task.trial))
         export(into, journal, tasks, {})
-    finally:
-        database.close()
-
-
-# Prompts and raw completions of a run, from its journal, for the page (`rewoo-bench report --with-prompts`).
 
 
 @contextmanager
 def journal_prompts(runs: Sequence[Path]) -> Iterator[Prompts]:
-    """A function from a run's question to its model calls; a run without a journal has none. Raises `DataError`."""
+    """A function from a run's question to the prompts and raw completions of its model calls, from the journal.
+
+    A run without a journal has none. Raises `DataError`.
+    """
     journals: dict[str, JournalReader] = {}
     with ExitStack() as stack:
         for folder in runs:
