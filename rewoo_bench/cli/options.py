@@ -60,7 +60,11 @@ def flag_for(option: Option) -> Decorator:
     """`click.option` for an option of the table."""
     settings: dict[str, Any] = {"help": option.help, "metavar": option.metavar}
     names = option.flags or (option.flag,)
-    base, bounds = _type_of(option)
+    base, bounds = option.type, Bounds()  # of a value that isn't None
+    if get_origin(base) in (Union, UnionType):
+        (base,) = (each for each in get_args(base) if each is not NoneType)
+    if get_origin(base) is Annotated:
+        base, bounds = base.__origin__, base.__metadata__[0]
     reader = getattr(flag_types, option.reader) if option.reader else None
     if option.completion:
         settings["shell_complete"] = getattr(completion, option.completion)
@@ -76,26 +80,15 @@ def flag_for(option: Option) -> Decorator:
     elif isinstance(reader, type):
         settings |= {"type": reader(**_shown(bounds))}
     else:
-        settings |= {"type": _click_type(option, base, bounds), "callback": reader, "default": option.default}
+        kind: Any = base
+        if get_origin(base) is Literal:
+            kind = click.Choice(get_args(base))
+        elif base is Path:
+            kind = click.Path(path_type=Path, file_okay=option.metavar == "FILE")
+        elif base in (int, float) and (shown := _shown(bounds)):
+            kind = flag_types.Whole(**shown) if base is int else flag_types.Number(**shown)
+        settings |= {"type": kind, "callback": reader, "default": option.default}
     return under(option.group)(*names, option.name, **settings)
-
-
-def _type_of(option: Option) -> tuple[Any, Bounds]:
-    """The type of an option's value that isn't None, and its range."""
-    base = option.type
-    if get_origin(base) in (Union, UnionType):
-        (base,) = (each for each in get_args(base) if each is not NoneType)
-    return (base.__origin__, base.__metadata__[0]) if get_origin(base) is Annotated else (base, Bounds())
-
-
-def _click_type(option: Option, base: Any, bounds: Bounds) -> Any:
-    if get_origin(base) is Literal:
-        return click.Choice(get_args(base))
-    if base is Path:
-        return click.Path(path_type=Path, file_okay=option.metavar == "FILE")
-    if base in (int, float) and (shown := _shown(bounds)):
-        return flag_types.Whole(**shown) if base is int else flag_types.Number(**shown)
-    return base
 
 
 def _shown(bounds: Bounds) -> dict[str, Any]:

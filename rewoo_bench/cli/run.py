@@ -20,25 +20,24 @@ from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions, with_new_names
 from rewoo_bench.text.redaction import HIDDEN
 
-# `rewoo-bench run --from FILE`: a run's flags from run.toml, or from the run.json of an earlier run.
-#
-#     arch = ["rewoo", "react"]       # names of the flags, with underscores or dashes
-#     dataset = "sample"
-#     max-steps = 6
-#
-# Flags of the command replace those of the file.
-
-
 RUN_FILE = "rewoo_bench.run_file"
 """In a context's `meta`: the run.json that the flags come from, and its content."""
-_NOT_IN_A_FILE = ("from", "resume", "trust", "help")
 
 
 def read_run_file(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
-    """Makes the file's values the command's defaults. Raises `UsageError`."""
+    """Makes the flags in a run.toml, or in the run.json of an earlier run, the command's defaults. Raises `UsageError`.
+
+        arch = ["rewoo", "react"]       # names of the flags, with underscores or dashes
+        max-steps = 6
+
+    Flags of the command replace those of the file.
+    """
     if file is None or context.resilient_parsing:
         return file
-    flags = _flags(context.command)
+    options = [option for option in context.command.params if isinstance(option, click.Option)]
+    flags = {name.lstrip("-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
+    for name in ("from", "resume", "trust", "help"):
+        flags.pop(name, None)
     defaults: dict[str, Any] = {}
     for key, value in _values(file).items():
         option = flags.get(key.replace("_", "-"))
@@ -50,13 +49,6 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
             defaults[str(option.name)] = _value(option, key, value, file)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
-
-
-def _flags(command: click.Command) -> dict[str, click.Option]:
-    """Every flag without its dashes, such as `max-steps` and `n`."""
-    options = [option for option in command.params if isinstance(option, click.Option)]
-    names = {name.lstrip("-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
-    return {name: option for name, option in names.items() if name not in _NOT_IN_A_FILE}
 
 
 def _values(file: Path) -> Mapping[str, Any]:
@@ -167,8 +159,15 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **
     if dry_run:
         show_estimates(anyio.run(estimated, options), as_json)
         return DONE
-    with _other_signals_as_interrupt(), _warnings_hidden(quiet):
-        outcome = anyio.run(run_benchmark, options)
+    logger = logging.getLogger("rewoo_bench")
+    level = logger.level
+    if quiet:
+        logger.setLevel(logging.ERROR)
+    try:
+        with _other_signals_as_interrupt():
+            outcome = anyio.run(run_benchmark, options)
+    finally:
+        logger.setLevel(level)
     page = write_page(outcome) if options.report else None
     show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
     failed = show_failed_agents(outcome)
@@ -207,17 +206,6 @@ def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
 def _split(names: str) -> list[str]:
     """Names separated by commas; an agent's command from a run.json may have commas of its own."""
     return [names] if names.startswith("agent:") else [name.strip() for name in names.split(",") if name.strip()]
-
-
-@contextmanager
-def _warnings_hidden(hidden: bool) -> Iterator[None]:
-    logger = logging.getLogger("rewoo_bench")
-    before = logger.level
-    logger.setLevel(logging.ERROR if hidden else before)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 @contextmanager

@@ -146,13 +146,6 @@ def _cut(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} … ({len(text):,} characters)"
 
 
-# `rewoo_bench.show`: questions of a run in a notebook, or in a Python session.
-
-
-MOST = 10  # questions, unless the caller asks for more
-_COLUMNS = 120  # of a text without a terminal
-
-
 class ShownQuestions(JupyterMixin):
     """Questions with the steps of each architecture: a notebook shows them as a table, `print` as text."""
 
@@ -166,7 +159,7 @@ class ShownQuestions(JupyterMixin):
 
     def __str__(self) -> str:
         text = StringIO()
-        Console(file=text, width=_COLUMNS, highlight=False, force_jupyter=False).print(self, markup=False)
+        Console(file=text, width=120, highlight=False, force_jupyter=False).print(self, markup=False)
         return text.getvalue()
 
     __repr__ = __str__
@@ -179,7 +172,7 @@ def show(
     architectures: Sequence[str] = (),
     failed: bool = False,
     only_right: str | None = None,
-    limit: int = MOST,
+    limit: int = 10,
 ) -> ShownQuestions:
     """The steps of each architecture on a question of a finished run, the same look-ups in one row.
 

@@ -50,17 +50,6 @@ if TYPE_CHECKING:
     from rewoo_bench.report.plots.draw import Picture
 
 Format = Literal["terminal", "markdown", "csv", "json"]
-BATCH = (
-    "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; a "
-    "question needs as many batches, one after the other, as the column `rounds` says"
-)
-_METHOD = (
-    "which tokens are cached is worked out from what each prompt shares with earlier ones (calls.parquet, columns "
-    "shared_…): characters of the common prefix, scaled by the call's own input tokens"
-)
-_ORACLE = "an oracle answers at once: its calls are closer to each other than a model's, so more of them are cached"
-_OWN_CACHE = "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
-_REPORTED = "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
 _COLUMNS = ["run_id", "architecture", "example_id", "trial", "question_type", "hops", "tool_calls"]
 _CLOCKS_DIFFER_S = 2e-5
 
@@ -307,6 +296,7 @@ def _lines(made: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]
         def mean(values: NDArray[Any], some: NDArray[np.bool_] = some) -> Interval:
             return mean_of(values, clusters=questions[some])
 
+        cached = ratio_of_means(of("input_tokens"), of("cached_input_tokens"), clusters=questions[some])
         rounds = made.rounds[some]
         yield Line(
             sheet=tariff.sheet,
@@ -315,7 +305,7 @@ def _lines(made: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]
             total=int(own.sum()),
             failed=int((own & lost).sum()),
             input_tokens=mean(of("input_tokens")),
-            cached_share=_share(of("input_tokens"), of("cached_input_tokens"), questions[some]),
+            cached_share=replace(cached, high=min(cached.high, 1.0)) if np.isfinite(cached.high) else cached,
             cache_write_tokens=mean(of("cache_write_tokens")),
             output_tokens=mean(of("output_tokens")),
             rounds=float(rounds.mean()) if len(rounds) else float("nan"),
@@ -323,11 +313,6 @@ def _lines(made: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]
             usd_per_1000=mean(1000 * of("repriced_usd")),
             ratio=None if name == made.baseline else _ratio(cost, rows, (made.baseline, name), lost),
         )
-
-
-def _share(whole: NDArray[Any], part: NDArray[Any], questions: NDArray[Any]) -> Interval:
-    share = ratio_of_means(whole, part, clusters=questions)
-    return replace(share, high=min(share.high, 1.0)) if np.isfinite(share.high) else share
 
 
 def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: NDArray[np.bool_]) -> Interval:
@@ -342,16 +327,23 @@ def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: 
 def _price_notes(
     calls: Calls, rows: pd.DataFrame, charged: Mapping[Tariff, Mapping[str, Tariff]], *, batch: bool, recorded: bool
 ) -> Iterator[str]:
+    """What the dollars take for granted."""
     if batch:
-        yield BATCH
+        yield (
+            "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; "
+            "a question needs as many batches, one after the other, as the column `rounds` says"
+        )
     elif recorded:
-        yield _REPORTED
+        yield "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
     elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
-        yield _OWN_CACHE
+        yield "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
         if calls.stands_in:
             yield STAND_IN
         if bool(oracle_rows(rows).any()):
-            yield _ORACLE
+            yield (
+                "an oracle answers at once: its calls are closer to each other than a model's, so more of them are "
+                "cached"
+            )
 
 
 def render(repriced: Repriced, form: Format) -> str:
@@ -393,21 +385,18 @@ def _text(
         lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
         roles = {role: other.model for role, other in repriced.by_role[tariff].items() if role}
         heading = f"{tariff.sheet}, {model_label(tariff.model, **roles)}: {tariff.source}; as of {tariff.as_of}"
-        blocks.append("\n".join([title(heading + _applied(tariff, repriced)), "", *table(_cells(lines, repriced))]))
+        if repriced.batch:
+            heading += "; at its batch prices, without a cache"
+        elif repriced.recorded:
+            heading += f"; cached tokens as the provider reported them, at ${tariff.cache_read * 1e6:g} a million"
+        elif tariff.rule:
+            heading += f"; under {tariff.cache_rule}"
+        blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
         unused = tariff.notes_of_rule if repriced.batch or repriced.recorded else ()
         if said := [each for each in tariff.notes if each not in unused]:
             blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in said).removesuffix("\n>"))
     blocks.append("\n".join(note(each) for each in _notes(repriced)).removesuffix("\n>"))
     return "\n\n".join(blocks)
-
-
-def _applied(tariff: Tariff, repriced: Repriced) -> str:
-    """What the tokens that are cached follow from."""
-    if repriced.batch:
-        return "; at its batch prices, without a cache"
-    if repriced.recorded:
-        return f"; cached tokens as the provider reported them, at ${tariff.cache_read * 1e6:g} a million"
-    return f"; under {tariff.cache_rule}" if tariff.rule else ""
 
 
 def _notes(repriced: Repriced) -> Iterator[str]:
@@ -416,38 +405,39 @@ def _notes(repriced: Repriced) -> Iterator[str]:
     if any(each and each.rare for each in shown):
         yield OF_RARE
     if not repriced.recorded and any(line.cached_share.estimate > 0 for line in repriced.lines):
-        yield _METHOD
+        yield (
+            "which tokens are cached is worked out from what each prompt shares with earlier ones (calls.parquet, "
+            "columns shared_…): characters of the common prefix, scaled by the call's own input tokens"
+        )
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
         yield f"{lost:,} rows that the infrastructure failed are in no mean"
     yield from repriced.notes
 
 
 def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
-    written = any(line.cache_write_tokens.estimate > 0 for line in lines)
-    header = ["architecture", "n", "failed", "tokens in", "cached [95% CI]", *(["written"] if written else []), "out"]
-    header += ["rounds (most)"] if repriced.batch else []
-    header += ["$ / 1000 [95% CI]", "ratio [95% CI]"]
-    return [header, *(_cell(line, repriced, written=written) for line in lines)]
-
-
-def _cell(line: Line, repriced: Repriced, *, written: bool) -> list[str]:
-    return [
-        line.architecture,
-        f"{line.usd_per_1000.n:,}",
-        f"{line.failed:,}",
-        _number(line.input_tokens.estimate, ",.0f"),
-        _interval(line.cached_share, ".1%"),
-        *([_number(line.cache_write_tokens.estimate, ",.0f")] if written else []),
-        _number(line.output_tokens.estimate, ",.0f"),
-        *([f"{_number(line.rounds, '.2f')} ({line.most_rounds})"] if repriced.batch else []),
-        _interval(line.usd_per_1000, _dollars(line.usd_per_1000.estimate)),
-        "1" if line.ratio is None else _interval(line.ratio, ".2f"),
-    ]
-
-
-def _dollars(amount: float) -> str:
-    """A format with three digits or more."""
-    return ",.2f" if not 0 < amount < 10 else ".3f" if amount >= 0.1 else ".3g"
+    """The table of a model: a head, and a row for each architecture."""
+    table = []
+    for line in lines:
+        dollars = line.usd_per_1000.estimate
+        digits = ",.2f" if not 0 < dollars < 10 else ".3f" if dollars >= 0.1 else ".3g"  # three or more
+        row = {
+            "architecture": line.architecture,
+            "n": f"{line.usd_per_1000.n:,}",
+            "failed": f"{line.failed:,}",
+            "tokens in": _number(line.input_tokens.estimate, ",.0f"),
+            "cached [95% CI]": _interval(line.cached_share, ".1%"),
+            "written": _number(line.cache_write_tokens.estimate, ",.0f"),
+            "out": _number(line.output_tokens.estimate, ",.0f"),
+            "rounds (most)": f"{_number(line.rounds, '.2f')} ({line.most_rounds})",
+            "$ / 1000 [95% CI]": _interval(line.usd_per_1000, digits),
+            "ratio [95% CI]": "1" if line.ratio is None else _interval(line.ratio, ".2f"),
+        }
+        if not any(each.cache_write_tokens.estimate > 0 for each in lines):
+            del row["written"]
+        if not repriced.batch:
+            del row["rounds (most)"]
+        table.append(row)
+    return [list(table[0]), *(list(row.values()) for row in table)]
 
 
 def _interval(value: Interval, form: str) -> str:
