@@ -1,6 +1,6 @@
 """Trajectories of traces.jsonl and calls of calls.parquet, question by question, for the page.
 
-Of each question, only the places of its traces and calls are in memory: 24 bytes for each system.
+Of each question, only the number of its line, and the places of its traces and calls are in memory: 24 bytes a system.
 """
 
 from __future__ import annotations

@@ -53,7 +53,10 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         second_is_blue = "rewoo" not in found.pair or found.pair[1] == "rewoo"
         colours = SIDES if second_is_blue else SIDES.reversed()
         _draw_rows(axes, found, norm, colours, second)
-        handles = _draw_break_even(axes, found)
+        law = found.predicted
+        predicted = [(law.price(row.tool_calls), place) for place, row in enumerate(found.rows)] if law else []
+        predicted = [point for point in predicted if not math.isnan(point[0])]
+        handles = _draw_break_even(axes, found, predicted)
         if price is not None:
             axes.axvline(price, **_OF_SHEET)
             handles.append(Line2D([], [], label=f"{priced}: {price:.3g}", **_OF_SHEET))
@@ -62,9 +65,7 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
         _draw_scale(figure, axes, ScalarMappable(norm, colours), times, label, pad=0.1, aspect=18)
         style.legend_above(figure, handles=handles)
-        is_predicted = any("formula" in str(handle.get_label()) for handle in handles)
         left_out = f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."
-        fitted = "The formula's terms, and a straight line for the input that isn't cached, are fitted on these"
         return style.picture(
             figure,
             _title(found, first, second),
@@ -73,7 +74,9 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
             f"Hatched: the 95% interval of the ratio holds 1, or {A_RARE_EVENT} (under {FEWEST} questions, or few that "
             "make the spread).",
             left_out if found.left_out else "",
-            f"{fitted} questions." if is_predicted else "",
+            "The formula's terms, and a straight line for the input that isn't cached, are fitted on these questions."
+            if predicted
+            else "",
             facts=facts,
         )
 
@@ -99,7 +102,7 @@ def _draw_rows(axes: Axes, found: BreakEven, norm: TwoSlopeNorm, colours: Colorm
     axes.tick_params(length=2.5, color=GREY)
 
 
-def _draw_break_even(axes: Axes, found: BreakEven) -> list[Line2D | Patch]:
+def _draw_break_even(axes: Axes, found: BreakEven, predicted: Sequence[tuple[float, int]]) -> list[Line2D | Patch]:
     """The measured break-even of each row and that of the formula, where there are any; returns what the legend has."""
     handles: list[Line2D | Patch] = []
     measured = [(row.price, position) for position, row in enumerate(found.rows) if not math.isnan(row.price)]
@@ -107,10 +110,8 @@ def _draw_break_even(axes: Axes, found: BreakEven) -> list[Line2D | Patch]:
         axes.plot([price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
     if measured:
         handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
-    predicted = [found.predicted.price(row.tool_calls) for row in found.rows] if found.predicted is not None else []
-    there = [(price, position) for position, price in enumerate(predicted) if not math.isnan(price)]
-    if there:
-        axes.plot(*zip(*there, strict=True), **_OF_FORMULA)
+    if predicted:
+        axes.plot(*zip(*predicted, strict=True), **_OF_FORMULA)
         handles.append(Line2D([], [], label="break-even by the formula of Xu et al. 2023", **_OF_FORMULA))
     return handles
 

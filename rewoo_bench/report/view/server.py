@@ -220,10 +220,10 @@ def _line(name: str, path: Path) -> str:
     status = f"{run.status}: {so_far}" if so_far else run.status
     started = (run.started_at or "")[:16].replace("T", " ")
     scores, tokens = [], []
-    for name in run.architectures:  # `rewoo 0.98*`, `rewoo 1,711`; without an answered question `rewoo`, `rewoo -`
-        score, spent = run.exact_match.get(name), run.tokens.get(name)
-        scores.append(name if score is None else f"{name} {score:.2f}{_MARK if run.oracle else ''}")
-        tokens.append(f"{name} {'-' if spent is None else f'{spent:,.0f}'}")
+    for each in run.architectures:  # `rewoo 0.98*`, `rewoo 1,711`; without an answered question `rewoo`, `rewoo -`
+        score, spent = run.exact_match.get(each), run.tokens.get(each)
+        scores.append(each if score is None else f"{each} {score:.2f}{_MARK if run.oracle else ''}")
+        tokens.append(f"{each} {'-' if spent is None else f'{spent:,.0f}'}")
     shown_cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started)
     cells = zip(_HEADS[1:], shown_cells, strict=True)
     shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
