@@ -7,17 +7,16 @@
     await model.aclose()
 
 The providers and prices are litellm's. An endpoint in the OpenAI form is called directly, every other one through
-litellm (transport.py). This module sends a request (request.py) in the form that the endpoint accepts
-(adaptation.py, refusals.py), reads the response (responses.py, usage.py), and turns every failure into a
-`ModelError` that says whether to try again. Neither this module nor litellm retries a failed call: `RetryingModel`
-does, and records it.
+litellm (transport.py). This module sends a request in the form that the endpoint accepts (adaptation.py), has the
+response read (completions.py, responses.py), and turns every failure into a `ModelError` that says whether to try
+again (provider_errors.py). Neither this module nor litellm retries a failed call: `RetryingModel` does, and records it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -25,107 +24,17 @@ import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
-from rewoo_bench.models.hosted.completions import (
-    CompletionResult,
-    broken_off,
-    estimated_prompt,
-    read_answer,
-    unreadable,
-)
-from rewoo_bench.models.hosted.providers import Route
+from rewoo_bench.models.hosted.completions import TRUNCATED, CompletionResult, cost_so_far, read_answer, unreadable
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream, Transport
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
-from rewoo_bench.text.redaction import of_environment, sent_in, without, without_in
-from rewoo_bench.types import Completion, Request, WireRequest
-
-# The body of a request in the OpenAI form.
-#
-# request = Request([Message("user", "2 + 2?")], role="solver", stop=("\n",), max_tokens=512)
-# to_body(request, RequestSettings(temperature=0.0), route, "chat")
-# # {"model": "gpt-4o-mini", "temperature": 0.0, "max_tokens": 512, "stop": ["\n"], "messages": […]}
-
+from rewoo_bench.text.redaction import without, without_in
+from rewoo_bench.types import Completion, Request
 
 Style = Literal["chat", "completion"]
 Constrain = Literal["grammar", "schema", "none"]
-_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSettings:
-    """Settings of all requests to a model; None is not sent."""
-
-    temperature: float | None = 0.0
-    seed: int | None = None
-    reasoning_effort: str | None = None
-    constrain: Constrain = "schema"
-    prompt_cache: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    thoughts: bool = False
-    """Whether reasoning is sent back with its tool calls."""
-
-
-def to_body(request: Request, settings: RequestSettings, route: Route, style: Style) -> dict[str, Any]:
-    """The request, in a chat's or a completion's form."""
-    body: dict[str, Any] = {
-        "model": route.bare,
-        "temperature": settings.temperature,
-        "seed": settings.seed,
-        "max_tokens": request.max_tokens,
-        "stop": list(request.stop) or None,
-        "reasoning_effort": settings.reasoning_effort,
-        **_constraint(request, settings.constrain, route, style),
-        "tools": openai_format.to_functions(request.tools) or None,
-        **(_STREAM if request.on_text is not None and not request.tools else {}),  # tool calls are read whole
-        **settings.extra_body,
-    }
-    body = {name: value for name, value in body.items() if value is not None}
-    if style == "completion":
-        return {**body, "prompt": openai_format.to_transcript(request.messages)}
-    messages = openai_format.to_chat(request.messages, prompt_cache=settings.prompt_cache, thoughts=settings.thoughts)
-    return {**body, "messages": messages}
-
-
-def _constraint(request: Request, constrain: Constrain, route: Route, style: Style) -> dict[str, Any]:
-    """The constraint on decoding; a grammar before a schema, since servers accept only one."""
-    by_grammar = constrain == "grammar"
-    if request.grammar is not None and by_grammar:
-        return {"grammar": request.grammar}
-    if request.schema is not None and by_grammar and style == "completion":
-        return {"json_schema": dict(request.schema)}  # llama.cpp's own field: this endpoint has no response_format
-    if request.schema is not None and constrain != "none" and (route.takes_schema or by_grammar):
-        return {"response_format": openai_format.to_response_format(request.schema)}
-    return {}
-
-
-# A provider's answer without the credentials of its request, which a server may repeat.
-
-
-def without_credentials(completion: Completion, secrets: Collection[str]) -> Completion:
-    """The completion without them.
-
-    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
-    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
-    """
-    calls = tuple(
-        replace(
-            call,
-            id=without(call.id, secrets),
-            name=without(call.name, secrets),
-            arguments=without_in(call.arguments, secrets),
-            echo=without_in(call.echo, secrets),
-        )
-        for call in completion.tool_calls
-    )
-    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
-    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
-        return completion
-    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
-
-
-TRUNCATED = "reasoning_truncated"
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
 _MOST_CHANGES = 16  # of one request, before it is given up
@@ -173,21 +82,21 @@ class HostedModel:
     ) -> None:
         self.name = name
         self.api_base = api_base
-        self.style = style
+        self.style: Style = style
         self.max_output_tokens = max_output_tokens
         self.adaptation = Adaptation.without(drop_params)
         self.thinking_tokens = 0
         """Output tokens for thoughts, in addition to the visible text: the most that was needed so far."""
-        self._settings = RequestSettings(
-            temperature, seed, reasoning_effort, constrain, prompt_cache, dict(extra_body or {})
-        )
+        self._settings = {"temperature": temperature, "seed": seed, "reasoning_effort": reasoning_effort}
+        self._constrain = constrain
+        self._prompt_cache = prompt_cache
+        self._extra_body = dict(extra_body or {})
         self._api_key = api_key
         self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
         self._routes: dict[Style, providers.Route] = {}
-        self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout)
-        self._wire = WireClient(name, timeout=timeout, connect_timeout=connect_timeout, api_key=api_key)
+        self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout, api_key=api_key)
+        self._wire = WireClient(name, self._transport)
         self._wire.adds_usage = STREAM_OPTIONS not in drop_params
-        self._sent: frozenset[str] | None = None
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
     async def complete(self, request: Request) -> Completion:
@@ -197,8 +106,12 @@ class HostedModel:
         The bill gets every other attempt that was sent: one that the endpoint refused for a parameter, a reply that was
         cut while the model was thinking, a cancelled one, whose cost is estimated.
         """
-        if request.wire is not None:
-            return await self._pass_on(request, request.wire)
+        if request.wire is not None:  # of an external agent
+            try:
+                return await self._wire.send(self._route("chat"), request.wire, request)
+            finally:
+                if not self._wire.adds_usage:
+                    self._remember([RequestChange("drop", STREAM_OPTIONS)])
         visible = self.max_output_tokens if request.max_tokens is None else request.max_tokens
         first = replace(request, max_tokens=visible + self.thinking_tokens)
         sent, changes = first, list[RequestChange]()
@@ -248,15 +161,6 @@ class HostedModel:
     async def aclose(self) -> None:
         """Closes the connections. The model can be used again, with new ones."""
         await self._transport.aclose()
-        await self._wire.aclose()
-
-    async def _pass_on(self, request: Request, wire: WireRequest) -> Completion:
-        """The provider's answer to an agent's request."""
-        try:
-            return await self._wire.send(self._route("chat"), wire, request)
-        finally:
-            if not self._wire.adds_usage:
-                self._remember([RequestChange("drop", STREAM_OPTIONS)])
 
     async def _send(self, request: Request, changes: list[RequestChange]) -> CompletionResult | None:
         """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
@@ -265,45 +169,69 @@ class HostedModel:
             adaptation = adaptation.with_change(change)
         style: Style = "chat" if request.tools or adaptation.as_chat else self.style
         route = self._route(style)
-        settings = replace(self._settings, thoughts=True) if adaptation.sends_thoughts else self._settings
-        body = adaptation.apply(to_body(request, settings, route, style))
+        body = adaptation.apply(self._body(request, route, style, thoughts=adaptation.sends_thoughts))
         stream = ReplyStream(partial(self._show, request)) if body.get("stream") else None
+        secrets = self._transport.secrets(route)
         try:
             answer = await self._transport.send(route, body, stream)
             result = read_answer(answer, request, body, route, begins_in_thought=self._begins_in_thought)
-            return replace(result, completion=without_credentials(result.completion, self._secrets()))
-        except TimeoutError:
-            failure = provider_errors.no_answer(self.name, self._transport.timeout)
-            failure.call_cost = broken_off(stream, request, route)
-            raise failure from None
+            return replace(result, completion=_without_credentials(result.completion, secrets))
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
-            if (bad := provider_errors.unreadable_answer(error)) is not None:
-                failure = provider_errors.bad_answer(self.name, bad, self._secrets())
-                failure.call_cost = broken_off(stream, request, route) or unreadable(bad, request, route)
-                raise failure from None
-            next_change = find_change(*provider_errors.refusal(error), body)
+            bad = provider_errors.unreadable_answer(error)
+            next_change = None if bad else find_change(*provider_errors.refusal(error), body)
             if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
                 self._remember(changes)  # the endpoint names something else now, so it accepts these
                 bill.add()
                 changes.append(next_change)
                 return None
-            # Not chained: a provider's message may repeat the key.
-            failure = provider_errors.to_model_error(
-                error, self.name, timeout=self._transport.timeout, secrets=self._secrets()
-            )
-            failure.call_cost = broken_off(stream, request, route)
+            failure = provider_errors.to_model_error(error, self.name, timeout=self._transport.timeout, secrets=secrets)
+            if stream is not None and stream.has_begun:
+                failure.call_cost = cost_so_far(request, route, stream.usage, stream.written)
+            elif bad is not None:
+                failure.call_cost = unreadable(bad, request, route)
             raise failure from None
         except anyio.get_cancelled_exc_class():
-            bill.add(broken_off(stream, request, route) or estimated_prompt(request, route))
+            bill.add(cost_so_far(request, route, *((stream.usage, stream.written) if stream else ())))
             raise
+
+    def _body(self, request: Request, route: providers.Route, style: Style, *, thoughts: bool) -> dict[str, Any]:
+        """The request in the OpenAI form of a chat or a completion, without what isn't set.
+
+        With `thoughts`, reasoning is sent back with its tool calls. Of the constraints on decoding a grammar comes
+        before a schema, since servers accept only one.
+        """
+        body: dict[str, Any] = {
+            "model": route.bare,
+            **self._settings,
+            "max_tokens": request.max_tokens,
+            "stop": list(request.stop) or None,
+            "tools": openai_format.to_functions(request.tools) or None,
+        }
+        by_grammar = self._constrain == "grammar"
+        if request.grammar is not None and by_grammar:
+            body["grammar"] = request.grammar
+        elif request.schema is not None and by_grammar and style == "completion":
+            body["json_schema"] = dict(request.schema)  # llama.cpp's own field: this endpoint has no response_format
+        elif request.schema is not None and self._constrain != "none" and (route.takes_schema or by_grammar):
+            body["response_format"] = openai_format.to_response_format(request.schema)
+        if request.on_text is not None and not request.tools:  # tool calls are read whole
+            body |= {"stream": True, STREAM_OPTIONS: {"include_usage": True}}
+        body |= self._extra_body
+        if style == "completion":
+            body["prompt"] = openai_format.to_transcript(request.messages)
+        else:
+            body["messages"] = openai_format.to_chat(
+                request.messages, prompt_cache=self._prompt_cache, thoughts=thoughts
+            )
+        return {name: value for name, value in body.items() if value is not None}
 
     def _show(self, request: Request, text: str) -> None:
         """Shows the caller the visible text of a reply so far."""
         if request.on_text is not None:
             visible = visible_so_far(text, request.stop, begins_in_thought=self._begins_in_thought)
-            request.on_text(without(visible, self._secrets()))
+            request.on_text(without(visible, self._transport.secrets(self._route(self.style))))
 
     def _remember(self, changes: Sequence[RequestChange]) -> None:
         """Applies changes that led to an answer to all later requests, with a warning for each."""
@@ -318,7 +246,8 @@ class HostedModel:
     def _larger_budget(self, request: Request) -> int:
         """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
         wanted = 2 * max(request.max_tokens or 0, self.max_output_tokens)
-        limits = (providers.max_output_tokens(self._route(self.style)), self.adaptation.most_tokens)
+        entry = self._route(self.style).entry
+        limits = (entry.max_output_tokens if entry else None, self.adaptation.most_tokens)
         return min([wanted, *(limit for limit in limits if limit)])
 
     def _route(self, style: Style) -> providers.Route:
@@ -326,9 +255,22 @@ class HostedModel:
             self._routes[style] = self._find_route(style)
         return self._routes[style]
 
-    def _secrets(self) -> frozenset[str]:
-        """The request's credentials in every form in which a server may send them back."""
-        if self._sent is None:
-            route = self._route(self.style)
-            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
-        return self._sent
+
+def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Completion:
+    """The completion without the credentials of its request, which a server may repeat.
+
+    Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
+    really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
+    """
+    calls = tuple(
+        replace(
+            call,
+            id=without(call.id, secrets),
+            name=without(call.name, secrets),
+            arguments=without_in(call.arguments, secrets),
+            echo=without_in(call.echo, secrets),
+        )
+        for call in completion.tool_calls
+    )
+    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
+    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)

@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
-from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response, read_usage, salvage_usage
-from rewoo_bench.models.hosted.transport import Answer, ReplyStream
+from rewoo_bench.models.hosted.responses import cut_at_stop, read_response, read_usage, salvage_usage
+from rewoo_bench.models.hosted.transport import Answer
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, Request, Usage
+
+TRUNCATED = "reasoning_truncated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +51,18 @@ def read_answer(
     """
     document = answer.document
     usage = read_usage(document.get("usage"))
+    given = usage or Usage()
     choices = document.get("choices")
     if not choices:
         error = document.get("error")
         reason = error.get("message") if isinstance(error, Mapping) else error
         message = f"an error in place of an answer: {reason}" if reason else "an answer without choices"
-        raise Unreadable(message, cost_of(usage or Usage(), "provider", route, answer))
+        raise Unreadable(message, cost_of(given, "provider", route, answer.details))
     try:
         reply = read_response(choices[0])
     except (AttributeError, LookupError, TypeError, ValueError):
         message = "a response that doesn't match the OpenAI schema"
-        raise Unreadable(message, cost_of(usage or Usage(), "provider", route, answer)) from None
+        raise Unreadable(message, cost_of(given, "provider", route, answer.details)) from None
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
     text, rest = cut_at_stop(reply.text, request.stop)
@@ -67,13 +70,22 @@ def read_answer(
     # Every prompt has tokens, and so has every answer that isn't empty: a zero means a missing count.
     written = reply.thoughts or reply.text or reply.tool_calls
     if usage is None or not usage.input_tokens or (written and not usage.output_tokens):
-        usage, source = _estimate(request, body, reply), "estimated"
+        said, source = "\n".join(filter(None, (reply.thoughts, reply.text))), "estimated"
+        if "prompt" in body:
+            usage = openai_format.estimate_transcript(request.messages, said)
+        else:
+            usage = openai_format.estimate_chat(request.messages, request.tools, said, reply.tool_calls)
+    finish_reason = reply.finish_reason
+    if rest:
+        finish_reason = "stop"
+    elif finish_reason == "length" and not (text or reply.tool_calls) and (usage.output_tokens or reply.cut_thought):
+        finish_reason = TRUNCATED
     completion = Completion(
         text,
         usage,
-        _finish_reason(reply, text, rest, usage),
+        finish_reason,
         reply.tool_calls,
-        cost_of(usage, source, route, answer),
+        cost_of(usage, source, route, answer.details),
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
@@ -88,54 +100,28 @@ def unreadable(error: BadAnswer, request: Request, route: providers.Route) -> Ca
         return error.call_cost
     if not error.text.strip():
         return None
-    if (usage := salvage_usage(error.text)) is not None:
-        return cost_of(usage, "provider", route, Answer({}))
-    return estimated_prompt(request, route)
+    usage = salvage_usage(error.text)
+    return cost_so_far(request, route) if usage is None else cost_of(usage, "provider", route)
 
 
-def estimated_prompt(request: Request, route: providers.Route) -> CallCost:
-    """The least cost of a request that was never answered: its prompt, counted with our own tokenizer.
+def cost_so_far(request: Request, route: providers.Route, usage: Usage | None = None, written: str = "") -> CallCost:
+    """The least cost of a request without a whole answer: the usage so far, at least the prompt and what was `written`.
 
-    Our own server costs nothing.
+    Our own server costs nothing before it answers.
     """
-    if route.is_ours:
+    estimate = openai_format.estimate_chat(request.messages, request.tools, written, ())
+    if usage is not None and usage.input_tokens:
+        if usage.output_tokens >= estimate.output_tokens:
+            return cost_of(usage, "provider", route)
+        estimate = replace(usage, output_tokens=estimate.output_tokens, reasoning_tokens=0)
+    elif route.is_ours and not written:
         return CallCost()
-    usage = openai_format.estimate_chat(request.messages, request.tools, "", ())
-    return cost_of(usage, "estimated", route, Answer({}))
+    return cost_of(estimate, "estimated", route)
 
 
-def broken_off(stream: ReplyStream | None, request: Request, route: providers.Route) -> CallCost | None:
-    """The cost of an answer that broke off in the middle of its stream; None where none had begun.
-
-    It is the usage so far if it counts at least the text that arrived, else an estimate.
-    """
-    if stream is None or not stream.has_begun:
-        return None
-    usage, least = read_usage(stream.counts), count_tokens(stream.written)
-    if usage is not None and usage.input_tokens and usage.output_tokens >= least:
-        return cost_of(usage, "provider", route, Answer({}))
-    estimate = openai_format.estimate_chat(request.messages, (), stream.written, ())
-    return cost_of(estimate, "estimated", route, Answer({}))
-
-
-def _finish_reason(reply: ParsedResponse, text: str, rest: str, usage: Usage) -> str:
-    if rest:
-        return "stop"
-    nothing = not text and not reply.tool_calls
-    if nothing and reply.finish_reason == "length" and (reply.thoughts or reply.cut_thought or usage.output_tokens):
-        return "reasoning_truncated"
-    return reply.finish_reason
-
-
-def cost_of(usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, answer: Answer) -> CallCost:
-    """The cost of an answer with this usage."""
-    details = answer.details if source == "provider" else None
-    cost = providers.price(route, usage, details) if usage != Usage() else None
+def cost_of(
+    usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, details: Any = None
+) -> CallCost:
+    """The cost of an answer with this usage. `details` is litellm's usage object, if the call went through litellm."""
+    cost = providers.price(route, usage, details if source == "provider" else None) if usage != Usage() else None
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)
-
-
-def _estimate(request: Request, body: Mapping[str, Any], reply: ParsedResponse) -> Usage:
-    written = f"{reply.thoughts}\n{reply.text}" if reply.thoughts else reply.text
-    if "prompt" in body:
-        return openai_format.estimate_transcript(request.messages, written)
-    return openai_format.estimate_chat(request.messages, request.tools, written, reply.tool_calls)

@@ -1,11 +1,12 @@
-"""A direct client of an OpenAI-compatible endpoint: one pool of connections, JSON in both directions.
+"""A direct client of an OpenAI-compatible endpoint: one pool of connections, JSON or server-sent events.
 
     endpoint = Endpoint("http://127.0.0.1:8080/v1", key="none", connect_timeout=10)
-    answer = await endpoint.post("/chat/completions", {"model": "tiny", "messages": […]})
+    answer = await endpoint.ask("/chat/completions", {"model": "tiny", "messages": […]})
     answer["choices"][0]["message"]["content"]
     await endpoint.aclose()
 
-litellm would take some ten milliseconds of CPU time for a call; this takes half a millisecond.
+litellm would take some ten milliseconds of CPU time for a call; this takes half a millisecond. aiohttp is imported
+with the first call. Server-sent events: the HTML standard, "Server-sent events".
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
 from pydantic_core import to_json
 
@@ -26,26 +27,22 @@ from rewoo_bench.system.http_session import basic_authorization, open_session
 if TYPE_CHECKING:
     import aiohttp
 
-
-# Server-sent events, as bytes that arrive in pieces of any size.
-#
-#     stream = EventStream()
-#     stream.add(b"data: {}\n\nda")     # [b"data: {}\n\n"]
-#     stream.rest                       # b"da"
-#
-# Source: the HTML standard, "Server-sent events".
-
-
-_END = re.compile(rb"\r?\n\r?\n")  # the blank line behind an event
-_LONGEST_END = 4
-_DONE = b"[DONE]"  # the last event of a chat
+OPENAI = "https://api.openai.com/v1"
+EVENT_STREAM = "text/event-stream"
+LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
+# Variables that the OpenAI SDK sends, and their headers.
+HEADERS_OF_USER = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+_LONGEST_HEADER = 1 << 18
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_EVENT_END = re.compile(rb"\r?\n\r?\n")  # the blank line behind an event
+_LONGEST_EVENT_END = 4
 _DEEPEST = 200  # levels of a document: those who read it further call themselves for each
 
 
-def load_json(data: str | bytes) -> Any:
+def load_json(data: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
     """The JSON of a request or of an answer. Raises `ValueError`, also where it is nested too deeply."""
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
     level = [value]
@@ -55,6 +52,20 @@ def load_json(data: str | bytes) -> Any:
         if not level:
             return value
     raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
+
+
+def read_document(text: str) -> dict[str, Any]:
+    """The JSON object of an answer. Raises `BadAnswer`.
+
+    NaN and Infinity, which some servers send among log-probabilities, are read as null.
+    """
+    try:
+        document = load_json(text, lambda _: None)
+    except ValueError as error:
+        raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
+    if not isinstance(document, dict):
+        raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
+    return document
 
 
 class EventStream:
@@ -72,11 +83,11 @@ class EventStream:
     def add(self, piece: bytes) -> list[bytes]:
         """The events that end in this piece, each with the blank line behind it."""
         self._open += piece
-        ends = [match.end() for match in _END.finditer(self._open, self._searched)]
+        ends = [match.end() for match in _EVENT_END.finditer(self._open, self._searched)]
         starts = [0, *ends[:-1]] if ends else []
         events = [bytes(self._open[start:end]) for start, end in zip(starts, ends, strict=True)]
         del self._open[: ends[-1] if ends else 0]
-        self._searched = max(0, len(self._open) - _LONGEST_END + 1)
+        self._searched = max(0, len(self._open) - _LONGEST_EVENT_END + 1)
         return events
 
 
@@ -94,16 +105,20 @@ def documents_of(event: bytes) -> Iterator[Mapping[str, Any]]:
 
 def is_done(event: bytes) -> bool:
     """Whether an event is the mark at the end of a chat's stream."""
-    return event.removeprefix(b"data:").strip() == _DONE
+    return event.removeprefix(b"data:").strip() == b"[DONE]"
 
 
-EVENT_STREAM = "text/event-stream"
-LONGEST_BODY = 32 << 20  # bytes of an answer, decompressed
-_LONGEST_HEADER = 1 << 18
-OPENAI = "https://api.openai.com/v1"
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Variables that the OpenAI SDK sends, and their headers.
-HEADERS_OF_USER = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+async def events_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+    """The events of a stream, and what is left behind the last one. Raises `BadAnswer` beyond `LONGEST_BODY`."""
+    stream, size = EventStream(), 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > LONGEST_BODY:
+            raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
+        for event in stream.add(piece):
+            yield event
+    if stream.rest:
+        yield stream.rest
 
 
 class HTTPFailure(Exception):
@@ -113,7 +128,12 @@ class HTTPFailure(Exception):
         super().__init__(text)
         self.status_code = status_code
         self.headers = headers
-        self.body = _error_object(text)
+        self.body: dict[str, Any] | None
+        try:
+            error = json.loads(text)["error"]
+            self.body = error if isinstance(error, dict) else {"message": str(error)}
+        except (ValueError, TypeError, LookupError, RecursionError):
+            self.body = None
 
 
 class Redirected(Exception):
@@ -157,49 +177,32 @@ class Endpoint:
         address = urlsplit((api_base or OPENAI).rstrip("/"))
         plain = address._replace(netloc=address.netloc.rpartition("@")[2], query="", fragment="")
         self._base = plain.geturl().rstrip("/")
-        self._is_plain = address.scheme == "http"
-        self._query = f"?{address.query}" if address.query else ""
-        self._authorization = _basic(address) if address.username else f"Bearer {key}" if key else None
+        self._query = address.query
+        self._authorization = f"Bearer {key}" if key else None
+        if address.username:
+            self._authorization = basic_authorization(unquote(address.username), unquote(address.password or ""))
         self._connect_timeout = connect_timeout
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The endpoint's answer, a JSON object.
+    async def ask(
+        self, path: str, body: Mapping[str, Any], on_event: Callable[[bytes], None] | None = None
+    ) -> dict[str, Any] | None:
+        """The endpoint's answer, a JSON object; None where it was a stream, whose events `on_event` got.
 
         Raises `HTTPFailure`, `Redirected`, `Unreachable`, `BadAnswer`, or an error of aiohttp.
         """
         import aiohttp
 
-        if self._session is None:
-            self._session = self._open()
-        try:
-            url = f"{self._base}{path}{self._query}"
-            async with self._session.post(url, data=to_json(body), allow_redirects=False) as response:
-                _check_not_redirected(response)
-                text = (await read_body(response)).decode("utf-8", "replace")
-                if response.status >= 400:
-                    raise HTTPFailure(response.status, text, response.headers)
-                return _document(text)
-        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
-            raise Unreachable(str(error)) from error
-
-    async def stream(
-        self, path: str, body: Mapping[str, Any], on_event: Callable[[bytes], None]
-    ) -> Mapping[str, Any] | None:
-        """Gives each server-sent event of the answer to `on_event`. Raises as `post` does.
-
-        Returns the answer of a server that doesn't stream, which is a JSON object; else None.
-        """
-        import aiohttp
-
         # llama.cpp closes the connection behind a stream, and the next request would find it closing. Without TLS a new
         # one costs next to nothing.
-        headers = {"Connection": "close"} if self._is_plain else {}
+        headers = {"Connection": "close"} if on_event is not None and self._base.startswith("http:") else {}
         async with self.open(path, to_json(body), headers) as response:
-            if response.content_type != EVENT_STREAM:
-                return _document((await read_body(response)).decode("utf-8", "replace"))
+            if on_event is None or response.content_type != EVENT_STREAM:
+                return read_document((await read_body(response)).decode("utf-8", "replace"))
             try:
-                await _read_events(response, on_event)
+                async with aclosing(events_of(response.content.iter_any())) as events:
+                    async for event in events:
+                        on_event(event)
             except aiohttp.ClientPayloadError:
                 raise BadAnswer("a stream that ended in the middle") from None
         return None
@@ -210,24 +213,27 @@ class Endpoint:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response to a request with further `headers` and a further `query`, its body unread.
 
-        The query of the address goes before. Raises as `post` does.
+        The query of the address goes before. Raises as `ask` does.
         """
         import aiohttp
 
         if self._session is None:
-            self._session = self._open()
-        own = {name for name, _ in parse_qsl(self._query[1:], keep_blank_values=True)}
-        further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in own])
-        whole = "&".join(filter(None, (self._query[1:], further)))
+            self._session = self._open_session()
+        whole = self._query
+        if query:
+            own = {name for name, _ in parse_qsl(self._query, keep_blank_values=True)}
+            further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in own])
+            whole = "&".join(filter(None, (self._query, further)))
         url = f"{self._base}{path}{'?' if whole else ''}{whole}"
         try:
             async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
-                _check_not_redirected(response)
+                if 300 <= response.status < 400:
+                    raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
                 if response.status >= 400:
                     text = (await read_body(response)).decode("utf-8", "replace")
                     raise HTTPFailure(response.status, text, response.headers)
                 yield response
-        except aiohttp.ConnectionTimeoutError as error:
+        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
             raise Unreachable(str(error)) from error
 
     async def aclose(self) -> None:
@@ -236,34 +242,23 @@ class Endpoint:
         if session is not None:
             await session.close()
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         import aiohttp
 
+        headers = {"Content-Type": "application/json", "User-Agent": f"rewoo-bench/{version('rewoo-bench')}"}
+        if self._authorization is not None:
+            headers["Authorization"] = self._authorization
+        headers |= {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
         return open_session(
             self._base,
             connections=0,
             trust_env=urlsplit(self._base).hostname not in _LOOPBACK,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
-            headers=self._headers(),
+            headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie would tie one question to the next
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )
-
-    def _headers(self) -> dict[str, str]:
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"rewoo-bench/{version('rewoo-bench')}",
-        }
-        if self._authorization is not None:
-            headers["Authorization"] = self._authorization
-        return headers | {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
-
-
-def _check_not_redirected(response: aiohttp.ClientResponse) -> None:
-    """Raises `Redirected`."""
-    if 300 <= response.status < 400:
-        raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:
@@ -280,45 +275,3 @@ async def read_body(response: aiohttp.ClientResponse) -> bytes:
             raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB", start)
         pieces.append(piece)
     return b"".join(pieces)
-
-
-async def _read_events(response: aiohttp.ClientResponse, on_event: Callable[[bytes], None]) -> None:
-    stream, size = EventStream(), 0
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        if size > LONGEST_BODY:
-            raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
-        for event in stream.add(piece):
-            on_event(event)
-    if stream.rest:
-        on_event(stream.rest)
-
-
-def _document(text: str) -> Mapping[str, Any]:
-    """The JSON object of an answer. Raises `BadAnswer`."""
-    try:
-        document = _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
-    if not isinstance(document, dict):
-        raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
-    return document
-
-
-def _no_number(_: str) -> None:
-    """NaN and Infinity, which some servers send among log-probabilities, are read as null."""
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number)
-
-
-def _basic(address: SplitResult) -> str:
-    return basic_authorization(unquote(address.username or ""), unquote(address.password or ""))
-
-
-def _error_object(text: str) -> dict[str, Any] | None:
-    try:
-        error = json.loads(text)["error"]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return None
-    return error if isinstance(error, dict) else {"message": str(error)}

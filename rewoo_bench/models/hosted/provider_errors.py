@@ -24,6 +24,7 @@ from rewoo_bench.text.redaction import redact
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _LONGEST = 300
+_NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*")
 
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
 # llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
@@ -45,45 +46,43 @@ def refusal(error: BaseException) -> tuple[int | None, str]:
 
 
 def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Collection[str] = ()) -> ModelError:
-    """The error of a failed call of the model `name`. `timeout` (seconds) is for the message."""
+    """The error of a failed call of the model `name`. `timeout` (seconds) is for the message.
+
+    It is not to be chained: a provider's message may repeat the key.
+    """
+
+    def failed(message: str, status: int | None = None, **facts: Any) -> ModelError:
+        line = redact(" ".join(message.split()), secrets)
+        return ModelError(line if len(line) <= _LONGEST else line[:_LONGEST] + " …", status=status, **facts)
+
+    if (bad := unreadable_answer(error)) is not None:
+        return failed(f"{name!r} sent {bad}", retryable=True)
     chain = list(causes(error, suppressed=True))
     ours = [cause for cause in chain if not type(cause).__module__.startswith("litellm")]
     for cause in chain:
         if isinstance(cause, Redirected):
-            return _model_error(f"{name!r} answered {cause.status_code}: {cause}", secrets, cause.status_code)
-    status = _status(chain)
-    if type(error).__name__ == "ContextWindowExceededError" or (
-        status in (400, 413) and _CONTEXT.search(_provider_message(chain))
-    ):
-        return _model_error(
-            f"{name!r}: the prompt is longer than the model's context: {_provider_message(chain)}", secrets, status
-        )
+            return failed(f"{name!r} answered {cause.status_code}: {cause}", cause.status_code)
+    status, said = _status(chain), _provider_message(chain)
+    if type(error).__name__ == "ContextWindowExceededError" or (status in (400, 413) and _CONTEXT.search(said)):
+        return failed(f"{name!r}: the prompt is longer than the model's context: {said}", status)
     if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
-        return ModelError(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
+        return failed(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
         if isinstance(cause, (HTTPFailure, *_loaded("openai", "APIStatusError"), *_loaded("httpx", "HTTPStatusError"))):
             break
         if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
             text = str(cause).replace(" ssl:default", "")
-            return _model_error(f"{name!r}: the connection failed: {text}", secrets, retryable=True, unreachable=True)
-        if isinstance(
-            cause, (TimeoutError, *_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
-        ):
-            return no_answer(name, timeout)
+            return failed(f"{name!r}: the connection failed: {text}", retryable=True, unreachable=True)
+        timeouts = (*_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
+        if isinstance(cause, (TimeoutError, *timeouts)):
+            return failed(f"{name!r}: no answer within {timeout:g} s", retryable=True)
         if isinstance(cause, (OSError, *_broken_connections())):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
-            return _model_error(f"{name!r}: the connection failed or broke off: {text}", secrets, retryable=True)
+            return failed(f"{name!r}: the connection failed or broke off: {text}", retryable=True)
     # An error without a status came inside a 200, or from litellm: another attempt may succeed.
     retryable = status is None or status in _RETRYABLE or status >= 500
     answered = f"answered {status}" if status else "failed"
-    retry_after = _retry_after(chain)
-    return _model_error(
-        f"{name!r} {answered}: {_provider_message(chain)}",
-        secrets,
-        status,
-        retryable=retryable,
-        retry_after=retry_after,
-    )
+    return failed(f"{name!r} {answered}: {said}", status, retryable=retryable, retry_after=_retry_after(chain))
 
 
 def is_untranslatable(error: Exception) -> bool:
@@ -109,11 +108,6 @@ def _loaded(package: str, error: str) -> tuple[type[Exception], ...]:
     return (getattr(module, error),) if module else ()
 
 
-def no_answer(name: str, timeout: float) -> ModelError:
-    """The error for a call that took longer than `timeout` seconds."""
-    return ModelError(f"{name!r}: no answer within {timeout:g} s", retryable=True)
-
-
 def unreadable_answer(error: BaseException) -> BadAnswer | None:
     """The unreadable response that made a call fail, read by us or by litellm; else None."""
     for cause in causes(error, suppressed=True):
@@ -122,25 +116,6 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
         if isinstance(cause, json.JSONDecodeError):
             return BadAnswer(f"an answer that isn't JSON: {cause}", cause.doc)
     return None
-
-
-def bad_answer(name: str, error: BadAnswer, secrets: Collection[str]) -> ModelError:
-    """The error for a response that can't be read. Another attempt may succeed."""
-    return _model_error(f"{name!r} sent {error}", secrets, retryable=True)
-
-
-def _model_error(
-    message: str,
-    secrets: Collection[str],
-    status: int | None = None,
-    *,
-    retryable: bool = False,
-    retry_after: float | None = None,
-    unreachable: bool = False,
-) -> ModelError:
-    line = redact(" ".join(message.split()), secrets)
-    shown = line if len(line) <= _LONGEST else line[:_LONGEST] + " …"
-    return ModelError(shown, status=status, retryable=retryable, retry_after=retry_after, unreachable=unreachable)
 
 
 def _status(chain: Sequence[BaseException]) -> int | None:
@@ -172,22 +147,13 @@ def _retry_after(chain: Sequence[BaseException]) -> float | None:
             or getattr(getattr(cause, "response", None), "headers", None)
             or getattr(cause, "headers", None)
         )
-        if not headers:
-            continue
-        if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-            return milliseconds / 1000
-        if wait := headers.get("retry-after"):
-            seconds = _number(wait)
-            return _until(wait) if seconds is None else seconds
+        if headers and (wait := headers.get("retry-after-ms")) and _NUMBER.fullmatch(wait):
+            return float(wait) / 1000
+        if headers and (wait := headers.get("retry-after")):
+            if _NUMBER.fullmatch(wait):
+                return float(wait)
+            try:
+                return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())
+            except (ValueError, TypeError, OverflowError, OSError):  # no date, or one outside of all calendars
+                return None
     return None
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text and re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else None
-
-
-def _until(date: str) -> float | None:
-    try:
-        return max(0.0, parsedate_to_datetime(date).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError, OSError):  # no date, or one outside of all calendars
-        return None

@@ -257,11 +257,6 @@ def price_list(route: Route) -> dict[str, float] | None:
     return {kind: round(10**6 * rate, 6) for kind, rate in kinds.items()}
 
 
-def max_output_tokens(route: Route) -> int | None:
-    """How many tokens the model can write in one answer; None where that isn't known."""
-    return route.entry.max_output_tokens if route.entry else None
-
-
 @dataclass(slots=True)
 class Exchange:
     """A call of litellm. `answered`: a server has answered, whatever it said. With `keeps` its answers are kept."""
@@ -353,11 +348,18 @@ def plain_tools() -> dict[str, Any]:
     return {"_skip_mcp_handler": True} if gateway.is_file() else {}
 
 
-async def close_shared_pool() -> None:
-    """Close litellm's own connections and forget them, so that it opens new ones."""
-    litellm = load_litellm()
-    await litellm.close_litellm_async_clients()
-    litellm.in_memory_llm_clients_cache.flush_cache()
+def call_litellm(function: str, route: Route, timeout: float, **arguments: Any) -> Any:
+    """A call of one of litellm's functions, to be awaited; it makes no second attempt."""
+    return getattr(load_litellm(), function)(
+        model=route.model,
+        api_base=route.api_base,
+        api_key=route.api_key or ("none" if route.provider in OPENAI_FORM else None),  # they may want none
+        timeout=timeout,
+        num_retries=0,
+        max_retries=0,
+        **arguments,
+        **(plain_tools() if "tools" in arguments else {}),
+    )
 
 
 def _in_openai_form(name: str) -> tuple[str, str] | None:
@@ -402,4 +404,6 @@ async def release_shared_pool(user: object) -> None:
     if id(user) in _users_of_shared_pool:
         _users_of_shared_pool.discard(id(user))
         if not _users_of_shared_pool:
-            await close_shared_pool()
+            litellm = load_litellm()
+            await litellm.close_litellm_async_clients()
+            litellm.in_memory_llm_clients_cache.flush_cache()  # so that it opens new ones

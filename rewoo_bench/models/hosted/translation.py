@@ -129,11 +129,6 @@ class _Items:
         return {**document, "sequence_number": self._count - 1}
 
 
-def _placeholder(route: providers.Route) -> str | None:
-    """A key for servers in the OpenAI form, which may want none; every other provider's key is litellm's to find."""
-    return "none" if route.provider in ("openai", "text-completion-openai") else None
-
-
 async def _call(
     route: providers.Route, path: str, body: Mapping[str, Any], timeout: float, exchange: providers.Exchange
 ) -> Any:
@@ -141,22 +136,13 @@ async def _call(
         raise HTTPFailure(404, f"{route.provider} has no {path}", {})
     litellm = await providers.litellm_loaded()
     litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
-    function = getattr(litellm, _FUNCTIONS[path])
     translated = {name: value for name, value in body.items() if name in FIELDS[path]}
     translated = json.loads(replace_surrogates(json.dumps(translated, ensure_ascii=False)))  # it can't send half a pair
     with providers.exchange(exchange):
         try:
-            return await function(
-                **translated,
-                model=route.model,
-                api_base=route.api_base,
-                api_key=route.api_key or _placeholder(route),
-                timeout=timeout,
-                num_retries=0,
-                max_retries=0,
-                **({"use_chat_completions_api": True} if path == RESPONSES else {}),
-                **(providers.plain_tools() if path in (CHAT, RESPONSES, MESSAGES) and "tools" in translated else {}),
-            )
+            if path == RESPONSES:
+                translated["use_chat_completions_api"] = True
+            return await providers.call_litellm(_FUNCTIONS[path], route, timeout, **translated)
         except MemoryError:
             raise
         except Exception as error:  # litellm checks few values, of a request or of an answer

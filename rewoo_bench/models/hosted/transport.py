@@ -1,9 +1,14 @@
-"""Send a request: directly to an OpenAI-compatible endpoint, else through litellm.
+"""Send a request: directly to an OpenAI-compatible endpoint, else through litellm; and read a stream as it arrives.
 
-transport = Transport(timeout=120, connect_timeout=10)
+transport = Transport(timeout=120, connect_timeout=10, api_key=None)
 answer = await transport.send(route, {"model": "tiny", "messages": […]})
 answer.document["choices"][0]["message"]["content"]
 await transport.aclose()
+
+stream = ReplyStream(print)
+stream.add(b'data: {"choices": [{"delta": {"content": "Par"}}]}\n\n')         # prints Par
+stream.add(b'data: {"choices": [{"delta": {"content": "is"}, "finish_reason": "stop"}]}\n\n')
+stream.document()   # {"choices": [{"message": {"content": "Paris", …}, "finish_reason": "stop"}]}
 """
 
 from __future__ import annotations
@@ -16,23 +21,23 @@ from typing import Any
 
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documents_of, is_done
-from rewoo_bench.models.hosted.responses import read_content, read_thoughts
+from rewoo_bench.models.hosted.responses import read_content, read_thoughts, read_usage
+from rewoo_bench.text.redaction import of_environment, sent_in
+from rewoo_bench.types import Usage
 
-# A streamed answer: its text as it arrives, and in the end the document that an answer without a stream would be.
-#
-#     stream = ReplyStream(print)
-#     stream.add(b'data: {"choices": [{"delta": {"content": "Par"}}]}\n\n')         # prints Par
-#     stream.add(b'data: {"choices": [{"delta": {"content": "is"}, "finish_reason": "stop"}]}\n\n')
-#     stream.document()   # {"choices": [{"message": {"content": "Paris", …}, "finish_reason": "stop"}]}
-#
-# Chats and completions of the OpenAI API. Tool calls aren't streamed: a request with tools is answered whole.
-
-
+_ANTHROPIC = "https://api.anthropic.com/v1"
 _LONGEST_SHOWN = 100_000  # characters; each piece shows the whole text again, so the time would grow with the square
+# Arguments of litellm; everything else is passed on to the provider unchanged.
+_ARGUMENTS = frozenset(
+    {"messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"}
+    | {"reasoning_effort", "tools", "response_format", "stream", "stream_options"}
+)
 
 
 class ReplyStream:
-    """What has arrived of one answer. `show` gets its text so far, thoughts between marks included."""
+    """What has arrived of one answer, in the form of the OpenAI API. `show` gets its text so far, thoughts between
+    marks included. Tool calls aren't streamed: a request with tools is answered whole.
+    """
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -55,9 +60,9 @@ class ReplyStream:
         return "\n".join(filter(None, ["".join(self._thoughts), self.text]))
 
     @property
-    def counts(self) -> Mapping[str, Any] | None:
-        """The usage object, if one has arrived: the last one, since providers count cumulatively."""
-        return self._counts or None
+    def usage(self) -> Usage | None:
+        """The usage so far, that of the last event that has one: providers count cumulatively."""
+        return read_usage(self._counts)
 
     @property
     def has_begun(self) -> bool:
@@ -96,7 +101,7 @@ class ReplyStream:
             choice["message"] = {"role": "assistant", "content": self.text, **fields}
         else:
             choice |= {"text": self.text, **fields}
-        return {"choices": [choice] if self._has_choices else [], "usage": self.counts}
+        return {"choices": [choice] if self._has_choices else [], "usage": self._counts or None}
 
     def _add_choice(self, choice: Mapping[str, Any]) -> None:
         if choice.get("index"):
@@ -113,13 +118,6 @@ class ReplyStream:
             self._size += len(text)
 
 
-# Arguments of litellm; everything else is passed on to the provider unchanged.
-_ARGUMENTS = frozenset(
-    {"messages", "temperature", "top_p", "seed", "max_tokens", "max_completion_tokens", "stop"}
-    | {"reasoning_effort", "tools", "response_format", "stream", "stream_options"}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A response in the OpenAI form. `details` is litellm's usage object, if the call went through litellm."""
@@ -134,10 +132,12 @@ class Transport:
     `timeout` (seconds) is for a whole call, `connect_timeout` for reaching the server.
     """
 
-    def __init__(self, *, timeout: float, connect_timeout: float) -> None:
+    def __init__(self, *, timeout: float, connect_timeout: float, api_key: str | None) -> None:
         self.timeout = timeout
-        self.connect_timeout = connect_timeout
+        self._connect_timeout = min(timeout, connect_timeout)
+        self._api_key = api_key
         self._endpoint: Endpoint | None = None
+        self._sent: frozenset[str] | None = None
 
     async def send(self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None = None) -> Answer:
         """The response. Raises `TimeoutError`, or one of `provider_errors.expected()`.
@@ -148,11 +148,27 @@ class Transport:
             if route.provider not in providers.OPENAI_FORM:
                 return await self._send_through_litellm(route, body, stream)
             path = "/completions" if "prompt" in body else "/chat/completions"
-            endpoint = self._endpoint_of(route)
-            if stream is None:
-                return Answer(await endpoint.post(path, body))
-            whole = await endpoint.stream(path, body, stream.add)
-            return Answer(stream.document() if whole is None else whole)
+            whole = await self.endpoint(route).ask(path, body, stream.add if stream else None)
+            return Answer(stream.document() if stream and whole is None else whole or {})
+
+    def endpoint(self, route: providers.Route) -> Endpoint:
+        """The connections to a provider that is called directly: in the OpenAI form, or Anthropic's.
+
+        Anthropic's key has a header of its own, and its address gets the version of the API where that is missing.
+        """
+        if self._endpoint is None:
+            base, key = route.api_base, route.api_key or "none"
+            if route.provider == "anthropic":
+                base, key = (base or _ANTHROPIC).rstrip("/").removesuffix("/messages"), ""
+                base = base if base.endswith("/v1") else f"{base}/v1"
+            self._endpoint = Endpoint(base, key=key, connect_timeout=self._connect_timeout)
+        return self._endpoint
+
+    def secrets(self, route: providers.Route) -> frozenset[str]:
+        """The request's credentials in every form in which a server may send them back."""
+        if self._sent is None:
+            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+        return self._sent
 
     async def aclose(self) -> None:
         """Closes the connections. The next call opens new ones."""
@@ -160,12 +176,6 @@ class Transport:
         if endpoint is not None:
             await endpoint.aclose()
         await providers.release_shared_pool(self)
-
-    def _endpoint_of(self, route: providers.Route) -> Endpoint:
-        if self._endpoint is None:
-            connect_timeout = min(self.timeout, self.connect_timeout)
-            self._endpoint = Endpoint(route.api_base, key=route.api_key or "none", connect_timeout=connect_timeout)
-        return self._endpoint
 
     async def _send_through_litellm(
         self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None
@@ -178,17 +188,8 @@ class Transport:
         arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
         others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
         with providers.exchange():
-            response = await providers.load_litellm().acompletion(
-                model=route.model,
-                api_base=route.api_base,
-                api_key=route.api_key,
-                timeout=self.timeout,
-                drop_params=True,
-                num_retries=0,
-                max_retries=0,
-                extra_body=others or None,
-                **arguments,
-                **(providers.plain_tools() if "tools" in arguments else {}),
+            response = await providers.call_litellm(
+                "acompletion", route, self.timeout, drop_params=True, extra_body=others or None, **arguments
             )
             if stream is None:
                 return Answer(response.model_dump(), getattr(response, "usage", None))

@@ -1,11 +1,18 @@
 """Pass an external agent's request on to the provider, unchanged, and read the cost of the answer.
 
-    client = WireClient("openai/gpt-4o-mini", timeout=120, connect_timeout=10)
+    client = WireClient("openai/gpt-4o-mini", transport)
     completion = await client.send(route, WireRequest("/chat/completions", body), request)
     completion.wire.body    # as the provider sent it
 
 Only `stream_options.include_usage` is added, unless the endpoint refuses it, and the event that it causes is hidden
 again. A provider that doesn't speak the dialect gets the request translated by litellm (translation.py).
+
+    passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
+    # (("Idempotency-Key", "7"),)
+
+An agent chooses no address, no key and no model by its headers and its query. `OpenAI-Organization` and
+`OpenAI-Project` are the agent's own choice under the user's key, unless the user's environment has one. A header that
+isn't listed doesn't pass.
 """
 
 from __future__ import annotations
@@ -14,18 +21,16 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
-from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import provider_errors, providers, translation
-from rewoo_bench.models.hosted.completions import cost_of
+from rewoo_bench.models.hosted.completions import cost_of, cost_so_far, unreadable
 from rewoo_bench.models.hosted.dialects import (
     COUNTING,
     EMBEDDINGS,
@@ -38,87 +43,31 @@ from rewoo_bench.models.hosted.dialects import (
     with_usage,
 )
 from rewoo_bench.models.hosted.http_endpoint import (
+    EVENT_STREAM,
     HEADERS_OF_USER,
-    LONGEST_BODY,
     BadAnswer,
-    Endpoint,
-    EventStream,
     HTTPFailure,
     documents_of,
+    events_of,
     is_done,
-    load_json,
     read_body,
+    read_document,
 )
-from rewoo_bench.models.hosted.providers import Route
-from rewoo_bench.models.hosted.responses import salvage_usage
-from rewoo_bench.models.hosted.transport import Answer
+from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.system.crashes import harness_fault
-from rewoo_bench.text.redaction import ends_within, is_credential_name, of_environment, redact, sent_in, without
+from rewoo_bench.text.redaction import ends_within, is_credential_name, redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import (
     BAD_GATEWAY,
-    NO_FIELDS,
     OF_THE_ACCOUNT,
-    Bill,
     CallCost,
     Completion,
     ErrorResponse,
-    Message,
     Request,
     Usage,
     WireRequest,
     WireResponse,
 )
-
-if TYPE_CHECKING:
-    import aiohttp
-
-
-# The tokens and the cost of an external agent's call, from what the provider has sent of its answer.
-
-
-def completion_of(
-    route: Route, path: str, messages: Sequence[Message], facts: AnswerFacts, text: str, response: WireResponse
-) -> Completion:
-    """A whole answer; its usage is estimated where the provider sent none. `text` is its text without credentials."""
-    if path in COUNTING:
-        return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
-    usage, call_cost = facts.usage, None
-    if usage is None or not usage.input_tokens or (text and not usage.output_tokens and path != EMBEDDINGS):
-        usage = Usage(input_tokens=count_messages(messages), output_tokens=count_tokens(text))
-        call_cost = cost_of(usage, "estimated", route, Answer({}))
-    call_cost = call_cost or cost_of(usage, "provider", route, Answer({}))
-    return Completion(text, usage, facts.finish_reason or "stop", call_cost=call_cost, wire=response)
-
-
-def least_cost(route: Route, messages: Sequence[Message], facts: AnswerFacts) -> CallCost:
-    """The cost of a call that broke off: the usage so far, at least the prompt and the text that arrived."""
-    written = count_tokens(facts.text)
-    if route.is_ours and not facts.has_begun:
-        return CallCost()
-    if facts.usage and facts.usage.input_tokens:
-        usage = facts.usage
-        if usage.output_tokens >= written:
-            return cost_of(usage, "provider", route, Answer({}))
-        usage = Usage(usage.input_tokens, usage.cached_input_tokens, written, 0, usage.cache_write_tokens)
-        return cost_of(usage, "estimated", route, Answer({}))
-    return cost_of(Usage(input_tokens=count_messages(messages), output_tokens=written), "estimated", route, Answer({}))
-
-
-def salvaged_cost(error: BadAnswer, route: Route) -> CallCost | None:
-    """The cost of an answer that can't be read, from the usage in its text."""
-    usage = salvage_usage(error.text)
-    return None if usage is None else cost_of(usage, "provider", route, Answer({}))
-
-
-# Which headers and query parameters pass between an external agent and the provider.
-#
-#     passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
-#     # (("Idempotency-Key", "7"),)
-#
-# An agent chooses no address, no key and no model by them. `OpenAI-Organization` and `OpenAI-Project` are the agent's
-# own choice under the user's key, unless the user's environment has one. A header that isn't listed doesn't pass.
-
 
 _PASSED = re.compile(r"(openai|anthropic|x)-.+|(x-)?idempotency-key|request-id|retry-after(-ms)?")
 # Names that hold credentials, name hops, or choose where a request goes.
@@ -133,6 +82,10 @@ _WITHHELD = re.compile(
 )
 _MAY_PASS = frozenset({"idempotency-key", "x-idempotency-key"})
 _OURS = "x-should-retry"  # the gateway says it: it has tried again already
+_MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
+_UNFIT = frozenset({400, 422})  # of one that doesn't know a parameter
+_OWN_OPTION = re.compile("stream_options|include_usage")  # in an error: the endpoint doesn't know what we have added
+_LONGEST_FIELD = 200  # characters of a field of a provider's error object
 
 
 def passed_on(headers: Iterable[tuple[str, str]], *, key: str) -> tuple[tuple[str, str], ...]:
@@ -174,291 +127,189 @@ def _is_plain(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-ANTHROPIC = "https://api.anthropic.com/v1"
-_MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
-_UNFIT = frozenset({400, 422})  # of one that doesn't know a parameter
-_JSON, _EVENTS = "application/json", "text/event-stream"
-_OWN_OPTION = re.compile("stream_options|include_usage")  # in an error: the endpoint doesn't know what we have added
-_ERROR_FIELDS = ("type", "param", "code")  # of a provider's error object, beside its message
-_LONGEST_FIELD = 200  # characters
+class _Relay:
+    """What has arrived of the answer to a request, and what the agent has got of it."""
 
-
-@dataclass(slots=True)
-class _Progress:
-    """What has arrived of an answer."""
-
-    facts: AnswerFacts
-    secrets: frozenset[str]
-    """Credentials that the request was sent with: a server may repeat them in its answer."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Those of the answer that the agent gets."""
-    hides_usage: bool = False
-    """Whether the agent didn't ask for the event with the usage."""
-    relayed: list[bytes] = field(default_factory=list)
-    """The events of a stream, as the agent gets them."""
-    is_relayed: bool = False
-    """Whether the agent has got a part of it, so that no other attempt may be made."""
-    held: list[bytes] = field(default_factory=list)
-    """Events whose text may end within a credential: they wait for the next one."""
-    last_text: str = ""
-    """The end of the text so far."""
+    def __init__(self, request: WireRequest, secrets: frozenset[str]) -> None:
+        self.facts = AnswerFacts()
+        self.headers: Mapping[str, str] = {}
+        """Those of the answer that the agent gets."""
+        self.hides_usage = False
+        """Whether the agent didn't ask for the event with the usage."""
+        self.secrets = secrets
+        """Credentials that the request was sent with: a server may repeat them in its answer."""
+        self._request = request
+        self._relayed: list[bytes] = []  # the events of a stream, as the agent gets them
+        self._held: list[bytes] = []  # events whose text may end within a credential: they wait for the next one
+        self._last_text = ""  # the end of the text so far
 
     @property
     def text(self) -> str:
         """The events that were relayed."""
-        return b"".join(self.relayed).decode("utf-8", "replace")
+        return b"".join(self._relayed).decode("utf-8", "replace")
 
-    def may_go_on(self, text: str) -> bool:
-        """Whether the stream may be relayed so far, with one more text. Raises `BadAnswer` for a credential in pieces.
+    @property
+    def is_relayed(self) -> bool:
+        """Whether the agent has got a part of it, so that no other attempt may be made."""
+        return bool(self._relayed) and self._request.on_bytes is not None
 
-        One that stands in a single event is replaced there.
+    def check_no_error(self) -> None:
+        """Raises `BadAnswer` for an error in a response with status 200."""
+        if self.facts.error:
+            raise BadAnswer(f"an error in place of an answer: {self.facts.error}")
+
+    async def relay(self, pieces: AsyncIterable[bytes]) -> None:
+        """Gives the agent each event of a stream as it arrives. Raises `BadAnswer` for one that broke off."""
+        async with aclosing(events_of(pieces)) as events:
+            async for event in events:
+                await self._add(event)
+        await self._release()
+        if self.facts.error:
+            raise BadAnswer(f"an error in the middle of a stream: {self.facts.error}")
+        if not self.facts.is_complete:
+            raise BadAnswer("a stream that ended in the middle")
+
+    async def _add(self, event: bytes) -> None:
+        """One event: it is held back while its text may end within a credential.
+
+        A credential in a single event is replaced there; one in pieces is a `BadAnswer`.
         """
-        joined = self.last_text + without(text, self.secrets)
+        documents = list(documents_of(event))
+        text = "".join(map(self.facts.read, documents))
+        self.facts.is_complete |= is_done(event)
+        if not self.is_relayed:
+            self.check_no_error()
+        if self.hides_usage and documents and all(map(is_usage_only, documents)):
+            return
+        self._held.append(without(event.decode("utf-8", "replace"), self.secrets).encode())
+        joined = self._last_text + without(text, self.secrets)
         if without(joined, self.secrets) != joined:
             raise BadAnswer("a stream that repeats in pieces the key that it was asked with")
-        self.last_text = joined[-max(map(len, self.secrets), default=1) :]
-        return not ends_within(joined, self.secrets)
+        self._last_text = joined[-max(map(len, self.secrets), default=1) :]
+        if not ends_within(joined, self.secrets):
+            await self._release()
+
+    async def _release(self) -> None:
+        while self._held:
+            event = self._held.pop(0)
+            self._relayed.append(event)
+            if self._request.on_bytes is not None:
+                await self._request.on_bytes(event)
 
 
 class WireClient:
-    """The connections of one model for requests of external agents. `timeout` (seconds) is for a whole call."""
+    """A model's answers to the requests of external agents, over the connections of its `transport`."""
 
-    def __init__(self, name: str, *, timeout: float, connect_timeout: float, api_key: str | None = None) -> None:
+    def __init__(self, name: str, transport: Transport) -> None:
         self.name = name
-        self._timeout = timeout
-        self._connect_timeout = min(timeout, connect_timeout)
-        self._api_key = api_key
-        self._endpoint: Endpoint | None = None
-        self._sent: frozenset[str] | None = None
+        self._transport = transport
         self._missing: set[str] = set()  # paths that the endpoint doesn't have
         self.adds_usage = True
         """Whether streams are asked for their usage; False where the endpoint refuses that."""
 
     async def send(self, route: providers.Route, wire: WireRequest, request: Request) -> Completion:
-        """The provider's answer. Raises `ModelError`.
+        """The provider's answer. Raises `ModelError`, with the cost of the call and with what the agent gets for it.
 
         The bill gets a request that the endpoint refused for what we had added, and what a cancelled one has cost.
         """
-        progress, bill = _Progress(AnswerFacts(), self._secrets(route)), request.bill
+        relay, bill = _Relay(wire, self._transport.secrets(route)), request.bill
+        facts, secrets = relay.facts, relay.secrets
         try:
-            async with asyncio.timeout(self._timeout):
-                response = await self._answer(route, wire, progress, bill)
-        except TimeoutError:
-            failure = provider_errors.no_answer(self.name, self._timeout)
-            raise _broken(failure, route, request, progress, None) from None
+            async with asyncio.timeout(self._transport.timeout):
+                response = await self._answer(route, wire, relay, request)
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
-            if isinstance(error, BadAnswer):
-                failure = provider_errors.bad_answer(self.name, error, progress.secrets)
-                raise _broken(failure, route, request, progress, salvaged_cost(error, route)) from None
+            fields: dict[str, str | int] = {}
             if isinstance(error, HTTPFailure):
-                progress.headers = passed_back(error.headers, progress.secrets)
-            failure = provider_errors.to_model_error(error, self.name, timeout=self._timeout, secrets=progress.secrets)
-            raise _broken(failure, route, request, progress, None, _fields_of(error, progress.secrets)) from None
+                relay.headers = passed_back(error.headers, secrets)
+                for name in ("type", "param", "code"):
+                    if isinstance(value := (error.body or {}).get(name), str):
+                        fields[name] = redact(value, secrets)[:_LONGEST_FIELD]
+                    elif type(value) is int:
+                        fields[name] = value
+            failure = provider_errors.to_model_error(error, self.name, timeout=self._transport.timeout, secrets=secrets)
+            if facts.has_begun:
+                failure.call_cost = cost_so_far(request, route, facts.usage, facts.text)
+            elif isinstance(error, BadAnswer):
+                failure.call_cost = unreadable(error, request, route)
+            begun = relay.text if relay.is_relayed else ""
+            failure.response = ErrorResponse(failure.status or BAD_GATEWAY, fields, begun, relay.headers)
+            raise failure from None
         except anyio.get_cancelled_exc_class():
-            bill.add(least_cost(route, request.messages, progress.facts))
+            bill.add(cost_so_far(request, route, facts.usage, facts.text))
             raise
-        text = without(progress.facts.text, progress.secrets)
-        return completion_of(route, wire.path, request.messages, progress.facts, text, response)
+        if wire.path in COUNTING:
+            return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
+        text, usage = without(facts.text, secrets), facts.usage
+        if usage is None or not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
+            usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(text))
+            cost = cost_of(usage, "estimated", route)
+        else:
+            cost = cost_of(usage, "provider", route)
+        return Completion(text, usage, facts.finish_reason or "stop", call_cost=cost, wire=response)
 
-    async def aclose(self) -> None:
-        """Closes the connections; the next call opens new ones."""
-        endpoint, self._endpoint = self._endpoint, None
-        if endpoint is not None:
-            await endpoint.aclose()
-        await providers.release_shared_pool(self)
-
-    async def _answer(
-        self, route: providers.Route, request: WireRequest, progress: _Progress, bill: Bill
-    ) -> WireResponse:
-        if self._is_native(route, request.path):
-            try:
-                return await self._native(route, request, progress, bill)
-            except HTTPFailure as error:
-                if error.status_code not in _MISSING or not _may_be_missing(request.path):
-                    raise
-                self._missing.add(request.path)
-        return await self._translated(route, request, progress)
-
-    def _is_native(self, route: providers.Route, path: str) -> bool:
-        if route.provider == "anthropic":
-            return path in OF_ANTHROPIC
-        return route.provider in providers.OPENAI_FORM and path not in self._missing
-
-    async def _native(
-        self, route: providers.Route, request: WireRequest, progress: _Progress, bill: Bill
-    ) -> WireResponse:
-        body, progress.hides_usage = with_usage(request) if self.adds_usage else (request.body, False)
+    async def _answer(self, route: providers.Route, wire: WireRequest, relay: _Relay, request: Request) -> WireResponse:
+        """The answer of the provider itself, asked again without what we add where that is refused; else of litellm."""
+        is_native = route.provider in providers.OPENAI_FORM and wire.path not in self._missing
+        if not (wire.path in OF_ANTHROPIC if route.provider == "anthropic" else is_native):
+            return await self._translated(route, wire, relay)
+        body, relay.hides_usage = with_usage(wire) if self.adds_usage else (wire.body, False)
         try:
-            return await self._exchange(route, request, body, progress)
+            return await self._exchange(route, wire, body, relay)
         except HTTPFailure as error:
-            if not progress.hides_usage or error.status_code not in _UNFIT or not _OWN_OPTION.search(str(error)):
+            if relay.hides_usage and error.status_code in _UNFIT and _OWN_OPTION.search(str(error)):
+                self.adds_usage = False
+            elif error.status_code in _MISSING and wire.path in (MESSAGES, RESPONSES):  # litellm has these
+                self._missing.add(wire.path)
+            else:
                 raise
-        self.adds_usage, progress.hides_usage = False, False
-        bill.add()
-        return await self._exchange(route, request, request.body, progress)
+        if wire.path in self._missing:
+            return await self._translated(route, wire, relay)
+        request.bill.add()
+        relay.hides_usage = False
+        return await self._exchange(route, wire, wire.body, relay)
 
-    async def _exchange(
-        self, route: providers.Route, request: WireRequest, body: bytes, progress: _Progress
-    ) -> WireResponse:
-        """The answer to a body, a stream given to the agent as it arrives."""
-        headers = _headers(route, request)
-        async with self._open(route).open(request.path, body, headers, request.query) as response:
-            kind, progress.headers = response.content_type, passed_back(response.headers, progress.secrets)
-            if request.on_headers is not None:
-                request.on_headers(progress.headers)
-            if kind != _EVENTS:
-                text = (await read_body(response)).decode("utf-8-sig", "replace")
-                progress.facts.read(_document(text))
-                _check_no_error(progress.facts)
-                return WireResponse(kind, without(text, progress.secrets), headers=progress.headers)
-            await self._relay_all(response, request, progress)
-            return WireResponse(kind, progress.text, headers=progress.headers)
+    async def _exchange(self, route: providers.Route, wire: WireRequest, body: bytes, relay: _Relay) -> WireResponse:
+        """The provider's answer to a body, a stream given to the agent as it arrives."""
+        of_user = {header.lower() for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
+        headers = {name: value for name, value in wire.headers if name.lower() not in of_user}
+        if route.provider == "anthropic":
+            headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
+            headers.setdefault("anthropic-version", "2023-06-01")
+        async with self._transport.endpoint(route).open(wire.path, body, headers, wire.query) as response:
+            kind, relay.headers = response.content_type, passed_back(response.headers, relay.secrets)
+            if wire.on_headers is not None:
+                wire.on_headers(relay.headers)
+            if kind == EVENT_STREAM:
+                await relay.relay(response.content.iter_any())
+                return WireResponse(kind, relay.text, headers=relay.headers)
+            text = (await read_body(response)).decode("utf-8-sig", "replace")
+            relay.facts.read(read_document(text))
+            relay.check_no_error()
+            return WireResponse(kind, without(text, relay.secrets), headers=relay.headers)
 
-    async def _relay_all(self, response: aiohttp.ClientResponse, request: WireRequest, progress: _Progress) -> None:
-        """Gives the agent each event of a stream as it arrives."""
-        stream, size = EventStream(), 0
-        async for piece in response.content.iter_any():
-            size += len(piece)
-            if size > LONGEST_BODY:
-                raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
-            for event in stream.add(piece):
-                await self._relay(event, request, progress)
-        if rest := stream.rest:
-            await self._relay(rest, request, progress)
-        await self._release(request, progress)
-        _check_whole(progress.facts)
-
-    async def _relay(self, event: bytes, request: WireRequest, progress: _Progress) -> None:
-        documents = list(documents_of(event))
-        text = "".join(map(progress.facts.read, documents))
-        progress.facts.is_complete |= is_done(event)
-        if not progress.is_relayed:
-            _check_no_error(progress.facts)
-        if progress.hides_usage and documents and all(map(is_usage_only, documents)):
-            return
-        progress.held.append(without(event.decode("utf-8", "replace"), progress.secrets).encode())
-        if progress.may_go_on(text):
-            await self._release(request, progress)
-
-    async def _release(self, request: WireRequest, progress: _Progress) -> None:
-        while progress.held:
-            event = progress.held.pop(0)
-            progress.relayed.append(event)
-            if request.on_bytes is not None:
-                progress.is_relayed = True
-                await request.on_bytes(event)
-
-    async def _translated(self, route: providers.Route, request: WireRequest, progress: _Progress) -> WireResponse:
-        providers.use_shared_pool(self)
-        body = json.loads(request.body)
-        dropped = tuple(translation.untranslated(request.path, body))
-        exchange = providers.Exchange(keeps=request.path == MESSAGES)
-        if not body.get("stream") or "stream" in dropped:
-            document = await translation.send(route, request.path, body, timeout=self._timeout, exchange=exchange)
-            progress.facts.read(document)
-            _add_reasoning(progress.facts, exchange)
-            _check_no_error(progress.facts)
-            text = without(json.dumps(document), progress.secrets)
-            return WireResponse(_JSON, text, translated=True, dropped=dropped)
-        events, progress.hides_usage = EventStream(), not asks_for_usage(body)
-        stream = translation.stream(route, request.path, body, timeout=self._timeout, exchange=exchange)
-        async with aclosing(stream) as blocks:
-            async for block in blocks:
-                for event in events.add(block):
-                    await self._relay(event, request, progress)
-        if events.rest:
-            await self._relay(events.rest, request, progress)
-        await self._release(request, progress)
-        _add_reasoning(progress.facts, exchange)
-        _check_whole(progress.facts)
-        return WireResponse(_EVENTS, progress.text, translated=True, dropped=dropped)
-
-    def _open(self, route: providers.Route) -> Endpoint:
-        if self._endpoint is None:
-            is_anthropic = route.provider == "anthropic"  # its key has a header of its own
-            base = _anthropic_base(route.api_base) if is_anthropic else route.api_base
-            key = None if is_anthropic else route.api_key or "none"
-            self._endpoint = Endpoint(base, key=key, connect_timeout=self._connect_timeout)
-        return self._endpoint
-
-    def _secrets(self, route: providers.Route) -> frozenset[str]:
-        if self._sent is None:
-            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
-        return self._sent
-
-
-def _broken(
-    error: ModelError,
-    route: providers.Route,
-    request: Request,
-    progress: _Progress,
-    cost: CallCost | None,
-    fields: Mapping[str, str | int] = NO_FIELDS,
-) -> ModelError:
-    """The error of a call, with its cost and with what the agent gets for it."""
-    error.call_cost = least_cost(route, request.messages, progress.facts) if progress.facts.has_begun else cost
-    begun = progress.text if progress.is_relayed else ""
-    error.response = ErrorResponse(error.status or BAD_GATEWAY, fields, begun, progress.headers)
-    return error
-
-
-def _add_reasoning(facts: AnswerFacts, exchange: providers.Exchange) -> None:
-    """Books the reasoning tokens that a translation has lost."""
-    if facts.usage is not None and not facts.usage.reasoning_tokens:
-        reasoning = min(translation.reasoning_tokens(exchange), facts.usage.output_tokens)
-        facts.usage = replace(facts.usage, reasoning_tokens=reasoning)
-
-
-def _may_be_missing(path: str) -> bool:
-    """Whether litellm can answer in this dialect in the provider's place."""
-    return path in (MESSAGES, RESPONSES)
-
-
-def _anthropic_base(api_base: str | None) -> str:
-    """The address with the version of the API, which litellm adds where it is missing."""
-    base = (api_base or ANTHROPIC).rstrip("/").removesuffix(MESSAGES)
-    return base if base.endswith("/v1") else f"{base}/v1"
-
-
-def _fields_of(error: Exception, secrets: frozenset[str]) -> dict[str, str | int]:
-    """`type`, `param` and `code` of a provider's error object."""
-    body = error.body if isinstance(error, HTTPFailure) else None
-    given = {name: (body or {}).get(name) for name in _ERROR_FIELDS}
-    texts = {name: redact(value, secrets)[:_LONGEST_FIELD] for name, value in given.items() if isinstance(value, str)}
-    return {name: value for name, value in given.items() if type(value) is int} | texts
-
-
-def _headers(route: providers.Route, request: WireRequest) -> dict[str, str]:
-    of_user = {header.lower() for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
-    headers = {name: value for name, value in request.headers if name.lower() not in of_user}
-    if route.provider == "anthropic":
-        headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
-        headers.setdefault("anthropic-version", "2023-06-01")
-    return headers
-
-
-def _document(text: str) -> Mapping[str, Any]:
-    """The JSON object of an answer. Raises `BadAnswer`."""
-    try:
-        document = load_json(text)
-    except ValueError as error:
-        raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
-    if not isinstance(document, dict):
-        raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
-    return document
-
-
-def _check_no_error(facts: AnswerFacts) -> None:
-    """Raises `BadAnswer` for an error in a response with status 200."""
-    if facts.error:
-        raise BadAnswer(f"an error in place of an answer: {facts.error}")
-
-
-def _check_whole(facts: AnswerFacts) -> None:
-    """Raises `BadAnswer` for a stream that broke off: with an error, or without the event that ends it."""
-    if facts.error:
-        raise BadAnswer(f"an error in the middle of a stream: {facts.error}")
-    if not facts.is_complete:
-        raise BadAnswer("a stream that ended in the middle")
+    async def _translated(self, route: providers.Route, wire: WireRequest, relay: _Relay) -> WireResponse:
+        providers.use_shared_pool(self._transport)
+        body = json.loads(wire.body)
+        dropped = tuple(translation.untranslated(wire.path, body))
+        exchange, timeout = providers.Exchange(keeps=wire.path == MESSAGES), self._transport.timeout
+        is_stream = body.get("stream") and "stream" not in dropped
+        text = ""
+        if is_stream:
+            relay.hides_usage = not asks_for_usage(body)
+            stream = translation.stream(route, wire.path, body, timeout=timeout, exchange=exchange)
+            async with aclosing(stream):
+                await relay.relay(stream)
+        else:
+            document = await translation.send(route, wire.path, body, timeout=timeout, exchange=exchange)
+            relay.facts.read(document)
+            text = without(json.dumps(document), relay.secrets)
+        usage = relay.facts.usage
+        if usage is not None and not usage.reasoning_tokens:  # a translation has lost them
+            reasoning = min(translation.reasoning_tokens(exchange), usage.output_tokens)
+            relay.facts.usage = replace(usage, reasoning_tokens=reasoning)
+        if is_stream:
+            return WireResponse(EVENT_STREAM, relay.text, translated=True, dropped=dropped)
+        relay.check_no_error()
+        return WireResponse("application/json", text, translated=True, dropped=dropped)

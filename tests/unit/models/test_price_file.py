@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
-from rewoo_bench.models.hosted.providers import find_route, load_litellm, max_output_tokens, price, price_list
+from rewoo_bench.models.hosted.providers import find_route, load_litellm, price, price_list
 from rewoo_bench.types import Usage
 
 PROVIDERS = (
@@ -90,8 +90,10 @@ def test_the_facts_of_a_model_are_there() -> None:
 
 
 def test_the_limit_of_an_answer_is_known_but_not_of_somebody_elses_server() -> None:
-    assert max_output_tokens(find_route("openai/gpt-4o-mini")) == 16_384
-    assert max_output_tokens(find_route("openai/gpt-4o-mini", "http://127.0.0.1:9/v1")) is None
+    entry = find_route("openai/gpt-4o-mini").entry
+    assert entry is not None
+    assert entry.max_output_tokens == 16_384
+    assert find_route("openai/gpt-4o-mini", "http://127.0.0.1:9/v1").entry is None
 
 
 def test_a_price_list_is_of_usual_prompts() -> None:
