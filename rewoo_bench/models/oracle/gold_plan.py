@@ -20,13 +20,11 @@ from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.text.words import bm25, fold, terms, title_key, without_disambiguation
 from rewoo_bench.types import Example, Hop, Message
 
-# What a prompt shows of a question's gold chain: the text of pages, and the numbers that tools worked out.
-#
-# Observation: Kyiv: Kyiv is a city on the Dnieper.     a page: its text is searched for a hop's value
-# Observation: 24                                       a number: the whole observation
-# Evidence: the same as #E1                             in a solver's prompt: the number of step E1 once more
-
-
+UNKNOWN = "unknown"
+SEARCH, CALCULATOR, READER = "Search", "Calculator", "LLM"
+_MORE = ("history", "overview", "details", "facts", "sources", "background")
+_WHICH = "which name leads on"
+_PLACE = re.compile(r"\{(\d+)\}")
 _NUMBER = re.compile(r"[$€£]?\s*([-−]?(?:\d[\d,]*)?\.?\d+(?:e[+-]?\d+)?)\s*%?\.?", re.IGNORECASE)
 _SHOWN = re.compile(r"(?m)^(?:Observation|Evidence|Result): (.*)$|^(?:#E|(?=\d+\. \w+\())(\d+)(?: = |\. )")
 _THE_SAME = re.compile(r"the same as (?:#E|\$)(\d+)")
@@ -39,10 +37,6 @@ class Evidence:
     text: str
     numbers: tuple[str, ...] = ()
     calculator: bool = False
-
-    def count(self, value: str) -> int:
-        """How many observations are the number `value`."""
-        return sum(same_number(number, value) for number in self.numbers)
 
 
 def read_number(text: str) -> float | None:
@@ -67,38 +61,16 @@ def shown_numbers(messages: Iterable[Message]) -> tuple[str, ...]:
     for message in messages:
         if message.role == "tool":
             found += message.content.splitlines()
-        elif message.role == "user":
-            found += _observations(message.content)
+        elif message.role == "user":  # the first line of each observation; a solver's prompt has a step's number before
+            step, shown = "", dict[str, str]()
+            for match in _SHOWN.finditer(message.content):
+                if match[2]:
+                    step = match[2]
+                    continue
+                same = _THE_SAME.fullmatch(match[1])
+                shown[step] = shown.get(same[1], "") if same else match[1]
+            found += shown.values()
     return tuple(text for text in found if read_number(text) is not None)
-
-
-def _observations(content: str) -> Sequence[str]:
-    """The first line of each observation in a user's message; a solver's prompt has a step's number before each."""
-    step, shown = "", dict[str, str]()
-    for match in _SHOWN.finditer(content):
-        if match[2]:
-            step = match[2]
-            continue
-        same = _THE_SAME.fullmatch(match[1])
-        shown[step] = shown.get(same[1], "") if same else match[1]
-    return list(shown.values())
-
-
-# The steps that lead to an answer: the next pages to search for or sums to work out, and the hops already found.
-#
-# LookupPath(example).next_calls(["kyiv"], Evidence("… on the Dnieper …"))  ->  [GoldCall("Search", "Dnieper")]
-#
-# A look-up is found if the text seen so far has its value (or its page, if the hop has no value). A calculation is
-# found if an observation is its value; without a calculator the oracle works it out, and it is found with the hops
-# that it needs. A hop can be done once the hops that it needs are found. If a call doesn't show its value, it is
-# made once more in other words, and then given up.
-
-
-UNKNOWN = "unknown"
-SEARCH, CALCULATOR = "Search", "Calculator"
-_MORE = ("history", "overview", "details", "facts", "sources", "background")
-_WHICH = "which name leads on"
-_PLACE = re.compile(r"\{(\d+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +93,15 @@ def fill(expression: str, value: Callable[[int], str]) -> str:
 
 @dataclass(frozen=True)
 class LookupPath:
-    """The gold chain of a question, with the faults that the oracle should make."""
+    """The gold chain of a question, with the faults that the oracle should make.
+
+        LookupPath(example).next_calls(["kyiv"], Evidence("… on the Dnieper …"))  ->  [GoldCall("Search", "Dnieper")]
+
+    A look-up is found if the text seen so far has its value (or its page, if the hop has no value). A calculation is
+    found if an observation is its value; without a calculator the oracle works it out, and it is found with the hops
+    that it needs. A hop can be done once the hops that it needs are found. If a call doesn't show its value, it is
+    made once more in other words, and then given up.
+    """
 
     example: Example
     extra_steps: int = 0
@@ -134,9 +114,10 @@ class LookupPath:
 
     def next_calls(self, called: Collection[str], seen: Evidence) -> list[GoldCall]:
         """The calls that are possible now, in the order of the chain; empty at its end. `called` is folded."""
-        calls = [self.next_call(number, called) for number in range(len(self.hops)) if self._open(number, seen)]
-        waiting = [call for call in calls if call]
-        return waiting or [call for call in self.extras if fold(call.argument) not in called][:1]
+        found = [self.found(number, seen) for number in range(len(self.hops))]
+        possible = [n for n, hop in enumerate(self.hops) if not found[n] and all(found[need] for need in hop.needs)]
+        calls = [call for number in possible if (call := self.next_call(number, called))]
+        return calls or [call for call in self.extras if fold(call.argument) not in called][:1]
 
     def next_call(self, number: int, called: Collection[str]) -> GoldCall | None:
         """The call of a hop that wasn't made yet; None where all were."""
@@ -156,7 +137,12 @@ class LookupPath:
             return fold(hop.value or f"{hop.title}:") in fold(seen.text)
         if not all(self.found(need, seen) for need in hop.needs):
             return False
-        return not seen.calculator or seen.count(hop.value) > self._equals_before(number)
+        if not seen.calculator:
+            return True
+        # Earlier calculations with the same value need an observation each.
+        equal = [earlier for earlier in self.hops[:number] if is_calculation(earlier)]
+        needed = 1 + sum(same_number(earlier.value, hop.value) for earlier in equal)
+        return sum(same_number(number, hop.value) for number in seen.numbers) >= needed
 
     def answer(self, seen: Evidence) -> str:
         """The gold answer if the evidence so far shows every hop, else `unknown`."""
@@ -172,14 +158,6 @@ class LookupPath:
         """The expression of a calculation, with the values of earlier hops put in; a negative one in parentheses."""
         values = [hop.value for hop in self.hops]
         return fill(self.hops[number].title, lambda n: f"({values[n]})" if values[n].startswith("-") else values[n])
-
-    def first_argument(self, number: int) -> str:
-        """The page of a look-up, or the expression of a calculation."""
-        return self.expression(number) if is_calculation(self.hops[number]) else self.hops[number].title
-
-    def query(self, number: int) -> str:
-        """The first query for a hop's page."""
-        return self.wrong(number) or self.hops[number].title
 
     def wrong(self, number: int) -> str:
         """The wrong title of the first query for a hop's page; empty where the title is right."""
@@ -203,27 +181,17 @@ class LookupPath:
         queries = (f"{titles[i % len(titles)]} {_MORE[i % len(_MORE)]} {i + 1}" for i in range(self.extra_steps))
         return [GoldCall(SEARCH, query) for query in queries]
 
-    def _open(self, number: int, seen: Evidence) -> bool:
-        return not self.found(number, seen) and all(self.found(need, seen) for need in self.hops[number].needs)
-
-    def _equals_before(self, number: int) -> int:
-        """How many earlier calculations have the same value, each of which needs an observation of its own."""
-        value = self.hops[number].value
-        return sum(is_calculation(hop) and same_number(hop.value, value) for hop in self.hops[:number])
-
-
-# How a plan asks for a page that it can't name yet: by values that earlier steps will find.
-#
-#     PageQueries(example).query(1)     # "{0}": the value of hop 0 is the page's title
-#     PageQueries(example).query(2)     # "{1} shares border with": it isn't, and with these words the search finds it
-#
-# Each query is tried on the question's documents with the gold values put in. Where no such query finds the page, it is
-# asked for by its title, without waiting for anything.
-
 
 @dataclass(frozen=True)
 class PageQueries:
-    """The queries of one question."""
+    """How a plan asks for a page that it can't name yet: by values that earlier steps will find.
+
+        PageQueries(example).query(1)     # "{0}": the value of hop 0 is the page's title
+        PageQueries(example).query(2)     # "{1} shares border with": it isn't, and with these words the search finds it
+
+    Each query is tried on the question's documents with the gold values put in. Where no such query finds the page, it
+    is asked for by its title, without waiting for anything.
+    """
 
     example: Example
 
@@ -257,9 +225,6 @@ class PageQueries:
         return [Counter(terms(f"{page.title}\n{page.text}")) for page in self.example.documents]
 
 
-READER = "LLM"
-
-
 class GoldPlan:
     """Writes the plan of one question, with the tools that the prompt lists.
 
@@ -274,10 +239,9 @@ class GoldPlan:
         tools: Sequence[str],
         search_tool: str,
         wordy: Callable[[str], str],
-        *,
-        known: Mapping[int, str] | None = None,
-        called: Collection[str] = (),
-        first: int = 1,
+        known: Mapping[int, str],
+        called: Collection[str],
+        first: int,
     ) -> None:
         self._path = path
         self._queries = PageQueries(path.example)
@@ -285,10 +249,10 @@ class GoldPlan:
         self._search_tool = search_tool
         self._wordy = wordy
         self._steps: list[PlanStep] = []
-        self._known = dict(known or {})
+        self._known = known
         self._called = called
         self._first = first
-        self._done = dict(self._known)  # hop -> the step that finds it, or its value where that is known at once
+        self._done = dict(known)  # hop -> the step that finds it, or its value where that is known at once
         self._read: dict[int, str] = {}  # look-up -> the step that reads its value
 
     def plan(self, question: str) -> Plan:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice
+from itertools import cycle, islice, takewhile
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,16 +40,6 @@ from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CallCost, Completion, Example, Hop, Message, Model, Request, Tool, ToolCall, Usage
-
-# The oracle's replies: the next part of the lookup path, in the form that the prompt asks for.
-#
-# form                  caller                       reply plan, JSON schema     planner of ReWOO             every
-# step that can be foreseen numbered plan, join   planner, joiner (LLMCompiler) the same; a new plan of what is
-# missing, or the answer action, tools         ReAct, native ReAct          the next search or calculation, or the
-# answer words, step           plan and execute             the steps left, and the first as an action answer
-# solver, LLM tool, direct     the value that the prompt shows choice                router                       the
-# first agent where every look-up can be foreseen, else the second
-
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
 _INPUT = re.compile(r"\[(.*)\]")
@@ -107,12 +97,6 @@ class ParsedPrompt:
         return found
 
     @property
-    def next_number(self) -> int:
-        """The number of a plan's first step: 1, or that from which a second plan has to go on."""
-        match = _NUMBER_ON.search(self.last)
-        return int(match[1]) if match else 1
-
-    @property
     def tools(self) -> list[str]:
         """Names of the tools that the prompt lists."""
         listed = "\n".join(message.content for message in self.messages[: self.start] if message.role == "system")
@@ -143,7 +127,7 @@ def write_reply(
         )
     forms = {
         "plan": lambda: writer.plan("text"),
-        "numbered plan": lambda: _without_thoughts(writer.plan("numbered")),
+        "numbered plan": lambda: re.sub(r"(?m)^Thought: .*\n", "", writer.plan("numbered")),  # as the exemplars have it
         "join": writer.joined,
         "join or replan": lambda: writer.joined(may_replan=True),
         "action": writer.turn,
@@ -157,18 +141,6 @@ def write_reply(
     return OracleReply(forms[grammar.form]())
 
 
-def _native_call(call: GoldCall, tools: Sequence[Tool], id_: str) -> ToolCall:
-    """A call of the tool of that name, or of a search tool."""
-    names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
-    tool = next((tool for tool in tools if tool.name in names), tools[0])
-    return ToolCall(id_, tool.name, {next(iter(tool.arguments.model_fields)): call.argument})
-
-
-def _without_thoughts(plan: str) -> str:
-    """A numbered plan as LLMCompiler's exemplars have it."""
-    return "\n".join(line for line in plan.splitlines() if not line.startswith("Thought: "))
-
-
 class OracleWriter:
     """One reply, in one of the forms."""
 
@@ -177,6 +149,7 @@ class OracleWriter:
         self._path = path
         self._verbosity = verbosity
         self._seen = prompt.seen(tools)
+        self._finishing = "No turn is left" in prompt.last
         # Without tools the prompt has no evidence, and the answer comes from memory.
         self._from_memory = not self._seen.text.strip().removeprefix("Question:").strip()
         calls = path.next_calls(prompt.called, self._seen)
@@ -184,8 +157,11 @@ class OracleWriter:
 
     def turn(self) -> str:
         """A turn of ReAct: the next call, or the end."""
-        if self._finishing() or not self.calls:
-            thought, action = "The question can be answered from what was found.", f"Finish[{self._known_answer()}]"
+        if self._finishing or not self.calls:
+            thought, action = (
+                "The question can be answered from what was found.",
+                f"Finish[{self.answer().removeprefix('Answer: ')}]",
+            )
         else:
             call = self.calls[0]
             does = "work out" if call.tool == CALCULATOR else "look at"
@@ -195,11 +171,15 @@ class OracleWriter:
 
     def native(self, tools: Sequence[Tool], parallel: bool) -> OracleReply:
         """Calls in the provider's form, or the answer in a line."""
-        if self._finishing() or not self.calls:
-            return OracleReply(f"Answer: {self._known_answer()}")
-        calls = self.calls if parallel else self.calls[:1]
-        taken = len(self._prompt.messages)
-        return OracleReply("", tuple(_native_call(call, tools, f"call_{taken}_{i}") for i, call in enumerate(calls)))
+        if self._finishing or not self.calls:
+            return OracleReply(self.answer())
+        calls = []
+        for i, call in enumerate(self.calls if parallel else self.calls[:1]):
+            names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
+            tool = next((tool for tool in tools if tool.name in names), tools[0])
+            arguments = {next(iter(tool.arguments.model_fields)): call.argument}
+            calls.append(ToolCall(f"call_{len(self._prompt.messages)}_{i}", tool.name, arguments))
+        return OracleReply("", tuple(calls))
 
     def step(self) -> str:
         """The action of plan-and-execute's step."""
@@ -209,9 +189,11 @@ class OracleWriter:
         """The remaining steps in words: those that are possible now, and those that depend on them."""
         possible = [f"{'Work out' if call.tool == CALCULATOR else 'Look up'} {call.argument}." for call in self.calls]
         arguments = {call.argument for call in self.calls}
-        waiting = [self._in_words(hop) for number, hop in enumerate(self._path.hops)
-                   if hop.foreseen and hop.needs and not self._path.found(number, self._seen)
-                   and self._path.first_argument(number) not in arguments]  # fmt: skip
+        waiting = []
+        for number, hop in enumerate(self._path.hops):
+            argument = self._path.expression(number) if is_calculation(hop) else hop.title
+            if hop.foreseen and hop.needs and argument not in arguments and not self._path.found(number, self._seen):
+                waiting.append(self._in_words(hop))
         items = [*possible, *filter(None, waiting)] or ["Look up the question."]
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items[:8], start=1))
 
@@ -220,18 +202,13 @@ class OracleWriter:
 
         LLMCompiler's second plan has the steps that are still missing.
         """
-        first, hops = self._prompt.next_number, enumerate(self._path.hops)
-        found = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
-        plan = GoldPlan(
-            self._path,
-            self._prompt.tools,
-            self._search_tool(),
-            self._wordy,
-            known=found,
-            called=self._prompt.called,
-            first=first,
-        )
-        return write_plan(plan.plan(self._prompt.question), notation)
+        prompt = self._prompt
+        match = _NUMBER_ON.search(prompt.last)  # a second plan goes on from there
+        first = int(match[1]) if match else 1
+        hops = enumerate(self._path.hops)
+        known = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
+        plan = GoldPlan(self._path, prompt.tools, self._search_tool(), self._wordy, known, prompt.called, first)
+        return write_plan(plan.plan(prompt.question), notation)
 
     def read(self) -> str:
         """The value that the LLM tool has to read, if its context shows it."""
@@ -251,7 +228,8 @@ class OracleWriter:
         return " ".join(kept or lines[:1])
 
     def answer(self) -> str:
-        return f"Answer: {self._known_answer()}"
+        known = self._path.example.answers[0] if self._from_memory else self._path.answer(self._seen)
+        return f"Answer: {known}"
 
     def joined(self, *, may_replan: bool = False) -> str:
         """The decision of LLMCompiler's joiner."""
@@ -268,13 +246,6 @@ class OracleWriter:
     def choice(self) -> str:
         """The agent of a router: the first is taken for one that plans ahead, the second for one that adapts."""
         return f"Agent: {1 if all(hop.foreseen for hop in self._path.hops) else 2}"
-
-    def _known_answer(self) -> str:
-        return self._path.example.answers[0] if self._from_memory else self._path.answer(self._seen)
-
-    def _finishing(self) -> bool:
-        """Whether the prompt says that no turn is left."""
-        return "No turn is left" in self._prompt.last
 
     def _action(self, call: GoldCall) -> str:
         tool = CALCULATOR if call.tool == CALCULATOR else self._search_tool()
@@ -297,12 +268,10 @@ class OracleWriter:
 
     def _wordy(self, text: str) -> str:
         """The text, shortened or repeated to `verbosity` times its number of words."""
+        if self._verbosity == 1:
+            return text
         words = text.split()
-        return (
-            text
-            if self._verbosity == 1
-            else " ".join(islice(cycle(words), max(1, round(len(words) * self._verbosity))))
-        )
+        return " ".join(islice(cycle(words), max(1, round(len(words) * self._verbosity))))
 
 
 class OracleSettings(BaseModel):
@@ -366,35 +335,17 @@ class _QuestionOracle:
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         prompt = ParsedPrompt.read(messages, self.example.question)
         answer = write_reply(prompt, path, request, settings.verbosity, settings.parallel)
+        # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
+        # former is taken to be the same for every question, so that counts don't depend on the order of questions.
+        # Whether it is, `shared_run_tokens` of calls.parquet says.
+        equal = (takewhile(lambda pair: pair[0] == pair[1], zip(sent, messages, strict=False)) for sent in self._sent)
+        known = max([prompt.start, *(sum(1 for _ in pairs) for pairs in equal)])
         usage = Usage(
             input_tokens=count_prompt(messages, tools),
-            cached_input_tokens=self._cached(messages, prompt, tools),
-            output_tokens=_count_reply(answer),
+            cached_input_tokens=count_prompt(messages[:known], tools) if known else 0,
+            output_tokens=count_tokens(answer.text) + sum(count_call(c.name, c.arguments) for c in answer.calls),
         )
         self._sent.append(list(messages))
         await request.show_lines(answer.text)
         call_cost = CallCost(billed=usage, usage_source="estimated")
         return Completion(answer.text, usage, "tool_calls" if answer.calls else "stop", answer.calls, call_cost)
-
-    def _cached(self, messages: Sequence[Message], prompt: ParsedPrompt, tools: Sequence[Tool]) -> int:
-        """Tokens that a prefix cache would have: the part before the question, and the part that was sent before.
-
-        The former is taken to be the same for every question, so that counts don't depend on the order of questions.
-        Whether it is, `shared_run_tokens` of calls.parquet says.
-        """
-        known = max([prompt.start, *(_shared(before, messages) for before in self._sent)])
-        return count_prompt(messages[:known], tools) if known else 0
-
-
-def _count_reply(answer: OracleReply) -> int:
-    return count_tokens(answer.text) + sum(count_call(call.name, call.arguments) for call in answer.calls)
-
-
-def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """Number of equal messages at the beginning."""
-    same = 0
-    for one, other in zip(before, now, strict=False):
-        if one != other:
-            break
-        same += 1
-    return same
