@@ -3,11 +3,11 @@
     adaptation = Adaptation()
     body = adaptation.apply({"model": "o4", "messages": […], "stop": ["\\nObservation"], "max_tokens": 512})
     # the endpoint answers 400: "Unsupported parameter: 'stop' is not supported with this model."
-    change = refusals.find_change(400, text, body)          # RequestChange("drop", "stop")
+    change = find_change(400, text, body)          # RequestChange("drop", "stop")
     adaptation = adaptation.with_change(change)
     adaptation.apply(…)                                     # the same request without "stop"
 
-No model's name is known here: what an endpoint accepts is learnt from its own errors (refusals.py).
+No model's name is known here: what an endpoint accepts is learnt from its own errors (`find_change`).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Adaptation:
             for parameter in _TOGETHER.get(name, (name,)):
                 changed.pop(parameter, None)
         if "messages" in changed:
-            changed["messages"] = list(self._messages(changed["messages"]))
+            changed["messages"] = self._messages(changed["messages"])
         return changed
 
     def as_manifest(self) -> dict[str, Any]:
@@ -143,20 +143,15 @@ class Adaptation:
         }
         return {name: value for name, value in facts.items() if value}
 
-    def _messages(self, messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    def _messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         sent = [dict(message) for message in messages]
         if "tools" in self.dropped:
             sent = [_as_text(message) for message in sent]
         if "cache_control" in self.dropped:
-            sent = [_without_marks(message) for message in sent]
-        if self.system_as == "developer":
-            sent = [{**m, "role": "developer"} if m["role"] == "system" else m for m in sent]
-        elif self.system_as == "user":
-            sent = [{**m, "role": "user"} if m["role"] == "system" else m for m in sent]
-        if not self.merged_turns:
-            yield from sent
-            return
-        yield from _merged(sent)
+            sent = [{**message, "content": _plain_text(message.get("content"))} for message in sent]
+        if self.system_as != "system":
+            sent = [{**m, "role": self.system_as} if m["role"] == "system" else m for m in sent]
+        return list(_merged(sent)) if self.merged_turns else sent
 
 
 _UNCHANGED = Adaptation()
@@ -188,27 +183,11 @@ def _as_text(message: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": "\n".join([*filter(None, [_plain_text(message.get("content"))]), *lines])}
 
 
-def _without_marks(message: dict[str, Any]) -> dict[str, Any]:
-    """The message without its cache marks."""
-    return {**message, "content": _plain_text(message.get("content"))}
-
-
 def _plain_text(content: Any) -> str:
     """The text of a message's content, which may be a list of parts."""
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return str(content or "")
-
-
-# Find in an endpoint's error which part of a request it refuses, so that the request can be sent without it.
-#
-#     find_change(400, '{"error": {"message": "Unsupported parameter: \'stop\' …", "param": "stop"}}', body)
-#     # RequestChange("drop", "stop")
-#
-# It reads OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
-# sentences with which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter refuse a parameter. A
-# parameter counts as refused only if the request has it and the same sentence says that it isn't supported: a value
-# out of range, a prompt that is too long or a filtered prompt is an error of the request itself.
 
 
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
@@ -279,25 +258,37 @@ _LEAST_OUTPUT = 16
 
 
 def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The change of the request `body` that an error's `text` asks for; None where no change helps."""
+    """The change of the request `body` that an error's `text` asks for; None where no change helps.
+
+        find_change(400, '{"error": {"message": "Unsupported parameter: \'stop\' …", "param": "stop"}}', body)
+        # RequestChange("drop", "stop")
+
+    It reads OpenAI's and Azure's `param` and `code`, pydantic's `loc` (vLLM, Mistral, any FastAPI server), and the
+    sentences with which these and Anthropic, llama.cpp, Ollama, Groq, xAI and OpenRouter refuse a parameter. A
+    parameter counts as refused only if the request has it and the same sentence says that it isn't supported: a value
+    out of range, a prompt that is too long or a filtered prompt is an error of the request itself.
+    """
     if status not in _STATUSES:
         return None
     text = text[:_LONGEST]
     error = _error_object(text)
     message = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
-    parameter = _parameter(error)
-    if _FILTERED.search(f"{message} {_code(error)}") and _dropping(parameter, body) is None:
+    inner = error.get("error", error) if isinstance(error, Mapping) else None
+    facts: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
+    parameter = facts["param"] if isinstance(facts.get("param"), str) else ""
+    if _FILTERED.search(f"{message} {facts.get('code')}") and _dropping(parameter, body) is None:
         return None
     if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
         return RequestChange("chat")
     if status == 500:  # a chat template that raises
         return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
+    if change := _limit_change(message, body):
+        return change
+    if _NO_PARTS.search(message) and any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ()):
+        return RequestChange("drop", "cache_control")  # its marks need lists of parts
     return (
-        _limit_change(message, body)
-        or _mark_change(message, body)
-        or _turn_change(message, parameter, body)
-        or _named_change(parameter, message, body)
-        or _located_change(text, message, body)
+        _turn_change(message, parameter, body)
+        or _named_change(parameter, text, message, body)
         or _sentence_change(message, body)
     )
 
@@ -317,12 +308,6 @@ def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None
     limits = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
     smaller = [limit for limit in limits if _LEAST_OUTPUT <= limit < sent]
     return RequestChange("limit", "model", max(smaller)) if smaller else None
-
-
-def _mark_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """Plain contents where lists of parts, which cache marks need, aren't accepted."""
-    marked = any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ())
-    return RequestChange("drop", "cache_control") if marked and _NO_PARTS.search(message) else None
 
 
 def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
@@ -345,20 +330,13 @@ def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> Reque
     return RequestChange("fold_system") if "developer" in roles else None
 
 
-def _named_change(parameter: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The parameter that the error object names as not supported."""
-    if not parameter or not _NO.search(message):
-        return None
-    head = _WORD.match(parameter)
-    return _dropping(head[0], body) if head else None
-
-
-def _located_change(text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The parameter in pydantic's `loc`."""
+def _named_change(parameter: str, text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
+    """The parameter that the error object names as not supported, in `param` or in pydantic's `loc`."""
     if not _NO.search(message):
         return None
-    plain = text.replace('\\"', '"')
-    for match in _LOC.finditer(plain):
+    if (head := _WORD.match(parameter)) and (change := _dropping(head[0], body)):
+        return change
+    for match in _LOC.finditer(text.replace('\\"', '"')):
         for name in _WORD.findall(match[1]):
             if name == "cache_control" or (name != "body" and name in body):
                 return _dropping(name, body)
@@ -369,25 +347,20 @@ def _located_change(text: str, message: str, body: Mapping[str, Any]) -> Request
 
 def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that a sentence refuses; one in quotes before any other."""
+    marked = ["cache_control"] if "cache_control" in json.dumps(body.get("messages", ""), default=str) else []
+    aliases = {
+        name: _ALIASES.get(name, re.escape(name)) for name in [*(name for name in body if name not in _NEVER), *marked]
+    }
+    forms = {name: re.compile(rf"(?<![\w-])(?:{alias})(?![\w-])", re.IGNORECASE) for name, alias in aliases.items()}
     for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
             continue
-        named = [(name, match) for name in _candidates(body) if (match := _mention(name, sentence))]
+        named = [(name, match) for name, form in forms.items() if (match := form.search(sentence))]
         quoted = [pair for pair in named if sentence[pair[1].start() - 1 : pair[1].start()] in ("'", '"', "`")]
         if named:
             name, _ = min(quoted or named, key=lambda pair: pair[1].start())
             return _dropping(name, body)
     return None
-
-
-def _mention(name: str, sentence: str) -> re.Match[str] | None:
-    alias = _ALIASES.get(name, re.escape(name))
-    return re.search(rf"(?<![\w-])(?:{alias})(?![\w-])", sentence, re.IGNORECASE)
-
-
-def _candidates(body: Mapping[str, Any]) -> list[str]:
-    marked = ["cache_control"] if "cache_control" in json.dumps(body.get("messages", ""), default=str) else []
-    return [*(name for name in body if name not in _NEVER), *marked]
 
 
 def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
@@ -397,19 +370,6 @@ def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
     if name in _NEVER or (name not in body and name != "cache_control"):
         return None
     return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)
-
-
-def _code(error: Any) -> str:
-    """The `code` of an error object."""
-    inner = error.get("error", error) if isinstance(error, Mapping) else None
-    return str(inner.get("code")) if isinstance(inner, Mapping) else ""
-
-
-def _parameter(error: Any) -> str:
-    """The `param` of an error object."""
-    inner = error.get("error", error) if isinstance(error, Mapping) else None
-    parameter = inner.get("param") if isinstance(inner, Mapping) else None
-    return parameter if isinstance(parameter, str) else ""
 
 
 def _error_object(text: str) -> Any:

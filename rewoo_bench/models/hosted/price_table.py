@@ -12,7 +12,7 @@ the standard service: the file's prices for batches, other service tiers and off
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -60,25 +60,13 @@ class PriceEntry:
         return str(self.fields.get("litellm_provider") or "")
 
     @property
-    def mode(self) -> str:
-        """`chat`, `responses`, `completion`, `embedding`, …"""
-        return str(self.fields.get("mode") or "")
-
-    @property
-    def max_input_tokens(self) -> int | None:
-        return _count(self.fields.get("max_input_tokens"))
-
-    @property
     def max_output_tokens(self) -> int | None:
-        return _count(self.fields.get("max_output_tokens"))
+        tokens = self.fields.get("max_output_tokens")
+        return int(tokens) if isinstance(tokens, int | float) else None
 
     @property
     def supports_response_schema(self) -> bool:
         return bool(self.fields.get("supports_response_schema"))
-
-    @property
-    def supports_prompt_caching(self) -> bool:
-        return bool(self.fields.get("supports_prompt_caching"))
 
     @property
     def is_priced(self) -> bool:
@@ -105,25 +93,33 @@ class PriceEntry:
         Without a price of their own, tokens read from or written to a cache cost the same as other input, and
         reasoning the same as other output.
         """
-        fields = self._fields_of(input_tokens)
+        fields = self.fields
+        if tiers := fields.get("tiered_pricing"):  # the last tier is for longer prompts, too
+            ordered = sorted(tiers, key=lambda tier: tier["range"][0])
+            tier = next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
+            fields = {"output_cost_per_token": fields.get("output_cost_per_token"), **tier}
+        else:
+            above = []  # prices of long prompts: tokens above which they hold, the field that they replace, dollars
+            for name, rate in fields.items():
+                if rate is not None and (match := _ABOVE.fullmatch(name)):
+                    count = int(match["count"]) * (1000 if match["thousand"] else 1)
+                    above.append((count, match["price"], float(rate)))
+            fields = {**fields, **{price: rate for count, price, rate in sorted(above) if input_tokens > count}}
         if fields.get("input_cost_per_token") is None:
             return None
-        paid = float(fields["input_cost_per_token"])
-        output = _first(fields, "output_cost_per_token", default=0.0)
-        return Rates(
-            input=paid,
-            cache_read=_first(fields, "cache_read_input_token_cost", default=paid),
-            cache_write=_first(fields, "cache_creation_input_token_cost", default=paid),
-            output=output,
-            reasoning=_first(fields, "output_cost_per_reasoning_token", default=output),
-        )
 
-    def _fields_of(self, input_tokens: int) -> Mapping[str, Any]:
-        """The fields, with the prices of a long prompt instead of the usual ones."""
-        if tiers := self.fields.get("tiered_pricing"):
-            return {"output_cost_per_token": self.fields.get("output_cost_per_token"), **_tier(tiers, input_tokens)}
-        above = sorted(_thresholds(self.fields))
-        return {**self.fields, **{price: rate for count, price, rate in above if input_tokens > count}}
+        def paid(name: str, default: float) -> float:
+            return default if (rate := fields.get(name)) is None else float(rate)
+
+        whole = float(fields["input_cost_per_token"])
+        output = paid("output_cost_per_token", 0.0)
+        return Rates(
+            input=whole,
+            cache_read=paid("cache_read_input_token_cost", whole),
+            cache_write=paid("cache_creation_input_token_cost", whole),
+            output=output,
+            reasoning=paid("output_cost_per_reasoning_token", output),
+        )
 
 
 def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:
@@ -150,25 +146,3 @@ def _table() -> dict[str, Any]:
         raise DataError(f"litellm's package has no {FILE}; expected the prices of models there, as in litellm 1.97")
     table = from_json(path.read_bytes())
     return {name: fields for name, fields in table.items() if isinstance(fields, dict) and name != "sample_spec"}
-
-
-def _thresholds(fields: Mapping[str, Any]) -> Iterator[tuple[int, str, float]]:
-    """Prices of long prompts: tokens above which they hold, the field that they replace, dollars."""
-    for name, rate in fields.items():
-        if rate is not None and (found := _ABOVE.fullmatch(name)):
-            yield int(found["count"]) * (1000 if found["thousand"] else 1), found["price"], float(rate)
-
-
-def _tier(tiers: list[dict[str, Any]], input_tokens: int) -> Mapping[str, Any]:
-    """The tier for the prompt's length; the last one for a longer prompt."""
-    ordered = sorted(tiers, key=lambda tier: tier["range"][0])
-    return next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
-
-
-def _first(fields: Mapping[str, Any], name: str, *, default: float) -> float:
-    value = fields.get(name)
-    return default if value is None else float(value)
-
-
-def _count(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) else None

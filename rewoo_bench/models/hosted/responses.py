@@ -29,18 +29,6 @@ from rewoo_bench.text.model_output import (
 )
 from rewoo_bench.types import ToolCall, Usage
 
-# Separate a model's reasoning from its visible text, in every form that models write.
-#
-#     split("<think>It is in France.</think>Answer: Paris")
-#     # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
-#
-# Some servers send the reasoning in a field of its own (responses.py reads it). Others leave it in the text:
-# between tags, before a closing tag alone (if the prompt's template has opened it), after an opening tag that
-# is never closed (the reply was cut), or in the channels of the Harmony format
-# (https://cookbook.openai.com/articles/openai-harmony). Reasoning must never be read as an answer, an
-# action or a plan.
-
-
 # Opening and closing marks, by the models that write them.
 _MARKS = (
     ("<think>", "</think>"),  # DeepSeek R1, Qwen, and most others
@@ -87,6 +75,13 @@ class SplitReply:
 
 def split(text: str, *, cut: bool = False) -> SplitReply:
     """The visible text and the reasoning of a reply. Takes time linear in its length.
+
+        split("<think>It is in France.</think>Answer: Paris")
+        # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
+
+    Some servers send the reasoning in a field of its own (`read_thoughts`). Others leave it in the text: between tags,
+    before a closing tag alone (if the prompt's template has opened it), after an opening tag that is never closed (the
+    reply was cut), or in the channels of the Harmony format (https://cookbook.openai.com/articles/openai-harmony).
 
     `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
     closed is plain text.
@@ -219,7 +214,8 @@ def _read_choice(choice: Mapping[str, Any]) -> ParsedResponse:
     return ParsedResponse(
         parts.text,
         "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
-        _tool_calls(fields) or (_harmony_calls(parts.calls) if parts.calls else ()),
+        _tool_calls(fields)
+        or tuple(ToolCall(f"call_{i}", _short(name), _arguments(given)) for i, (name, given) in enumerate(parts.calls)),
         finish_reason,
         parts.unclosed,
         parts.late_close,
@@ -260,19 +256,19 @@ def read_content(content: Any) -> tuple[str, str]:
         elif isinstance(part, Mapping):
             is_thought = part.get("thought") is True or bool(_THOUGHT_TYPE.search(str(part.get("type"))))
             value = next((part[name] for name in _TEXTS_OF_PARTS if part.get(name)), "")
-            (thoughts if is_thought else texts).append("".join(read_content([value] if _is_part(value) else value)))
+            (thoughts if is_thought else texts).append(_all_text(value))
     return "".join(texts), "".join(thoughts)
-
-
-def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def read_thoughts(fields: Mapping[str, Any]) -> Iterator[str]:
     """The thoughts in separate fields; their names depend on the server."""
     for name in ("reasoning_content", "reasoning", "thinking", "reasoning_details"):
         if value := fields.get(name):
-            yield "".join(read_content([value] if _is_part(value) else value))
+            yield _all_text(value)
+
+
+def _all_text(value: Any) -> str:
+    return "".join(read_content([value] if isinstance(value, Mapping) else value))
 
 
 def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
@@ -303,10 +299,6 @@ def _kept(echoed: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _harmony_calls(calls: Sequence[tuple[str, str]]) -> tuple[ToolCall, ...]:
-    return tuple(ToolCall(f"call_{i}", _short(name), _arguments(text)) for i, (name, text) in enumerate(calls))
-
-
 def _short(name: Any) -> str:
     return check_text(str(name))[:_LONGEST_NAME]
 
@@ -332,16 +324,6 @@ def _raw(given: Any) -> dict[str, Any]:
     return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else shown(given))}
 
 
-# Read a provider's token counts, in each form in which providers send them.
-#
-#     read_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
-#                 "completion_tokens_details": {"reasoning_tokens": 20}})
-#     # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): here the completion doesn't include the reasoning
-#
-# An impossible count (negative, absurdly large, not a number) makes the whole usage invalid: `None`, and the
-# caller counts with its own tokenizer.
-
-
 # No call has more tokens: a thousand times the longest context of 2026.
 MOST_TOKENS = 10**9
 
@@ -364,8 +346,13 @@ class _Absurd(Exception):
 
 
 def read_usage(usage: Any) -> Usage | None:
-    """The counts of a usage object; zeros for missing counts, None where a count is impossible.
+    """The counts of a usage object, in each form in which providers send it; zeros for missing counts.
 
+        read_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
+                    "completion_tokens_details": {"reasoning_tokens": 20}})
+        # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): the completion doesn't include it here
+
+    None where a count is impossible (negative, absurdly large, not a number): the caller counts with its own tokenizer.
     Reasoning that the completion doesn't include (xAI; Gemini's total_tokens) is added to the output.
     Cached input that the input doesn't include (Anthropic's own form) is added to the input.
     """
@@ -440,8 +427,6 @@ def _count(value: Any) -> int:
         return value
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
-        raise _Absurd
-    if value != int(value):
-        raise _Absurd
-    return int(value)
+    if isinstance(value, float) and 0 <= value <= MOST_TOKENS and value.is_integer():
+        return int(value)
+    raise _Absurd
