@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
@@ -36,13 +36,14 @@ _LONGEST_HEADER = 1 << 18
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVENT_END = re.compile(rb"\r?\n\r?\n")  # the blank line behind an event
 _LONGEST_EVENT_END = 4
+_WITHOUT_NAN = json.JSONDecoder(parse_constant=lambda _: None)
 _DEEPEST = 200  # levels of a document: those who read it further call themselves for each
 
 
-def load_json(data: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
+def load_json(data: str | bytes) -> Any:
     """The JSON of a request or of an answer. Raises `ValueError`, also where it is nested too deeply."""
     try:
-        value = json.loads(data, parse_constant=parse_constant)
+        value = json.loads(data)
     except RecursionError:
         raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
     level = [value]
@@ -54,14 +55,14 @@ def load_json(data: str | bytes, parse_constant: Callable[[str], Any] | None = N
     raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
 
 
-def read_document(text: str) -> dict[str, Any]:
+def read_document(text: str, decode: Callable[[str], Any] = _WITHOUT_NAN.decode) -> dict[str, Any]:
     """The JSON object of an answer. Raises `BadAnswer`.
 
     NaN and Infinity, which some servers send among log-probabilities, are read as null.
     """
     try:
-        document = load_json(text, lambda _: None)
-    except ValueError as error:
+        document = decode(text)
+    except (ValueError, RecursionError) as error:
         raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
     if not isinstance(document, dict):
         raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
@@ -196,16 +197,21 @@ class Endpoint:
         # llama.cpp closes the connection behind a stream, and the next request would find it closing. Without TLS a new
         # one costs next to nothing.
         headers = {"Connection": "close"} if on_event is not None and self._base.startswith("http:") else {}
-        async with self.open(path, to_json(body), headers) as response:
-            if on_event is None or response.content_type != EVENT_STREAM:
-                return read_document((await read_body(response)).decode("utf-8", "replace"))
-            try:
+        try:
+            async with self._post(path, to_json(body), headers) as response:
+                await _check_status(response)
+                if on_event is None or response.content_type != EVENT_STREAM:
+                    return read_document((await read_body(response)).decode("utf-8", "replace"))
                 async with aclosing(events_of(response.content.iter_any())) as events:
                     async for event in events:
                         on_event(event)
-            except aiohttp.ClientPayloadError:
-                raise BadAnswer("a stream that ended in the middle") from None
-        return None
+                return None
+        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
+            raise Unreachable(str(error)) from error
+        except aiohttp.ClientPayloadError:
+            if on_event is None:
+                raise
+            raise BadAnswer("a stream that ended in the middle") from None
 
     @asynccontextmanager
     async def open(
@@ -217,6 +223,22 @@ class Endpoint:
         """
         import aiohttp
 
+        try:
+            async with self._post(path, body, headers, query) as response:
+                await _check_status(response)
+                yield response
+        except aiohttp.ConnectionTimeoutError as error:
+            raise Unreachable(str(error)) from error
+
+    async def aclose(self) -> None:
+        """Closes the connections; the next call opens new ones."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _post(
+        self, path: str, body: bytes, headers: Mapping[str, str], query: str = ""
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
             self._session = self._open_session()
         whole = self._query
@@ -225,22 +247,7 @@ class Endpoint:
             further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in own])
             whole = "&".join(filter(None, (self._query, further)))
         url = f"{self._base}{path}{'?' if whole else ''}{whole}"
-        try:
-            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
-                if 300 <= response.status < 400:
-                    raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
-                if response.status >= 400:
-                    text = (await read_body(response)).decode("utf-8", "replace")
-                    raise HTTPFailure(response.status, text, response.headers)
-                yield response
-        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
-            raise Unreachable(str(error)) from error
-
-    async def aclose(self) -> None:
-        """Closes the connections; the next call opens new ones."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        return self._session.post(url, data=body, headers=headers, allow_redirects=False)
 
     def _open_session(self) -> aiohttp.ClientSession:
         import aiohttp
@@ -259,6 +266,14 @@ class Endpoint:
             max_line_size=_LONGEST_HEADER,
             max_field_size=_LONGEST_HEADER,
         )
+
+
+async def _check_status(response: aiohttp.ClientResponse) -> None:
+    """Raises `Redirected` or `HTTPFailure`."""
+    if response.status >= 400:
+        raise HTTPFailure(response.status, (await read_body(response)).decode("utf-8", "replace"), response.headers)
+    if response.status >= 300:
+        raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:

@@ -50,6 +50,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
     documents_of,
     events_of,
     is_done,
+    load_json,
     read_body,
     read_document,
 )
@@ -285,7 +286,7 @@ class WireClient:
                 await relay.relay(response.content.iter_any())
                 return WireResponse(kind, relay.text, headers=relay.headers)
             text = (await read_body(response)).decode("utf-8-sig", "replace")
-            relay.facts.read(read_document(text))
+            relay.facts.read(read_document(text, load_json))
             relay.check_no_error()
             return WireResponse(kind, without(text, relay.secrets), headers=relay.headers)
 
