@@ -45,11 +45,12 @@ from rewoo_bench.agents.http import (
 )
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.wire_calls import UnknownResponse
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import EMBEDDINGS, INPUT_TOKENS, PATHS, RESPONSES, read_request
 from rewoo_bench.models.hosted.wire import passed_on, passed_query
 from rewoo_bench.system.http_session import server_log
-from rewoo_bench.types import BAD_GATEWAY, ErrorResponse, Model, Tool, WireRequest
+from rewoo_bench.types import BAD_GATEWAY, ErrorResponse, Tool, WireRequest
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
 KEY_PREFIX = "q-"
@@ -90,9 +91,9 @@ class Gateway:
             await self._runner.cleanup()
 
     @contextmanager
-    def open_session(self, model: Model, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:
+    def open_session(self, meter: Meter, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:
         """A question's session, which has a key of its own; afterwards the key is worthless."""
-        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), model, tools)
+        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools)
         self._sessions[session.key] = session
         try:
             yield session

@@ -21,6 +21,7 @@ from rewoo_bench.agents.program import AgentFailed, Program, Worker, check_progr
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.calls.live import RequestRefused
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.specs import import_object
 from rewoo_bench.errors import UsageError
 from rewoo_bench.models.open import OpenModel
@@ -70,6 +71,7 @@ class AgentRunner:
         gateway, agent = self._gateway, self._agent
         assert gateway is not None, "an agent needs `connect` first"
         assert agent is not None
+        assert isinstance(model, Meter)
         async with self._places:
             with gateway.open_session(model, tools) as session:
                 attempt = _Attempt(session, self.settings)

@@ -29,6 +29,7 @@ from rewoo_bench.agents.wire_calls import (
 )
 from rewoo_bench.calls.call import Call, content_of
 from rewoo_bench.calls.live import UNAUTHORISED
+from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.events import AGENT, RowNotes, call_site, current_notes, flag
@@ -38,7 +39,7 @@ from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.tools import Observation, call_tool
 from rewoo_bench.system.processes import Tail
 from rewoo_bench.text.model_output import check_text
-from rewoo_bench.types import Completion, Model, Request, Step, Tool, WireRequest
+from rewoo_bench.types import Completion, Request, Step, Tool, WireRequest
 
 _MOST_DROPPED = 20  # fields of a request that are noted
 _MOST_WORDS = 10_000  # characters of a step's thought; an agent may go on without a tool for long
@@ -69,7 +70,7 @@ class AgentSession:
     """`notes` counts what a row should mention: translated calls, clients that hung up, another model's name."""
 
     key: str
-    model: Model
+    meter: Meter
     tools: Mapping[str, Tool]
     steps: list[Step] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
@@ -154,10 +155,9 @@ class AgentSession:
         if attempted:
             self.notes["second_attempts"] += 1
             # Recorded in the question's task: a replay or a resumed run doesn't take it for another sample.
-            meter: Any = self.model
             noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             with suppress(SessionClosed):
-                self._submit(noted, lambda: meter.note_second_attempt(_request_of(request, facts)))
+                self._submit(noted, lambda: self.meter.note_second_attempt(_request_of(request, facts)))
                 await asyncio.shield(noted)
         call.answer.result()
         return call
@@ -203,10 +203,13 @@ class AgentSession:
                         break
         for name, (use, asked_at) in asked.items():
             result = results[name]
-            meter: Any = self.model
             status = "error" if result.failed else "ok" if result.text.strip() else "empty"
-            meter.add_tool_use(use.name, status, asked_at, content_of(use.arguments, result.text))
-            self._add_step(use.name, _shown(use.arguments), Observation(check_text(result.text), result.failed))
+            self.meter.add_tool_use(use.name, status, asked_at, content_of(use.arguments, result.text))
+            shown = use.arguments  # as the steps of a metered tool have them
+            with suppress(ValueError):
+                read = load_json(shown)
+                shown = show_call(read) if isinstance(read, dict) else shown
+            self._add_step(use.name, shown, Observation(check_text(result.text), result.failed))
 
     def _read_reply(self, path: str, completion: Completion) -> None:
         """Takes the model's words, and the calls that it asks for."""
@@ -218,14 +221,13 @@ class AgentSession:
         self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
 
     async def _complete(self, request: WireRequest, facts: WireFacts, digest: bytes, failed: Call | None) -> Completion:
-        asked = _request_of(request, facts)
+        asked, meter = _request_of(request, facts), self.meter
         role = asked.role
-        meter: Any = self.model
         failed_before = self.failure
         if role == AGENT:
             self._read_request(request)
         try:
-            completion = await self.model.complete(asked)
+            completion = await meter.complete(asked)
         except ModelError as error:
             self.failure = error
             if isinstance(error, RecordedFailure) and error.is_second_attempt:
@@ -234,8 +236,7 @@ class AgentSession:
                 raise
             if failed is not None:
                 meter.count_as_attempt(failed)
-            if isinstance(getattr(meter, "calls", None), list):
-                self._failed[digest] = meter.calls[-1]  # the meter ends a call without another await
+            self._failed[digest] = meter.calls[-1]  # the meter ends a call without another await
             raise
         if self.failure is failed_before:  # the provider answers again: what comes now is the agent's own failure
             self.failure = None
@@ -286,15 +287,6 @@ class AgentSession:
 
 def _request_of(wire: WireRequest, facts: WireFacts) -> Request:
     return Request(facts.messages, role=_ROLES.get(wire.path, AGENT), max_tokens=facts.max_tokens, wire=wire)
-
-
-def _shown(arguments: str) -> str:
-    """Arguments as the steps of a metered tool have them."""
-    try:
-        read = load_json(arguments)
-    except ValueError:
-        return arguments
-    return show_call(read) if isinstance(read, dict) else arguments
 
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:

@@ -24,7 +24,6 @@ from rewoo_bench.events import current_call_site
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
-from rewoo_bench.system.crashes import is_recorded_harness_fault
 
 _SHORTEST_WAIT_S = 0.001  # a journal on the same machine takes microseconds
 
@@ -217,7 +216,7 @@ def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:
     An external agent may have made a failed call again: it was answered as the second of two equal requests, and the
     new session makes only one.
     """
-    answered = [record for record in records if record.status == "ok" and not _is_no_evidence(record)]
+    answered = [record for record in records if record.status == "ok"]
     failed = {record.key for record in records if record.status == "error"} - {record.key for record in answered}
     done: dict[CallKey, CallRecord] = {}
     for record in answered:
@@ -225,8 +224,3 @@ def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:
         skipped = sum(key._replace(nth=nth) in failed for nth in range(key.nth))
         done[key._replace(nth=key.nth - skipped)] = record
     return done
-
-
-def _is_no_evidence(record: CallRecord) -> bool:
-    """Whether a tool "failed" for want of files or memory, as earlier versions recorded it: it is called again."""
-    return record.key.kind == "tool" and is_recorded_harness_fault(str(record.answer.get("error", "")))

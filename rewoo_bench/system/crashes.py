@@ -37,14 +37,6 @@ _SHORT_OF = {
     errno.ENOSPC: "space on the disk",
     errno.EAGAIN: "processes or threads; lower --concurrency",
 }
-_RECORDED_FAULTS = (
-    "ImportError",
-    "ModuleNotFoundError",
-    "MemoryError",
-    "OSError: [Errno 24]",
-    "OSError: [Errno 23]",
-    "OSError: [Errno 12]",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +106,6 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     if isinstance(error, ImportError | SystemError):
         return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(text_of(error))}")
     return None
-
-
-def is_recorded_harness_fault(message: str) -> bool:
-    """Whether a tool's failure in a journal of an earlier version was a fault of the harness."""
-    return message.startswith(_RECORDED_FAULTS)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

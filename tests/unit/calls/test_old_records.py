@@ -1,4 +1,4 @@
-"""What an older journal holds: failures that were none of the tools', and answers that can't be read."""
+"""Answers of a journal that can't be read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts import Query, Told
 
-from rewoo_bench.calls.recorded import RecordedModel, UnreadableRecord, recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, UnreadableRecord
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.errors import ModelError
 from rewoo_bench.events import call_site
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.runs.journal.store import open_journal
@@ -39,29 +38,6 @@ async def asked(folder: Path) -> Completion:
         with call_site("solver"):
             model = RecordedModel(recorder, ScriptedModel(["asked again"]))
             return await model.complete(Request(ASK, role="solver"))
-
-
-@pytest.mark.parametrize(
-    ("said", "calls"),
-    [
-        ("OSError: [Errno 24] Too many open files: 'x.so'", 2),
-        ("ModuleNotFoundError: No module named 'bm25s'", 2),
-        ("MemoryError", 2),
-        ("OSError: [Errno 2] No such file", 1),
-        ("no page", 1),
-    ],
-)
-async def test_a_tools_failure_that_was_the_harnesss_is_tried_again(tmp_path: Path, said: str, calls: int) -> None:
-    def fail(query: str) -> str:
-        raise ToolError(said)
-
-    tool = Told(fail)
-    for _ in range(2):
-        async with open_journal(tmp_path / "journal.sqlite") as journal:
-            recorder = await Recorder(journal).question(TASK)
-            with pytest.raises(ToolError), call_site("E1"):
-                await recorded_tools(recorder, {"Search": tool})["Search"](Query(query="a"))
-    assert len(tool.asked) == calls
 
 
 UNREADABLE: list[dict[str, Any]] = [
