@@ -1,9 +1,9 @@
-"""Tools that fail on purpose: drawn with a seed by question, step and tool, never by the order of arrival.
+"""Tools that fail on purpose: drawn with a seed by question, step number and tool, never by the order of arrival.
 
     --tool-failure-rate 0.25 --tool-failure-mode timeout
 
-The third step that uses Search on a question fails in every architecture or in none, so that all
-meet the same faults. Rate 1 with `empty` is the setting of the ReWOO paper (section 3.4).
+Search in step 3 of a plan and in turn 3 of ReAct fails on a question in every architecture, trial and run, or in none.
+Rate 1 with `empty` is the setting of the ReWOO paper (section 3.4).
 """
 
 from __future__ import annotations

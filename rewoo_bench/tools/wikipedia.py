@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
@@ -94,23 +94,19 @@ class Wikipedia:
 
     async def __call__(self, arguments: SearchArguments) -> str:
         query = trim_query(arguments.query)
-        async with self._open() as client:
+        async with open_session(self._base_url) if self._client is None else nullcontext(self._client) as client:
             exact = await self._titled(client, query)
             if exact and not _is_disambiguation(exact):
                 return show_page(self._show(exact))
-            options = await self._options(client, exact["title"]) if exact else []
+            options = []
+            if exact:  # a disambiguation page
+                links = {"prop": "links", "titles": exact["title"], "plnamespace": "0", "pllimit": str(OPTIONS)}
+                pages = await self._pages(client, links)
+                options = [link["title"] for page in pages for link in page.get("links", [])]
             found = [page for page in await self._search(client, query) if not _is_disambiguation(page)]
         lines = [f"{shorten(query)!r} may refer to: {'; '.join(options)}"] if options else []
         best = self._show(found[0]) if found else None
         return "\n".join([*lines, show_match(query, best, [page["title"] for page in found[1 : 1 + SIMILAR]])])
-
-    @asynccontextmanager
-    async def _open(self) -> AsyncIterator[aiohttp.ClientSession]:
-        if self._client is not None:
-            yield self._client
-            return
-        async with open_session(self._base_url) as client:
-            yield client
 
     def _show(self, page: Mapping[str, Any]) -> Document:
         document = Document(clean_title(page["title"]), page["extract"].strip())
@@ -122,33 +118,27 @@ class Wikipedia:
         if len(title.encode("utf-8", "replace")) > LONGEST_TITLE:
             return None
         one = title.replace("|", " ")  # parts titles in this API
-        pages = await self._query(client, {**_EXTRACTS, "titles": one, "redirects": "1"})
+        pages = await self._texts(client, {"titles": one, "redirects": "1"})
         return pages[0] if pages else None
 
     async def _search(self, client: aiohttp.ClientSession, query: str) -> list[Mapping[str, Any]]:
         """The best pages by full-text search, introductions included, in one request."""
         search = {"generator": "search", "gsrsearch": query[:LONGEST_SEARCH], "gsrlimit": str(2 + SIMILAR)}
-        pages = await self._query(client, {**_EXTRACTS, **search, "exlimit": "max"})
+        pages = await self._texts(client, {**search, "exlimit": "max"})
         return sorted(pages, key=lambda page: page.get("index", 0))
 
-    async def _options(self, client: aiohttp.ClientSession, title: str) -> list[str]:
-        links = {"action": "query", "prop": "links", "titles": title, "plnamespace": "0", "pllimit": str(OPTIONS)}
-        reply = await self._request(client, links)
-        pages = reply.get("query", {}).get("pages", [])
-        return [link["title"] for page in pages for link in page.get("links", [])]
-
-    async def _query(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
-        """The pages of an answer that exist and have a text."""
-        reply = await self._request(client, {"action": "query", **parameters})
-        pages = reply.get("query", {}).get("pages", [])
+    async def _texts(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """The pages of an answer that exist and have a text, with its introduction."""
+        pages = await self._pages(client, {**_EXTRACTS, **parameters})
         return [page for page in pages if page.get("extract", "").strip() or _is_disambiguation(page)]
 
-    async def _request(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """The API's answer, tried again where the fault may pass."""
+    async def _pages(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """The pages of the API's answer, which is asked for again where the fault may pass."""
         for attempt in range(self._max_retries + 1):
             reply, fault, wait_s = await self._attempt(client, parameters)
             if reply is not None:
-                return reply
+                pages: list[Mapping[str, Any]] = reply.get("query", {}).get("pages", [])
+                return pages
             if wait_s is None:
                 wait_s = self._backoff_s * 2**attempt * random.uniform(0.5, 1.0)
             if wait_s > LONGEST_WAIT_S or attempt == self._max_retries:
@@ -162,7 +152,7 @@ class Wikipedia:
         """An answer; or None, the fault, and for how many seconds the server asks to be left alone."""
         import aiohttp
 
-        fixed = {"format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
+        fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
         headers = {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({self._contact})"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=self._timeout_s)
         query = {**fixed, **parameters}

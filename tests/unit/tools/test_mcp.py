@@ -1,4 +1,4 @@
-"""Arguments of MCP tools: a server's schema decides which are allowed."""
+"""MCP servers: their notation, and the arguments that the schemas of their tools allow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rewoo_bench.tools.mcp import ToolSchema
+from rewoo_bench.errors import UsageError
+from rewoo_bench.tools.mcp import McpAddress, ToolSchema
 
 ANY_OF = {"type": "object", "anyOf": [{"properties": {"q": {"type": "string"}}}, {"properties": {"r": {}}}]}
 OPEN = {"type": "object", "properties": {"q": {"type": "string"}}, "additionalProperties": True}
@@ -37,3 +38,13 @@ def test_the_fields_have_the_names_of_the_properties_where_python_allows_them() 
     tool = ToolSchema("find", None, schema)
     assert list(tool.arguments.model_fields) == ["city", "field_1", "field_2", "field_3", "class"]
     assert sent(schema, {name: name for name in names}) == {name: name for name in names}
+
+
+@pytest.mark.parametrize("header", ["Authorization", "authorization"])
+def test_a_user_in_an_address_replaces_no_header_in_silence(header: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        McpAddress.read(f"{header}=$TOKEN http://me:hunter22@127.0.0.1/mcp")
+    assert str(raised.value) == (
+        "--mcp: 'http://***@127.0.0.1/mcp' has a user, and the header Authorization is given, too; leave one out"
+    )
+    assert McpAddress.read("X-Team=a http://me:hunter22@127.0.0.1/mcp").is_remote
