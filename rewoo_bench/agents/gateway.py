@@ -128,9 +128,15 @@ class Gateway:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
-        session = self._session_of(request)
+        given = (request.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
+        keys = (request.match_info.get("key"), *given, request.query.get("key"))
+        named = {key for key in keys if key and key.startswith(KEY_PREFIX)}
+        session = self._sessions.get(named.pop()) if len(named) == 1 else None  # two may be of two questions
         if session is None:
-            self._count_refused(dialect_of(path)[0])
+            asked = _KEY.sub("[key]", dialect_of(path)[0])  # at a strange place it may be that of an open question
+            self.refused[asked] += 1
+            if self.refused[asked] == 1:
+                _log.warning("refused a request for %s: it has the key of no open question", asked)
             return error_response(path, 401, "the key of no open question")
         session.has_requested()
         try:
@@ -178,19 +184,6 @@ class Gateway:
             raise BadRequest(f"the request can't be read: {type(error).__name__}: {error}") from error
         return json_response(count) if form is None else await self._complete(request, session, path, form)
 
-    def _session_of(self, request: web.Request) -> AgentSession | None:
-        """The open question of a request; None where its address and its keys name two, or where there is none."""
-        headers = (request.headers.get(name, "").removeprefix("Bearer ") for name in _KEY_HEADERS)
-        keys = (request.match_info.get("key"), *headers, request.query.get("key"))
-        named = {key for key in keys if key and key.startswith(KEY_PREFIX)}
-        return self._sessions.get(named.pop()) if len(named) == 1 else None
-
-    def _count_refused(self, path: str) -> None:
-        path = _KEY.sub("[key]", path)  # at a strange place it may be that of an open question
-        self.refused[path] += 1
-        if self.refused[path] == 1:
-            _log.warning("refused a request for %s: it has the key of no open question", path)
-
     async def _complete(
         self, request: web.Request, session: AgentSession, path: str, form: Form | None = None
     ) -> web.StreamResponse:
@@ -229,9 +222,10 @@ class Gateway:
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
                 sender.set_headers(error.response.headers)
-                await sender.resend(error.response.begun)  # of a replay
-            if sender.has_begun:
-                return sender.break_off()
+                if not sender.has_begun:
+                    await sender.send(error.response.begun.encode())  # the recorded part of a stream, of a replay
+            if (broken_off := sender.break_off()) is not None:
+                return broken_off
             raise
         if (answer := call.answer.result().wire) is not None:
             keep(answer.body)

@@ -103,17 +103,11 @@ class Sender:
         """Sets the provider's headers, before a stream begins."""
         self._headers = headers
 
-    def break_off(self) -> web.StreamResponse:
-        """Ends a stream that failed in the middle so that the client sees it: the connection is closed."""
-        assert self._response is not None
-        if self._request.transport is not None:
+    def break_off(self) -> web.StreamResponse | None:
+        """Ends a stream that has begun so that the client sees its failure: the connection is closed."""
+        if self._response is not None and self._request.transport is not None:
             self._request.transport.close()
         return self._response
-
-    async def resend(self, begun: str) -> None:
-        """Sends the recorded part of a stream that broke off, where it isn't sent already."""
-        if self._response is None:
-            await self.send(begun.encode())
 
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""

@@ -77,7 +77,11 @@ def crash_of(error: BaseException, where: str, group: BaseException | None = Non
         text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
     # The file and line that raised it: the last one outside of libraries, if any.
     frames = traceback.extract_tb(error.__traceback__ or raised.__traceback__)
-    own = [frame for frame in frames if not _is_library(Path(frame.filename))]
+    own = [
+        frame
+        for frame in frames
+        if (file := Path(frame.filename)).is_relative_to(_OWN) or not any(map(file.is_relative_to, _LIBRARIES))
+    ]
     place = f"{Path((own or frames)[-1].filename).name}:{(own or frames)[-1].lineno}" if frames else "?"
     return Crash(kind, message, place, line, text)
 
@@ -115,10 +119,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def _is_library(file: Path) -> bool:
-    return not file.is_relative_to(_OWN) and any(file.is_relative_to(folder) for folder in _LIBRARIES)
 
 
 def text_of(error: BaseException) -> str:

@@ -31,10 +31,13 @@ def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **
     """
     import aiohttp
 
-    ssl = certificates() if url.startswith("https:") else True
+    address, proxy = urlsplit(url), None
+    if trust_env and address.scheme not in getproxies() and not proxy_bypass(address.hostname or ""):
+        proxy = proxies().get(address.scheme)  # that of ALL_PROXY, which aiohttp doesn't read
+    ssl = certificates() if address.scheme == "https" else True
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=connections, ssl=ssl),
-        proxy=_proxy_for_all(url) if trust_env else None,
+        proxy=proxy,
         trust_env=trust_env,
         **settings,
     )
@@ -80,11 +83,3 @@ def _one_line_of_a_request(record: logging.LogRecord) -> bool:
     if isinstance(error, HttpProcessingError):
         record.msg, record.args, record.exc_info = one_line(f"{record.getMessage()}: {error.message}"), (), None
     return True
-
-
-def _proxy_for_all(url: str) -> str | None:
-    """The proxy of ALL_PROXY, which aiohttp doesn't read, where it is the one to use."""
-    address = urlsplit(url)
-    if address.scheme in getproxies() or proxy_bypass(address.hostname or ""):
-        return None
-    return proxies().get(address.scheme)
