@@ -75,13 +75,17 @@ class ModelServer:
     cached_share: float = 0.0
     port: int = 0
     books: list[BookEntry] = field(default_factory=list, init=False)
-    open_connections: int = field(default=0, init=False)
     peak_connections: int = field(default=0, init=False)
     failure: BaseException | None = field(default=None, init=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False, repr=False)
     _stop: asyncio.Event = field(default_factory=asyncio.Event, init=False, repr=False)
     _transports: set[asyncio.Transport] = field(default_factory=set, init=False, repr=False)
+
+    @property
+    def open_connections(self) -> int:
+        """The number of connections that are open now."""
+        return len(self._transports)
 
     @property
     def api_base(self) -> str:
@@ -134,15 +138,6 @@ class ModelServer:
     def _keep_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self.failure = self.failure or context.get("exception") or RuntimeError(context["message"])
 
-    def _opened(self, transport: asyncio.Transport) -> None:
-        self._transports.add(transport)
-        self.open_connections = len(self._transports)
-        self.peak_connections = max(self.peak_connections, self.open_connections)
-
-    def _closed(self, transport: asyncio.Transport) -> None:
-        self._transports.discard(transport)
-        self.open_connections = len(self._transports)
-
     def _answer(self, path: str, headers: dict[str, str], body: bytes) -> Sent:
         """The response to one request, which is added to `books`."""
         if path == "/v1/models":
@@ -167,10 +162,11 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # what create_server makes
         self.transport = transport
-        self.server._opened(transport)
+        self.server._transports.add(transport)
+        self.server.peak_connections = max(self.server.peak_connections, self.server.open_connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.server._closed(self.transport)
+        self.server._transports.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.received += data

@@ -70,14 +70,6 @@ class McpServer:
         self._limit = anyio.CancelScope()
         self._log = Tail()
 
-    @property
-    def is_restored(self) -> bool:
-        """Whether a resumed question calls it again: a new process of ours has nothing of the earlier calls.
-
-        What a remote server keeps isn't ours: a second call could write twice.
-        """
-        return not self.is_shared and not self.address.is_remote
-
     def fresh(self) -> McpServer:
         """Another server at the same address, that isn't started."""
         server = McpServer(self.address, self._groups, self._timeout_s)
@@ -88,7 +80,10 @@ class McpServer:
         """A tool of the server, under another `name` if given. Raises `KeyError`."""
         schema = self.schemas[remote]
         call = partial(self.call, timeout_s=timeout_s)
-        return McpTool(call, schema, name or remote, stateful=self.is_restored and not schema.is_read_only)
+        # A resumed question calls it again where a new process of ours has nothing of the earlier calls. What a remote
+        # server keeps isn't ours: a second call could write twice.
+        stateful = not (self.is_shared or self.address.is_remote or schema.is_read_only)
+        return McpTool(call, schema, name or remote, stateful=stateful)
 
     def begin(self) -> None:
         """Begins to start, if it hasn't been; the first call waits for the rest, and raises what went wrong."""
