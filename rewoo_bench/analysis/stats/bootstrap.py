@@ -14,8 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from rewoo_bench.analysis.stats.paired import Floats, Interval, by_question, ratio_of_means, student
 
@@ -131,7 +131,7 @@ def _fitted(
     drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
     resampled = read(_solved(drawn, degree) * scale)
     free = n - degree
-    tail = float(ndtr(-math.sqrt(free / (free - 1)) * student(free, level))) if free > 1 else 0.0
+    tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, level))) if free > 1 else 0.0
     low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
     return Interval(float(estimate[0]), float(low), float(high), n, level)
 

@@ -31,8 +31,8 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy  # scipy.special at its first use: a quarter of a second that an exact gate is spared
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, gammaincinv, ndtr, stdtr, stdtrit  # scipy.stats takes ten times as long to import
 
 from rewoo_bench.errors import DataError
 
@@ -110,7 +110,7 @@ def by_question(
 
 def student(n: int, level: float) -> float:
     """Student's quantile for the mean of n values: the distance of a bound from the mean, in standard errors."""
-    return float(stdtrit(n - 1, (1 + level) / 2))
+    return float(scipy.special.stdtrit(n - 1, (1 + level) / 2))
 
 
 def makers_of(values: Floats) -> float:
@@ -159,7 +159,7 @@ def _of_mean(
     n, (means, errors, rare) = len(values), _extended(values, least, ends)
     t, distance = student(n, level), max(means[0] - null, null - means[1])
     error = errors[0] if null < means[0] else errors[1]
-    p = 1.0 if distance <= 0 else 2 * float(stdtr(n - 1, -distance / error)) if error else 0.0
+    p = 1.0 if distance <= 0 else 2 * float(scipy.special.stdtr(n - 1, -distance / error)) if error else 0.0
     return Interval(float(values.mean()), means[0] - t * errors[0], means[1] + t * errors[1], n, level, rare), p
 
 
@@ -312,7 +312,7 @@ def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: f
     half = quantile * math.sqrt(worth * share * (1 - share) + quantile**2 / 4) / whole
     parts = np.array([share, 1 - share])
     is_rare = (parts < 0.5) & (parts * worth <= _FEW_EVENTS)
-    of_right, of_wrong = np.where(is_rare, gammaincinv(parts * worth, 1 - level) / worth, 1.0).tolist()
+    of_right, of_wrong = np.where(is_rare, scipy.special.gammaincinv(parts * worth, 1 - level) / worth, 1.0).tolist()
     low = min(centre - half, of_right) if share > 0 else 0.0
     high = max(centre + half, 1 - of_wrong) if share < 1 else 1.0
     return Interval(share, low, high, n, level)
@@ -389,7 +389,8 @@ def not_worse_p(a: ArrayLike, b: ArrayLike, margin: float, *, clusters: ArrayLik
     more, less = only_b * n, only_a * n
     distance, error = (more - less) / n + margin, math.sqrt(variance_at(more, less, n, -margin) / n)
     errors = distance / error if error else math.copysign(math.inf, distance) if distance else 0.0
-    below = stdtr(questions - 1, -errors) if clusters is not None and questions > 1 else ndtr(-errors)
+    is_clustered = clusters is not None and questions > 1
+    below = scipy.special.stdtr(questions - 1, -errors) if is_clustered else scipy.special.ndtr(-errors)
     return min(1.0, 2 * float(below))
 
 
@@ -435,7 +436,7 @@ def quantile_interval(
     (below,) = averaged(labels, (column <= estimate).astype(float))
     n = len(below)
     worth = n if n < 2 else math.floor(rows_worth(share * (1 - share), below, len(column)))
-    at_most = bdtr(np.arange(worth, dtype=float), worth, share)  # chance of at most 0 .. worth - 1 values below
+    at_most = scipy.special.bdtr(np.arange(worth, dtype=float), worth, share)  # chance of at most 0, 1, … below
     tail = (1 - level) / 2
     first = int(np.searchsorted(at_most, tail, side="right"))  # ranks, from 1
     last = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1

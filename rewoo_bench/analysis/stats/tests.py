@@ -20,8 +20,8 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import scipy  # its modules are loaded where they are used
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, bdtrik, gammaln
 
 from rewoo_bench.analysis.stats.paired import by_question, paired_columns, variance_at
 from rewoo_bench.errors import DataError
@@ -63,6 +63,7 @@ def _signs_flipped(differences: NDArray[np.int64]) -> float:
 
     0.5 of [3, -1, 2].
     """
+    gammaln = scipy.special.gammaln
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     law = np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
@@ -70,12 +71,8 @@ def _signs_flipped(differences: NDArray[np.int64]) -> float:
         logs = gammaln(count + 1) - gammaln(heads + 1) - gammaln(count - heads + 1) - count * math.log(2)
         steps = np.zeros(2 * size * count + 1)
         steps[:: 2 * size] = np.exp(logs)
-        if len(law) * len(steps) < _LONG:
-            law = np.convolve(law, steps)
-        else:
-            from scipy.signal import fftconvolve  # half a second, and hardly ever needed
-
-            law = fftconvolve(law, steps)
+        convolve = np.convolve if len(law) * len(steps) < _LONG else scipy.signal.fftconvolve
+        law = convolve(law, steps)
     farthest = len(law) // 2
     return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
 
@@ -110,6 +107,7 @@ def mcnemar_power(discordant_share: float, difference: float, n: int, alpha: flo
 
     Of n pairs a share is discordant, and how many is binomial; so is how many of them one of the two got right.
     """
+    bdtr, gammaln = scipy.special.bdtr, scipy.special.gammaln
     share = max(discordant_share, abs(difference))
     if not share:
         return 0.0
@@ -120,7 +118,9 @@ def mcnemar_power(discordant_share: float, difference: float, n: int, alpha: flo
     logs = gammaln(n + 1) - gammaln(of + 1) - gammaln(n - of + 1) + of * math.log(share) + rest
     none = (1 - share) ** n if least == 1 else 0.0  # no discordant pair: nothing is found
     weights = np.exp(logs - logs.max())
-    critical = np.floor(np.nan_to_num(bdtrik(alpha / 2, of, 0.5)))  # up to that many in the minority refute equality
+    critical = np.floor(
+        np.nan_to_num(scipy.special.bdtrik(alpha / 2, of, 0.5))
+    )  # up to that many in the minority refute equality
     critical = np.where(bdtr(critical, of, 0.5) > alpha / 2, critical - 1, critical)
     one = (1 + difference / share) / 2
     found = np.where(critical < 0, 0.0, sum(bdtr(np.maximum(critical, 0), of, each) for each in (one, 1 - one)))
