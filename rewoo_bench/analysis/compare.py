@@ -25,9 +25,8 @@ from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, measured
 from rewoo_bench.analysis.summary import LOOPS, summarise
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import differences, unlike, waits
-from rewoo_bench.runs.folder import INFERRED
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import flagged, left_out, subsets
+from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.words import counted
 

@@ -17,7 +17,7 @@ import click
 from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions, with_new_names
+from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions
 from rewoo_bench.text.redaction import HIDDEN
 
 RUN_FILE = "rewoo_bench.run_file"
@@ -73,7 +73,8 @@ def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
     options = manifest.get("options")
     if not isinstance(options, dict) or not options.get("architectures"):
         raise UsageError(f"--from {file}: expected the run.json of a run, with its options")
-    options = with_new_names(options)
+    if old := next((name for name in options if name in OLD_NAMES), None):
+        raise UsageError(f"--from {file}: {old} is now {OLD_NAMES[old]}")
     if f"{HIDDEN}@" in str(options.get("api_base")):
         options = {**options, "api_base": None}  # its password isn't kept; the model says what is missing
     if options.get("ids"):

@@ -69,4 +69,4 @@ def short_name(path: str) -> str:
 
 def import_path(name: str, bundled: Mapping[str, str]) -> str:
     """The import path of a bundled class by its short name; any other name unchanged."""
-    return bundled.get(short_name(name), name)
+    return bundled.get(name, name)

@@ -30,13 +30,13 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr, TypeAdapter
 
 from rewoo_bench.analysis.prices import EXAMPLE, priced, read_calls
-from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic, short_name
+from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
-from rewoo_bench.runs.options import options_that, with_new_names
+from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import left_out
 from rewoo_bench.text.escaping import controls_as_json
 
@@ -148,7 +148,7 @@ class Baseline(BaseModel):
 def read_baseline(path: Path) -> Baseline:
     """A baseline file. Raises `DataError`."""
     try:
-        return _upgraded(Baseline.model_validate(_parsed(path.read_text(encoding="utf-8"))))
+        return Baseline.model_validate(_parsed(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         way = "expected a run folder, or a file of `rewoo-bench baseline update RUN --out FILE`"
         raise DataError(f"no such baseline: {str(path)!r}; {way}") from None
@@ -245,21 +245,6 @@ def _check_lines(architecture: str, lines: Sequence[Sequence[Any]], columns: Seq
         if unknown and (unknown < len(scored) or name == "total_tokens"):
             first = next(line for line in scored if line[place[name]] is None)
             raise ValueError(f"questions of {architecture!r}: {name} of {first[0]!r} is null")
-
-
-def _upgraded(baseline: Baseline) -> Baseline:
-    """Options, bundled runners and generators by their names of today, where an older file has others."""
-
-    def renamed(facts: dict[str, Any], key: str) -> dict[str, Any]:
-        return {**facts, key: short_name(str(facts[key]))} if key in facts else facts
-
-    architectures = {
-        name: facts.model_copy(update={"manifest": renamed(facts.manifest, "runner")})
-        for name, facts in baseline.architectures.items()
-    }
-    dataset = {**baseline.dataset, "source": renamed(baseline.dataset.get("source", {}), "generator")}
-    options = with_new_names(baseline.options)
-    return baseline.model_copy(update={"architectures": architectures, "dataset": dataset, "options": options})
 
 
 OPTIONS = options_that(lambda role: role.baseline)

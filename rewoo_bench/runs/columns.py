@@ -4,7 +4,7 @@
 
 This is the only place where a column is said. The rows of a run, the schemas of its files, `load`, `publish` and the
 tables of results/columns.md (`python scripts/column_page.py`) are made from it. The names are what users, scripts and
-CI rely on: a column that is renamed keeps its `old_name`, under which older files are read.
+CI rely on.
 
 Tokens are logical (what the architecture needed), except `billed_tokens` (what was paid in this run, including failed
 attempts). A judge's calls are in calls.parquet only, under the role `judge`:
@@ -125,8 +125,6 @@ class Column(Generic[Record]):
     """Whether it has few different texts: a category in pandas."""
     is_private: bool = False
     """Whether it repeats texts of the data set or of a tool, so that `publish` empties it."""
-    old_name: str = ""
-    """Its name in the files of earlier versions."""
 
 
 def _was_counted(call: Any) -> bool:
@@ -233,7 +231,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column(
         "difficulty", TEXT, "difficulty of the question, in the data set's words",
         lambda q: q.example.level or None, null="where the data set doesn't say", is_later=True, is_category=True,
-        old_name="level",
     ),
     Column(
         "hops", INT, "number of look-ups and calculations in the gold evidence",
@@ -359,8 +356,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
         "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the run is older "
-        "than the next two columns, and `load` found a loop by "
-        "[the sizes of its calls](../rewoo_bench/runs/folder.py)",
+        "than the next two columns, and the sizes of its calls tell of a loop",
         lambda q: list(q.result.flags), is_later=True,
     ),
     Column(
@@ -406,7 +402,7 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
         "where in the architecture (`planner 0`, `E2`, `turn 3`, `solver`; `rewoo/E2` in rewoo-react)",
         lambda c: c.call.call_site.name,
     ),
-    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.call_site.level, old_name="level"),
+    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.call_site.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
     Column("input_tokens", LONG, "tokens of the prompt", _of_model(lambda call: call.usage.input_tokens), null=_TOOL),
@@ -504,12 +500,6 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
 
 LATER = frozenset([*(c.name for c in QUESTION_COLUMNS if c.is_later), *(c.name for c in CALL_COLUMNS if c.is_later)])
 """Columns that files of earlier versions lack."""
-
-OLD_NAMES = {
-    **{c.name: c.old_name for c in QUESTION_COLUMNS if c.old_name},
-    **{c.name: c.old_name for c in CALL_COLUMNS if c.old_name},
-}
-"""Columns that files of earlier versions have under another name: new -> old."""
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])

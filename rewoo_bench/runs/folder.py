@@ -13,106 +13,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.columns import CALLS, LATER, NO_STEP_ROLES, OLD_NAMES, QUESTION_COLUMNS, QUESTIONS
+from rewoo_bench.runs.columns import LATER, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
 from rewoo_bench.text.argument_checks import as_path
-from rewoo_bench.text.loops import AT_LIMIT, loop_start
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# Loops of runs that are older than their columns, inferred from the sizes of their calls.
-#
-#     with_loops(questions, calls)    # with loop_step, loop_tokens, and the flag `inferred_loop` where there is a loop
-#
-# Published calls have no texts. Two turns are taken for the same where their replies have the same number of output
-# tokens, call the same tools, and add the same number of tokens to the next prompt: the reply and what the tools
-# returned. Two different turns may agree in all of that, so each loop that is found is flagged, and none is looked for
-# where the question was answered. A turn that repeats an action in other words is missed, so a loop may begin earlier.
-
-
-INFERRED = "inferred_loop"
-KEY = ("run_id", "architecture", "example_id", "trial")
-OF_CALLS = (*KEY, "call_index", "kind", "name", "role", "place", "status", "input_tokens", "output_tokens")
-
-
-def with_loops(questions: pa.Table, calls: pa.Table) -> pa.Table:
-    """The questions with the columns that they lack; null where a question has no call."""
-    of: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for call in calls.select(OF_CALLS).to_pylist():
-        of.setdefault(tuple(call[name] for name in KEY), []).append(call)
-    keys = zip(*(questions[name].to_pylist() for name in KEY), strict=True)
-    answered = [reason == "answered" for reason in questions["stop_reason"].to_pylist()]
-    found = [
-        _loop(sorted(of.get(key, ()), key=lambda call: call["call_index"]), is_answered)
-        for key, is_answered in zip(keys, answered, strict=True)
-    ]
-    flags = questions["flags"].to_pylist() if "flags" in questions.column_names else [None] * len(questions)
-    columns = {
-        "loop_step": [step for step, _ in found],
-        "loop_tokens": [tokens for _, tokens in found],
-        "flags": [
-            there if step is None else [*(there or ()), INFERRED] for there, (step, _) in zip(flags, found, strict=True)
-        ],
-    }
-    there = [name for name in questions.column_names if name not in columns]
-    made = questions.select(there)
-    for name, values in columns.items():
-        made = made.append_column(QUESTIONS.field(name), pa.array(values, QUESTIONS.field(name).type))
-    return made
-
-
-def _loop(calls: Sequence[dict[str, Any]], is_answered: bool) -> tuple[int | None, int | None]:
-    """`loop_step` and `loop_tokens` of a question with these calls."""
-    own = [call for call in calls if not call["place"].endswith(AT_LIMIT)]
-    done = [call for call in own if call["kind"] == "tool" or _is_turn(call)]
-    turns = [call for call in done if call["kind"] != "tool"]
-    if not turns:
-        return None, None
-    added = [after["input_tokens"] - before["input_tokens"] for before, after in pairwise(turns)]
-    # No prompt follows the last turn: it may have added what any turn with a reply of its size did.
-    last = dict.fromkeys(more for turn, more in zip(turns, added, strict=False) if _reply(turn) == _reply(turns[-1]))
-    found = next(filter(None, (loop_start(_sizes(done, [*added, more])) for more in last)), None)
-    if found is None or is_answered:
-        return None, 0
-    step, place = found
-    looped = [
-        call
-        for call in own
-        if call["kind"] == "model" and call["role"] != "judge" and call["call_index"] >= done[place]["call_index"]
-    ]
-    return step + 1, sum(call["input_tokens"] + call["output_tokens"] for call in looped)
-
-
-def _sizes(done: Sequence[dict[str, Any]], added: Sequence[int]) -> list[tuple[bool, tuple[Any, ...]]]:
-    """What each call did, as far as its size tells. `added` are the tokens that each turn adds to the next prompt."""
-    sizes: list[tuple[bool, tuple[Any, ...]]] = []
-    reply: tuple[Any, ...] = ()
-    more = iter(added)
-    for call in done:
-        if call["kind"] == "tool":
-            sizes.append((True, (call["name"], call["status"], *reply)))
-        else:
-            sizes.append((False, _reply(call)))
-            reply = (*_reply(call), next(more))
-    return sizes
-
-
-def _reply(call: dict[str, Any]) -> tuple[str, int]:
-    return call["role"], call["output_tokens"]
-
-
-def _is_turn(call: dict[str, Any]) -> bool:
-    return call["kind"] == "model" and call["status"] == "ok" and call["role"] not in NO_STEP_ROLES
 
 
 LOCK = "run.lock"
@@ -128,8 +41,7 @@ CATEGORIES = [column.name for column in QUESTION_COLUMNS if column.is_category]
 def load(*runs: str | Path) -> pd.DataFrame:
     """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
-    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files. Loops of
-    a run that is older than their columns are inferred from its calls (inferred_loops.py).
+    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files.
     Raises `DataError`.
     """
     tables = [
@@ -174,8 +86,6 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
             table = read_table(path, QUESTIONS, categories=CATEGORIES)
         except FileNotFoundError:
             raise no_table(run) from None
-        if "loop_step" not in table.column_names and (run / CALLS_FILE).is_file():
-            table = with_loops(table, read_table(run / CALLS_FILE, CALLS, columns=OF_CALLS))
         for field in QUESTIONS:
             if field.name in LATER and field.name not in table.column_names:
                 table = table.append_column(field, pa.nulls(len(table), field.type))
@@ -209,20 +119,15 @@ def read_table(
 ) -> pa.Table:
     """Those of the columns that the file has, all of them by default; the texts of `categories` are dictionaries.
 
-    A column of an earlier version gets its name of today.
-
     Raises `DataError` for a damaged file and for one that doesn't fit the schema, and FileNotFoundError.
     `pq.read_table` would import far more.
     """
     with open_table(path, schema) as file:
         there = file.schema_arrow.names
-    old = {name: OLD_NAMES[name] for name in schema.names if name not in there and OLD_NAMES.get(name) in there}
-    new = {before: name for name, before in old.items()}
-    in_file = [old.get(name, name) for name in categories if old.get(name, name) in there]
-    with damage_of(path), pq.ParquetFile(path, read_dictionary=in_file) as file:
-        table = file.read(columns=columns and [old.get(n, n) for n in columns if old.get(n, n) in there])
+    with damage_of(path), pq.ParquetFile(path, read_dictionary=[name for name in categories if name in there]) as file:
+        table = file.read(columns=columns and [name for name in columns if name in there])
         table.validate(full=True)
-        return table.rename_columns([new.get(name, name) for name in table.column_names])
+        return table
 
 
 _AGAIN = "`rewoo-bench run --resume RUN` writes the tables of a run with a journal again"
@@ -247,14 +152,13 @@ def _check_schema(found: pa.Schema, expected: pa.Schema) -> None:
     Other columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
     """
     for field in expected:
-        name = field.name if field.name in found.names else OLD_NAMES.get(field.name, field.name)
-        if name not in found.names:
+        if field.name not in found.names:
             if field.name in LATER:
                 continue
             raise DataError(f"the column {field.name!r} is missing")
-        kind = found.field(name).type
+        kind = found.field(field.name).type
         if _kind(kind) not in (_kind(field.type), "nothing"):
-            raise DataError(f"the column {name!r} has {_kind(kind)}, expected {_kind(field.type)}")
+            raise DataError(f"the column {field.name!r} has {_kind(kind)}, expected {_kind(field.type)}")
 
 
 def _kind(type_: pa.DataType) -> str:

@@ -3,8 +3,7 @@
     manifest = read_manifest(Path("results/local/my-run"))
     manifest.status, manifest.dataset.ids_hash, manifest.options["temperature"]
 
-A public format. `format_version` is its version. Files of every earlier version can be read: a missing key has its
-default here. Unknown keys are kept.
+A public format. `format_version` is its version; a file of another version is refused. Unknown keys are kept.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rewoo_bench.config.names import short_name
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.options import with_new_names
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.redaction import redact_settings, sent_in
 
 MANIFEST = "run.json"
-FORMAT_VERSION = 2  # 1 had import paths of bundled runners and generators where 2 has their short names
+FORMAT_VERSION = 3  # 1 and 2 were written before the first release
 
 
 class _Facts(BaseModel):
@@ -41,7 +38,7 @@ class DatasetFacts(_Facts):
     format: str | None = None
     """Shape of the rows: a name of `loaders.formats`, such as `hotpotqa` or `sample`."""
     scoring: str | None = None
-    """Name of the scorer; files without it were scored as their format says."""
+    """Name of the scorer."""
     source: dict[str, Any] = {}
     """`file` and `sha256`, or `hub`, `config` and `revision`, or `generator`, `settings` and `sha256`."""
     split: str | None = None
@@ -98,7 +95,7 @@ class EngineFacts(_Facts):
 class Manifest(_Facts):
     """The facts of a run."""
 
-    format_version: int = 1
+    format_version: int = FORMAT_VERSION
     run_id: str = ""
     status: str = ""
     """`running`, `done` or `incomplete`."""
@@ -161,7 +158,12 @@ def read_manifest(folder: Path) -> Manifest:
         raise DataError(f"{path}: not valid JSON: {error}") from None
     except RecursionError:
         raise DataError(f"{path}: not valid JSON: nested too deeply") from None
-    return manifest_of(values, str(path))
+    manifest = manifest_of(values, str(path))
+    version = values.get("format_version")
+    if version is None or manifest.format_version < FORMAT_VERSION:
+        old = f"format {version or 1}, of a version of rewoo_bench before its release, which alone can read it"
+        raise DataError(f"{path}: {old}; make the run again")
+    return manifest
 
 
 def no_run(path: Path, lacks: str) -> DataError:
@@ -191,7 +193,7 @@ def check_no_pipe(path: Path) -> None:
 
 
 def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
-    """The parsed JSON of a manifest of any version. Raises `DataError` that begins with `where`."""
+    """The parsed JSON of a manifest. Raises `DataError` that begins with `where`."""
     if not isinstance(values, dict):
         raise DataError(f"{where}: not a manifest of a run: expected an object with a run_id")
     try:
@@ -203,37 +205,15 @@ def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
     if not manifest.run_id and manifest.format_version <= FORMAT_VERSION:
         raise DataError(f"{where}: not a manifest of a run: it has no run_id")
     if manifest.format_version > FORMAT_VERSION:
-        known = f"this version reads formats up to {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
+        known = f"this version reads format {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
         raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
-    return _upgraded(manifest)
-
-
-def _upgraded(manifest: Manifest) -> Manifest:
-    """Options by their names of today, bundled runners and generators by their short names, and the scorer named."""
-    changed: dict[str, Any] = {
-        "options": with_new_names(manifest.options),
-        "architectures": [
-            each.model_copy(update={"runner": short_name(each.runner)}) for each in manifest.architectures
-        ],
-    }
-    dataset: dict[str, Any] = {}
-    source = manifest.dataset.source
-    if isinstance(generator := source.get("generator"), str):
-        dataset["source"] = {**source, "generator": short_name(generator)}
-    if manifest.dataset.format and manifest.dataset.scoring is None:
-        dataset["scoring"] = "triviaqa" if manifest.dataset.format == "triviaqa" else "hotpotqa"
-    if dataset:
-        changed["dataset"] = manifest.dataset.model_copy(update=dataset)
-    return manifest.model_copy(update={key: value for key, value in changed.items() if value})
+    return manifest
 
 
 def has_its_options(folder: Path) -> bool:
-    """Whether the options of run.json are as this program wrote them, and neither damaged nor edited.
-
-    True for a run of an older version, which kept no hash.
-    """
+    """Whether the options of run.json are as this program wrote them, and neither damaged nor edited."""
     values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    return values.get("options_sha256") in (None, _sha256(values.get("options")))
+    return bool(values.get("options_sha256") == _sha256(values.get("options")))
 
 
 def _sha256(options: Any) -> str:

@@ -475,12 +475,7 @@ OLD_NAMES = {
     "prompt_cache": "provider_cache",
     "style": "prompt_form",
 }
-"""Names that options had in runs, files and commands of before."""
-
-
-def with_new_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a run or baseline of any age by the names of today."""
-    return {OLD_NAMES.get(name, name): value for name, value in options.items()}
+"""Names that options had before the first release: an old flag, keyword or key is answered with its new name."""
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -33,7 +33,6 @@ from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
 TEXTS = [column.name for column in QUESTION_COLUMNS if column.is_private]
-HASHES = "answers_sha256"
 FILES = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 
@@ -54,7 +53,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
         missing = next(name for name in FILES if not (run / name).exists())
         raise no_table(run, missing) from None
     _check(without, tables[QUESTIONS_FILE])
-    tables[QUESTIONS_FILE] = _with_hashes(tables[QUESTIONS_FILE], manifest.dataset.scoring)
     for name in TEXTS:
         tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
     for file, names in MODELS.items():
@@ -111,22 +109,12 @@ def _check(without: Sequence[str], rows: pa.Table) -> None:
             raise UsageError(f"--without: {unknown('architecture', name, there)}")
 
 
-def _with_hashes(table: pa.Table, scoring: str | None) -> pa.Table:
-    """The questions with `answers_sha256`, which rows of earlier versions lack."""
-    field, scorer = QUESTIONS.field(HASHES), BUNDLED.get(scoring or "")
-    if HASHES not in table.column_names:
-        table = table.append_column(field, pa.nulls(len(table), field.type))
-    pairs = zip(table[HASHES].to_pylist(), table["answers"].to_pylist(), strict=True)
-    hashes = [there or (scorer and answers and scorer.answers_sha256(answers)) for there, answers in pairs]
-    return _replaced(table, HASHES, lambda column: pa.array(hashes, column.type))
-
-
 def _emptied(table: pa.Table, name: str) -> pa.Table:
     return _replaced(table, name, lambda column: pa.nulls(len(column), column.type))
 
 
 def _without_folders(table: pa.Table, name: str) -> pa.Table:
-    """The column with the file's name in place of an absolute path. An older run may lack the column."""
+    """The column with the file's name in place of an absolute path."""
     return _replaced(
         table, name, lambda column: pa.array([text and _file_name(text) for text in column.to_pylist()], column.type)
     )
@@ -189,8 +177,6 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         raise UsageError(f"the run was scored by {name!r}, and the data set is scored by {scorer.name!r}")
     if gold is not None and (missing := [row for row in rows if row["example_id"] not in gold]):
         raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
-    if all(row["prediction"] is None for row in rows) and any(row["f1"] for row in rows):
-        raise DataError(f"{str(folder)!r} has no predictions: an earlier version of `publish` left them out")
     keys = [(row["architecture"], row["example_id"], row["trial"]) for row in rows]
     if len(set(keys)) < len(keys):
         raise DataError(f"{str(folder)!r} has rows twice: it was changed")

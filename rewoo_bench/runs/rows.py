@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.config.names import REPLAY, is_oracle
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.folder import INFERRED, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 UNMETERED = "unmetered"
+INFERRED = "inferred_loop"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
     "other_question": "sent a prompt that holds the text of another question of the run",
@@ -40,7 +41,7 @@ _MOST_ADDRESSES = 3
 
 
 def flagged(rows: pd.DataFrame | pa.Table, flag: str) -> NDArray[np.bool_]:
-    """A mask over rows: True where the row has the flag. Rows of an older version have none."""
+    """A mask over rows: True where the row has the flag."""
     import numpy as np
 
     return np.fromiter((flag in flags for flags in _flags(rows)), dtype=bool, count=len(rows))
@@ -131,7 +132,7 @@ def pairs_left_out(a: pd.DataFrame, b: pd.DataFrame) -> NDArray[np.bool_]:
 #     oracle_rows(rows)                # a mask over rows of questions.parquet
 #     answers_of_oracle("replay/r1")   # True where the run in r1 was answered by an oracle, or replays one that was
 #
-# The column `oracle` says it. Older runs lack the column; there the model's name does.
+# The model's name says it, or the column `oracle`, which is null where a replayed recording doesn't say.
 
 
 ORACLE_COLUMN = "oracle"
@@ -140,18 +141,14 @@ ORACLE_COLUMN = "oracle"
 def oracle_rows(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where an oracle answered, or a replay of one."""
     import numpy as np
-    import pyarrow as pa
 
-    from rewoo_bench.runs.table_columns import read_columns
+    from rewoo_bench.runs.table_columns import read_columns, there
 
-    there = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
-    columns = read_columns(rows, ["model", *([ORACLE_COLUMN] if ORACLE_COLUMN in there else [])])
+    columns = read_columns(rows, ["model", *there(rows, [ORACLE_COLUMN])])
     models = columns["model"]
-    named: NDArray[np.bool_] = np.array([*map(is_oracle, models.names), False])[models.values]  # -1: no name
-    if ORACLE_COLUMN not in columns:
-        return named
-    written: NDArray[Any] = columns[ORACLE_COLUMN].values
-    mask: NDArray[np.bool_] = np.where(np.isnan(written), named, written > 0)
+    mask: NDArray[np.bool_] = np.array([*map(is_oracle, models.names), False])[models.values]  # -1: no name
+    if ORACLE_COLUMN in columns:
+        mask = mask | (columns[ORACLE_COLUMN].values > 0)
     return mask
 
 
@@ -173,14 +170,12 @@ def answers_of_oracle(model: str) -> bool | None:
 
 
 def _written(path: Path) -> bool | None:
-    """The column of a recorded run; None in an older run, or one that was killed before its tables were written."""
+    """The column of a recorded run; None in one that was killed before its tables were written."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with pq.ParquetFile(path) as file:
-            if ORACLE_COLUMN not in file.schema_arrow.names:
-                return None
             values = file.read(columns=[ORACLE_COLUMN])[ORACLE_COLUMN].drop_null().to_pylist()
     except (pa.ArrowException, OSError):
         return None

@@ -13,7 +13,7 @@ import pytest
 from rewoo_bench import load
 from rewoo_bench.cli.main import main
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1" / "finished"
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs" / "finished"
 
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -26,7 +26,7 @@ from command_runs import start
 from rewoo_bench.report.view.server import hosts_of
 from rewoo_bench.testing.server import ModelServer
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "run-of-0.1"
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
 ROWS_S = 2.0  # within which new rows have to be there
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from parts import MOMENT
 
 from rewoo_bench.runs.columns import QUESTIONS
+from rewoo_bench.runs.manifest import FORMAT_VERSION
 
 ARCHITECTURE = {
     "name": "rewoo",
@@ -106,7 +107,9 @@ def write_run(folder: Path, lines: Iterable[Mapping[str, Any]], facts: Mapping[s
     pq.write_table(pa.Table.from_pylist(lines, schema=QUESTIONS), folder / "questions.parquet")
     asked = {"examples": len({line["example_id"] for line in lines}), **made["dataset"]}
     options = {"trials": 1 + max((line["trial"] for line in lines), default=0), **made["options"]}
-    (folder / "run.json").write_text(json.dumps({**made, "dataset": asked, "options": options}))
+    (folder / "run.json").write_text(
+        json.dumps({"format_version": FORMAT_VERSION, **made, "dataset": asked, "options": options})
+    )
     return folder
 
 

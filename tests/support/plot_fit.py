@@ -16,6 +16,7 @@ from matplotlib.text import Text
 from plot_runs import write_questions
 
 from rewoo_bench.report.plots.draw import Picture, draw, read
+from rewoo_bench.runs.manifest import FORMAT_VERSION
 
 _SLACK = 1.5  # pixels
 
@@ -28,8 +29,14 @@ def made_run(folder: Path, names: Iterable[str], matches: str = "110100", **valu
     rows["started_at"] = pd.Timestamp("2026-03-04", tz="UTC")
     folder.mkdir()
     write_questions(folder, rows)
-    manifest = {"run_id": "made", "dataset": {"format": "hotpotqa"}, "concurrency": 4, "options": {}}
-    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "run_id": "made",
+        "dataset": {"format": "hotpotqa"},
+        "concurrency": 4,
+        "options": {},
+    }
+    (folder / "run.json").write_text(json.dumps({"format_version": FORMAT_VERSION, **manifest}), encoding="utf-8")
     return folder
 
 

@@ -15,6 +15,7 @@ from comparison_rows import frame, system
 
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.runs.columns import QUESTIONS
+from rewoo_bench.runs.manifest import FORMAT_VERSION
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import bundled_folder
 
@@ -47,7 +48,7 @@ def model_run(folder: Path, form: str = "hotpotqa", **values: Any) -> Path:
     folder.mkdir()
     write_questions(folder, rows)
     manifest: dict[str, Any] = {"run_id": folder.name, "dataset": {"format": form}, "concurrency": 4, "options": {}}
-    (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps({"format_version": FORMAT_VERSION, **manifest}), encoding="utf-8")
     return folder
 
 

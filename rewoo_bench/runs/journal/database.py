@@ -19,9 +19,6 @@ from zlib import crc32
 from rewoo_bench.errors import DataError, JournalError
 
 VERSION = 4
-READ_VERSIONS = (1, 2, 3, VERSION)  # calls are the same in all
-_CONTINUED_VERSIONS = (0, 3, VERSION)
-_WITH_CHECKSUMS = (3, VERSION)
 _ROWS_AT_ONCE = 500
 
 _SCHEMA = f"""
@@ -35,7 +32,6 @@ CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(
     task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS counts(calls INTEGER NOT NULL, crc INTEGER);
-DROP TABLE IF EXISTS absorbed;
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
@@ -55,8 +51,8 @@ def checksum(values: Sequence[object]) -> int:
 
 
 def is_sound(row: Sequence[object]) -> bool:
-    """Whether a row's last value is the checksum of the others; older versions wrote none."""
-    return row[-1] is None or row[-1] == checksum(row[:-1])
+    """Whether a row's last value is the checksum of the others."""
+    return bool(row[-1] == checksum(row[:-1]))
 
 
 class CountFile:
@@ -101,9 +97,6 @@ class JournalFile:
         self._connection = connection
         self._connection.text_factory = _text
         self._lock = threading.Lock()
-        ((self.version,),) = self.read("PRAGMA user_version")
-        self.has_checksums = self.version in _WITH_CHECKSUMS
-        self._crc = "crc" if self.has_checksums else "NULL"
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Raises `JournalError` where the file can't be read."""
@@ -115,7 +108,7 @@ class JournalFile:
 
     def rows(self, table: str, where: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows of a table, without those that are damaged, each with its checksum last."""
-        rows = self.read(f"SELECT {_COLUMNS[table]}, {self._crc} FROM {table} {where}", values)
+        rows = self.read(f"SELECT {_COLUMNS[table]}, crc FROM {table} {where}", values)
         return [row for row in rows if is_sound(row)]
 
     def each(self, table: str) -> Iterator[tuple[Any, ...]]:
@@ -125,7 +118,7 @@ class JournalFile:
     def numbered(self, table: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """The same, each with its number for `numbered_rows`."""
         last = -(2**63)
-        query = f"SELECT rowid, {_COLUMNS[table]}, {self._crc} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        query = f"SELECT rowid, {_COLUMNS[table]}, crc FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
         while rows := self.read(query, (last, _ROWS_AT_ONCE)):
             last = rows[-1][0]
             yield from ((row[0], row[1:]) for row in rows)
@@ -133,20 +126,18 @@ class JournalFile:
     def numbered_rows(self, table: str, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
         """Some rows of a table by their numbers, in the order of these."""
         places = ", ".join("?" * len(numbers))
-        query = f"SELECT rowid, {_COLUMNS[table]}, {self._crc} FROM {table} WHERE rowid IN ({places})"
+        query = f"SELECT rowid, {_COLUMNS[table]}, crc FROM {table} WHERE rowid IN ({places})"
         found = {row[0]: row[1:] for row in self.read(query, numbers)}
         return [found[number] for number in numbers]
 
     def counted_calls(self) -> int | None:
         """The number of calls that were ever recorded, by the counts in the file and beside it.
 
-        None where a count that should be there is missing or damaged. Older versions counted nothing: 0.
+        None where a count that should be there is missing or damaged.
         """
-        if self.version < VERSION:
-            return 0
         beside = CountFile(self.path).read()
         inside = self.read("SELECT calls, crc FROM counts")
-        if len(inside) != 1 or inside[0][1] is None or not is_sound(inside[0]) or (self._had_log and beside is None):
+        if len(inside) != 1 or not is_sound(inside[0]) or (self._had_log and beside is None):
             return None
         return max(int(inside[0][0]), beside or 0)
 
@@ -159,8 +150,8 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256, isolation_level=None)
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in _CONTINUED_VERSIONS:
-            raise DataError(f"{path}: a journal of version {version}; this rewoo_bench continues version {VERSION}")
+        if version not in (0, VERSION):
+            raise _of_another_version(path, version)
         if version and (fault := _fault(database)):
             _check_nothing_missing(path, database)
             database.execute("REINDEX")
@@ -211,11 +202,15 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
         fault = _fault(database) if check else None
     except (sqlite3.DatabaseError, OSError) as error:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
-    if version not in READ_VERSIONS:
-        raise DataError(f"{path}: a journal of version {version}; this rewoo_bench reads versions {READ_VERSIONS}")
+    if version != VERSION:
+        raise _of_another_version(path, version)
     if fault:
         raise damaged(path, fault)
     return JournalFile(path, database, had_log=had_log)
+
+
+def _of_another_version(path: Path, version: int) -> DataError:
+    return DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {VERSION}")
 
 
 def damaged(path: Path, fault: str) -> DataError:

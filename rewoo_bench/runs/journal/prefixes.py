@@ -181,7 +181,7 @@ class _Sent:
         sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
         own = next((n for n in longest_first if prefixes[n - 1] in mine and prefixes[n - 1] in sent), 0)
         others = next((n for n in longest_first if sent.get(prefixes[n - 1], (0, call.task))[1] != call.task), 0)
-        ages = (call.start - sent[prefixes[n - 1]][0] if n and call.is_timed else math.nan for n in (own, others))
+        ages = (call.start - sent[prefixes[n - 1]][0] if n else math.nan for n in (own, others))
         return own, next(ages), others, next(ages)
 
     def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall) -> None:

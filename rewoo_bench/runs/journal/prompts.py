@@ -48,10 +48,7 @@ class Prompt(NamedTuple):
 
 
 class SentCall(NamedTuple):
-    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970.
-
-    `is_timed` is false where an earlier version recorded no times.
-    """
+    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970."""
 
     number: int
     task: int
@@ -59,10 +56,6 @@ class SentCall(NamedTuple):
     end: float
     input_tokens: int
     prompt: Prompt
-
-    @property
-    def is_timed(self) -> bool:
-        return self.start > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +85,7 @@ class RecordedPrompts:
 
 
 def recorded_prompts(database: JournalFile) -> RecordedPrompts:
-    """The answered model calls of a journal that count in a question's cost.
-
-    Those that an earlier version recorded without times are taken in their order, in the first second of 1970.
-    """
+    """The answered model calls of a journal that count in a question's cost."""
     tasks: dict[str, int] = {}
     roles: dict[str, int] = {}
     places: dict[str, int] = {}
@@ -108,7 +98,7 @@ def recorded_prompts(database: JournalFile) -> RecordedPrompts:
         receipt, usage = answer.get("receipt") or {}, answer.get("usage") or {}
         if SECOND_ATTEMPT in answer:
             continue
-        times = (float(receipt.get(name, 1e-9 * number)) for name in ("sent_at", "ended_at"))
+        times = (float(receipt.get(name, 0.0)) for name in ("sent_at", "ended_at"))
         sizes = (int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens"))
         named = (each.setdefault(name, len(each)) for each, name in ((tasks, task), (roles, role), (places, place)))
         some.append((number, *named, *times, *sizes))

@@ -27,7 +27,7 @@ from rewoo_bench.errors import DataError
 CACHE = "answers.sqlite"
 
 
-_CHECKSUM = "crc32"  # a field of the answer; those of older versions have none
+_CHECKSUM = "crc32"  # a field of the answer
 _log = logging.getLogger(__name__)
 
 
@@ -120,8 +120,7 @@ def _checked(text: bytes) -> dict[str, Any]:
     answer = json.loads(text)
     if not isinstance(answer, dict):
         raise ValueError("not an object")
-    checksum = answer.pop(_CHECKSUM, None)
-    if checksum is not None and checksum != _checksum(answer):
+    if answer.pop(_CHECKSUM, None) != _checksum(answer):
         raise ValueError("wrong checksum")
     return answer
 

@@ -459,11 +459,6 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
 
 def _survey(path: Path, count_file: CountFile, recorded_calls: int) -> Survey:
     """What is in the journal before anything is written. Raises `DataError`, `OSError`."""
-    for piece in path.parent.glob(f"{path.name}-log.*"):
-        cause = "the log of a run that was killed under an older version, which alone can read it"
-        raise DataError(
-            f"{path}: {piece.name} is {cause}; resume it there, or remove that file and ask its calls again"
-        )
     if not path.exists() or not path.stat().st_size:
         expected = max(count_file.read() or 0, recorded_calls)
         return Survey(loss=f"the file is missing or empty, and with it {expected:,} recorded calls" if expected else "")

@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from rewoo_bench.runs.columns import CALLS, OLD_NAMES, QUESTIONS
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
-from rewoo_bench.runs.rows import ORACLE_COLUMN
 from rewoo_bench.system.files import new_file, removed_unless_written
 
 if TYPE_CHECKING:
@@ -35,13 +34,7 @@ if TYPE_CHECKING:
 _QUESTIONS_A_GROUP = 1000
 
 
-def _with_old_names(schema: pa.Schema) -> pa.StructType:
-    """A row, which an earlier version may have written with the names of its columns."""
-    renamed = [field.with_name(OLD_NAMES[field.name]) for field in schema if field.name in OLD_NAMES]
-    return pa.struct([*schema, *renamed])
-
-
-_ROWS = pa.schema([("question", _with_old_names(QUESTIONS)), ("calls", pa.list_(_with_old_names(CALLS)))])
+_ROWS = pa.schema([("question", pa.struct(list(QUESTIONS))), ("calls", pa.list_(pa.struct(list(CALLS))))])
 _BYTES_AT_ONCE = 1 << 18  # read by each of the processor's cores
 
 
@@ -54,17 +47,7 @@ def tables_of(rows: Sequence[str]) -> tuple[pa.Table, pa.Table]:
         parse_options=pyarrow.json.ParseOptions(explicit_schema=_ROWS, unexpected_field_behavior="error"),
     ).combine_chunks()
     calls = read["calls"].combine_chunks().values  # all of it: `flatten` minds slices, and imports far more
-    return _with_new_names(read["question"], QUESTIONS), _with_new_names(calls, CALLS)
-
-
-def _with_new_names(rows: pa.StructArray | pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
-    table = pa.Table.from_struct_array(rows)
-    for position, field in enumerate(schema):
-        if field.name in OLD_NAMES and (old := table[OLD_NAMES[field.name]]).null_count < len(old):
-            import pyarrow.compute as pc  # only for rows of an earlier version: it would take time of each short run
-
-            table = table.set_column(position, field, pc.coalesce(table[field.name], old))
-    return table.select(schema.names)
+    return pa.Table.from_struct_array(read["question"]), pa.Table.from_struct_array(calls)
 
 
 def export(
@@ -93,7 +76,7 @@ def export(
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
             if finished := journal.questions(group):
                 of_questions, of_calls = tables_of([rows for rows, _ in finished])
-                questions.add(_with_oracle(of_questions, columns.get(ORACLE_COLUMN)))
+                questions.add(of_questions)
                 calls.add(of_calls if shared is None else _with_shared(of_calls, shared))
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
@@ -101,14 +84,6 @@ def export(
         calls.close()
     traces.replace(folder / TRACES_FILE)
     return written
-
-
-def _with_oracle(questions: pa.Table, oracle: bool | None) -> pa.Table:
-    """The rows with the column `oracle` of their run: rows that an older version wrote lack it."""
-    if oracle is None:
-        return questions
-    position = questions.schema.get_field_index(ORACLE_COLUMN)
-    return questions.set_column(position, questions.schema.field(position), _repeated(oracle, len(questions)))
 
 
 def _shared(journal: JournalReader, columns: Mapping[str, Any]) -> SharedPrefixes:
@@ -137,12 +112,6 @@ def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
     numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
     bits = np.packbits(known, bitorder="little").tobytes()
     return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])
-
-
-def _repeated(value: bool, rows: int) -> pa.Array:
-    """A column of one boolean. `pa.repeat` and `pa.array` would import pandas, half a second of a short run."""
-    bits = (b"\xff" if value else b"\x00") * ((rows + 7) // 8)
-    return pa.Array.from_buffers(pa.bool_(), rows, [None, pa.py_buffer(bits)])
 
 
 class ParquetWriter:

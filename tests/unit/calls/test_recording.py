@@ -246,13 +246,6 @@ async def test_what_a_killed_run_has_written_is_there_to_be_read_and_gone_on_fro
     assert files_in(copy) == ["journal.sqlite"]
 
 
-async def test_a_log_of_an_older_version_is_not_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "journal.sqlite-log.9").touch()
-    with pytest.raises(DataError, match=r"journal\.sqlite-log\.9 is the log of a run that was killed under an older"):
-        async with session(tmp_path):
-            pass
-
-
 async def test_what_the_body_raises_comes_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         async with open_journal(tmp_path / "journal.sqlite"):

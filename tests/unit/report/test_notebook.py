@@ -14,7 +14,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench.errors import DataError, UsageError
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "run-of-0.1" / "finished"
+GOLDEN = Path(__file__).parents[2] / "golden" / "runs" / "finished"
 
 
 def test_a_question_is_text_in_a_session() -> None:

@@ -16,7 +16,7 @@ from gate_runs import LIVE, row, write_run
 from rewoo_bench.report.plots.style import INK
 from rewoo_bench.report.write import write_report
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "run-of-0.1" / "finished"
+GOLDEN = Path(__file__).parents[2] / "golden" / "runs" / "finished"
 RESULTS = Path(__file__).parents[3] / "results" / "models"
 END = b"</body>\n</html>\n"
 

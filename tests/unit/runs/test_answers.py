@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -38,11 +37,6 @@ def folder(tmp_path: Path) -> Path:
 def test_an_answer_comes_back_as_it_was(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert kept(folder) == ANSWER
     assert not caplog.records
-
-
-def test_an_answer_of_an_older_version_has_no_checksum(folder: Path) -> None:
-    change(folder, json.dumps(ANSWER))
-    assert kept(folder) == ANSWER
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", b"\xff\xfe", 7, None, "[" * 100_000])

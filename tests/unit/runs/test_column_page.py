@@ -8,18 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewoo_bench.runs.columns import CALL_COLUMNS, CALLS, QUESTION_COLUMNS, QUESTIONS, SHARED
-from rewoo_bench.runs.folder import read_table
+from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, SHARED
 from rewoo_bench.runs.journal.prefixes import Shared
-from rewoo_bench.runs.journal.tables import tables_of
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = str(ROOT / "scripts" / "column_page.py")
-COMMITTED = ROOT / "results" / "models"
 
 WITH_ONE_MORE = r"""
 import asyncio, runpy, sys
@@ -60,36 +56,12 @@ def test_what_is_known_at_the_end_of_a_run_has_the_names_of_its_computation() ->
     assert tuple(SHARED) == Shared._fields
 
 
-@pytest.mark.parametrize(
-    ("name", "schema", "file"),
-    [
-        ("difficulty", QUESTIONS, "guard-qwen-1.5b/questions.parquet"),
-        ("plan_depth", CALLS, "hotpotqa-qwen-1.5b-100/calls.parquet"),
-    ],
-)
-def test_a_column_of_a_committed_run_is_read_by_its_name_of_today(name: str, schema: pa.Schema, file: str) -> None:
-    path = COMMITTED / file
-    written = pq.read_table(path)["level"].to_pylist()
-    assert any(written)
-    assert read_table(path, schema)[name].to_pylist() == written
-    assert read_table(path, schema, columns=[name]).column_names == [name]
-
-
-def test_a_journal_of_an_earlier_version_is_read_by_the_names_of_today() -> None:
-    old = '{"question":{"example_id":"a","level":"hard"},"calls":[{"level":2}]}'
-    new = '{"question":{"example_id":"b","difficulty":"easy"},"calls":[{"plan_depth":1}]}'
-    questions, calls = tables_of([old, new])
-    assert questions["difficulty"].to_pylist() == ["hard", "easy"]
-    assert calls["plan_depth"].to_pylist() == [2, 1]
-    assert (questions.schema, calls.schema) == (QUESTIONS, CALLS)
-
-
 def test_a_column_that_is_added_to_the_table_is_in_rows_parquet_load_and_page(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-c",
         WITH_ONE_MORE,
-        str(COMMITTED / "hotpotqa-qwen-1.5b-100"),
+        str(ROOT / "results" / "models" / "hotpotqa-qwen-1.5b-100"),
         SCRIPT,
         str(ROOT / "results" / "columns.md"),
     ]

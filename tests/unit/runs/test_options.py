@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import os
 import shutil
@@ -19,8 +18,6 @@ from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run
 from rewoo_bench.errors import UsageError
-from rewoo_bench.gate.baseline import read_baseline
-from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OptionKeywords, RunOptions
 
 OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
@@ -147,18 +144,6 @@ def test_an_old_name_is_answered_with_the_new_one(
         with pytest.raises(SystemExit) as ended:
             main(["run", "--arch", "direct", *words])
         assert (ended.value.code, capsys.readouterr().err) == (2, f"rewoo-bench: {said}\n")
-
-
-def test_runs_and_baselines_of_before_have_the_names_of_today() -> None:
-    """`run-of-0.1` was written with the old names."""
-    golden = Path(__file__).parents[2] / "golden" / "run-of-0.1"
-    run = next(golden.rglob("run.json"))
-    written = json.loads(run.read_text())["options"]
-    assert OLD_NAMES.keys() & written.keys()
-    options = read_manifest(run.parent).options
-    assert options == {OLD_NAMES.get(name, name): value for name, value in written.items()}
-    assert options["reply_tokens"] == written["max_output_tokens"]
-    assert "reply_tokens" in read_baseline(golden / "baseline.json").options
 
 
 @pytest.mark.anyio

@@ -6,8 +6,6 @@ import math
 import shutil
 from pathlib import Path
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 
 import rewoo_bench
@@ -17,7 +15,7 @@ from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import text
 from rewoo_bench.report.plots.data import read
-from rewoo_bench.runs.rows import answers_of_oracle, oracle_rows
+from rewoo_bench.runs.rows import answers_of_oracle
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "replay"
 BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "{}"\nexact_match = {{ min = 1.0 }}\n'
@@ -43,14 +41,6 @@ def test_the_rows_of_a_run_say_whether_an_oracle_answered(recorded: BenchRun, re
     shutil.copy(GOLDEN / "journal.sqlite", journal)
     plain = bench("direct", model=f"replay/{journal}", out=recorded.folder.with_name("plain"), questions=1)
     assert plain.rows["oracle"].isna().all()  # the recording is a journal without run.json, which says nothing
-
-
-def test_older_rows_are_known_by_the_models_name() -> None:
-    older = pd.DataFrame({"model": ["oracle", "oracle?parallel=0", "oracles/mine", None, "replay/r1"]})
-    assert list(oracle_rows(older)) == [True, True, False, False, False]
-    joined = older.assign(oracle=pd.array([None, None, None, None, True], dtype="boolean"))
-    assert list(oracle_rows(joined)) == [True, True, False, False, True]
-    assert list(oracle_rows(pa.Table.from_pandas(joined))) == [True, True, False, False, True]
 
 
 def test_a_replay_of_a_replay_is_followed_to_the_oracle(recorded: BenchRun, replayed: BenchRun) -> None:

@@ -123,10 +123,8 @@ def test_what_cant_be_scored_again_is_one_line(
 ) -> None:
     n = len(rewoo_bench.load(published))
     bare = changed(published, tmp_path / "bare", "answers_sha256", [None] * n)
-    mute = changed(published, tmp_path / "mute", "prediction", [None] * n)
     for folder, flags, line in (
         (bare, (), "has neither gold answers nor their hashes; give --dataset"),
-        (mute, (), "has no predictions: an earlier version of `publish` left them out"),
         (published, ("--dataset", "sample-arithmetic"), "scored by 'hotpotqa', and the data set is scored by 'gsm8k'"),
         (published, ("--dataset", "sample-parallel"), "scored by 'hotpotqa', and the data set"),
     ):
@@ -140,15 +138,6 @@ def test_rows_without_hashes_beside_others_are_an_error(
     some = changed(published, tmp_path / "some", "answers_sha256", [None, []])
     assert exit_code("rescore", str(some)) == 1
     assert capsys.readouterr().out.endswith("198 equal, 0 different; 2 rows have no answers and no hashes\n")
-
-
-def test_a_run_of_an_earlier_version_gets_its_hashes_when_it_is_published(run: Path, tmp_path: Path) -> None:
-    old = changed(run, tmp_path / "old", "f1", [])
-    table = pq.read_table(old / "questions.parquet")
-    pq.write_table(table.drop_columns(["answers_sha256"]), old / "questions.parquet")
-    publish(old, tmp_path / "copy")
-    again = pq.read_table(tmp_path / "copy" / "questions.parquet")["answers_sha256"]
-    assert again.to_pylist() == table["answers_sha256"].to_pylist()
 
 
 NUMBERS = ("18", "x18", "_18_", "$18.00", "an 18 and 5", "3/4", "0.75", "1e3", "5 m/s", "eighteen")

@@ -328,26 +328,15 @@ def test_user_info_of_an_address_is_not_kept(tmp_path: Path) -> None:
         ('{"run_id": "", "status": "done"}', "it has no run_id"),
         ('{"run_id": null, "status": "done"}', "it has no run_id"),
         ('{"architectures": [{}]}', "architectures.0.name: Field required"),
-        ('{"format_version": 99}', "format 99, of a newer version of rewoo_bench; this version reads formats up to"),
+        ('{"format_version": 99}', "format 99, of a newer version of rewoo_bench; this version reads format 3: "),
+        ('{"run_id": "old", "format_version": 2}', "format 2, of a version of rewoo_bench before its release"),
+        ('{"run_id": "old"}', "format 1, of a version of rewoo_bench before its release"),
     ],
 )
 def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(DataError, match=re.escape(message)):
         read_manifest(tmp_path)
-
-
-def test_a_manifest_of_the_first_format_has_short_names() -> None:
-    paths = {"runner": "rewoo_bench.runners.native:NativeReAct"}
-    read = manifest_of(
-        {
-            "run_id": "old",
-            "architectures": [{"name": "a", **paths}, {"name": "b", "runner": "mine:Loop"}],
-            "dataset": {"source": {"generator": "rewoo_bench.loaders.chain:Chain"}},
-        }
-    )
-    assert [each.runner for each in read.architectures] == ["react-native", "mine:Loop"]
-    assert read.dataset.source["generator"] == "chain"
 
 
 def test_rows_that_pandas_wrote_again_are_read(tmp_path: Path) -> None:

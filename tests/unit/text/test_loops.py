@@ -9,15 +9,12 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from parts import model_call, result
 
 from rewoo_bench import ScriptedModel, evaluate, load
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.runs.columns import call_rows, question_row
-from rewoo_bench.runs.folder import INFERRED, with_loops
-from rewoo_bench.runs.rows import flag_lines, flagged
 from rewoo_bench.text import loops
 from rewoo_bench.text.loops import first_repetition
 from rewoo_bench.types import StopReason, Trajectory, Usage
@@ -122,73 +119,6 @@ def loop_of(questions: pa.Table) -> tuple[int | None, int | None]:
 SAME = "look|Kyiv->a city"
 BOTH, OTHER_ORDER = "look|Kyiv->a city|Oslo->a town", "look|Oslo->a town|Kyiv->a city"
 PAGES = ["more|next->one", "more|next->two", "more|next->three", "more|next->four"]
-
-
-@pytest.mark.parametrize(
-    ("turns", "step"),
-    [
-        ([SAME, SAME, "Kyiv"], None),  # looked up twice
-        ([SAME, SAME], None),
-        ([SAME] * 3, 2),
-        ([SAME, "find|Oslo->a small town"] * 2, 3),
-        ([*PAGES, "Kyiv"], None),
-        (PAGES, None),  # the same call until the end, and each time something new
-        ([*PAGES, *["more|next->no more"] * 3], 6),
-        (["wait|ready->no"] * 5 + ["wait|ready->yes", "Kyiv"], None),  # polls, and gets there
-        ([BOTH, OTHER_ORDER, BOTH], 2),  # calls of a turn that end in any order
-        ([BOTH, SAME, "look|Oslo->a town"], None),
-        (["Kyiv"] * 3, 2),
-    ],
-)
-def test_the_sizes_of_calls_tell_the_loops_that_their_contents_tell(turns: list[str], step: int | None) -> None:
-    questions, calls = tables(turns)
-    recorded = loop_of(questions)
-    assert recorded[0] == step
-    inferred = with_loops(questions.drop_columns(["loop_step", "loop_tokens"]), calls)
-    assert loop_of(inferred) == recorded
-    assert flagged(inferred, INFERRED).tolist() == [step is not None]
-
-
-@pytest.mark.parametrize(
-    ("turns", "recorded", "inferred"),
-    [
-        (["wait|ready->no"] * 5, 2, 2),  # a poll that a limit ends, and an agent that votes: no loops, but found
-        (["Kyiv", "Kyiv", "Kyiv"], 2, 2),
-        (["more|next->one", "more|next->two", "more|next->six"], None, 2),  # pages of one size
-        (["ask|Kyiv->a city", "ask|Oslo->a town", "ask|Rome->a bay."], None, 2),
-    ],
-)
-def test_what_is_taken_for_a_loop_and_is_none(turns: list[str], recorded: int | None, inferred: int | None) -> None:
-    questions, calls = tables(turns)
-    older = questions.drop_columns(["loop_step", "loop_tokens"])
-    assert (loop_of(questions)[0], loop_of(with_loops(older, calls))[0]) == (recorded, inferred)
-
-
-def test_no_loop_is_inferred_where_the_question_was_answered() -> None:
-    """A short answer after two turns of its size would be one."""
-    questions, calls = tables([SAME, SAME, "lookKyiv"], "answered")
-    assert loop_of(with_loops(questions.drop_columns(["loop_step", "loop_tokens"]), calls)) == (None, 0)
-
-
-def test_a_repetition_in_other_words_is_recorded_and_not_inferred() -> None:
-    questions, calls = tables([SAME, "once more look|Kyiv->a city", *[SAME] * 3])
-    older = questions.drop_columns(["loop_step", "loop_tokens"])
-    assert (loop_of(questions)[0], loop_of(with_loops(older, calls))[0]) == (2, 4)
-
-
-async def test_load_infers_the_loops_of_an_older_run_and_says_so(tmp_path: Path) -> None:
-    lines = [OTHER, *[SEARCH] * 4]
-    await evaluate("sample", "react?max_steps=5", model=ScriptedModel(lines), questions=1, out=tmp_path / "run")
-    recorded = load(tmp_path / "run")
-    path = tmp_path / "run" / "questions.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["loop_step", "loop_tokens"]), path)
-    rows = load(tmp_path / "run")
-    assert list(rows["loop_step"]) == list(recorded["loop_step"]) == [3]
-    assert list(rows["loop_tokens"]) == list(recorded["loop_tokens"])
-    assert rows.dtypes["loop_step"] == recorded.dtypes["loop_step"]
-    assert [line for line in flag_lines(rows) if "as far as the sizes of its calls tell" in line]
-    (tmp_path / "run" / "calls.parquet").unlink()
-    assert load(tmp_path / "run")["loop_tokens"].isna().all()
 
 
 async def test_a_claim_about_loops_shows_those_of_an_older_run() -> None:
