@@ -2,7 +2,7 @@
 
     to_chat([Message("user", "2 + 2?")])    # [{"role": "user", "content": "2 + 2?"}]
 
-Responses are read in responses.py and usage.py.
+Responses are read in models/hosted/responses.py.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def _export(folder: Path, into: Path) -> None:
     with closing(connect_to_read(folder / JOURNAL)) as database:
         journal = JournalReader(database)
         tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
-        tasks.sort(key=lambda task: (task.example_id, task.trial))
+        order = {facts.name: place for place, facts in enumerate(read_manifest(folder).architectures)}
+        tasks.sort(key=lambda task: (task.example_id, task.trial, order.get(task.architecture, len(order))))
         export(into, journal, tasks, {})
 
 

@@ -29,7 +29,8 @@ _MOST_SHOWN = 2_000  # of them, where the schema is shown
 _DEEPEST = 12  # levels that are shown
 _REFERENCE = re.compile(r"#E\d{1,9}|\{\{\s?E\d{1,9}\s?\}\}|\{E\d{1,9}\}", re.ASCII)
 _STRING = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
-_PYTHON = re.compile(rf"{_STRING.pattern}|\b(?:True|False|None)\b|^\+|{_REFERENCE.pattern}", re.DOTALL)
+_UNCLOSED = r"""["'].*"""  # takes the rest, so that a text of many quotes is read once
+_PYTHON = re.compile(rf"{_STRING.pattern}|{_UNCLOSED}|\b(?:True|False|None)\b|^\+|{_REFERENCE.pattern}", re.DOTALL)
 _TYPES: Mapping[str, Any] = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
 # keyword, words, types that it is about, whether a value is fine
 _LIMITS: Sequence[tuple[str, str, tuple[type, ...], Callable[[Any, Any], bool]]] = (
@@ -389,7 +390,7 @@ def unquoted(text: str) -> str | None:
 def _as_json(found: re.Match[str]) -> str:
     """What Python writes in another way than JSON."""
     text = found[0]
-    if text[0] == '"':
+    if text[0] == '"' or (text[0] == "'" and not _STRING.fullmatch(text)):
         return text
     words = {"True": "true", "False": "false", "None": "null", "+": ""}
     return words[text] if text in words else _json(unquoted(text) if text[0] == "'" else text)
