@@ -47,7 +47,7 @@ ORACLE = "oracle"  # the folder beside it, with an oracle's runs, for claims abo
 
 REGISTERED = (
     "The rules of these verdicts weren't registered before the runs: most were written before them, some were "
-    "corrected afterwards ([claims.toml](../../rewoo_bench/claims/claims.toml))."
+    "corrected afterwards ([claims.toml](../../rewoo_bench/analysis/claims/claims.toml))."
 )
 OLDER = (
     "Of the runs that decide, these were made before the "
