@@ -116,7 +116,7 @@ def test_a_strangers_run_chooses_no_spans_cache_or_cluster_here(server: ModelSer
     assert new(server, "--out", "here") == 0
     Path("precious.txt").write_text("kept")
     engine = {"engine": "ray", "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
-    edited(otel="precious.txt", cache="their-cache", out="their-out", **engine)
+    edited(otel="precious.txt", answer_cache="their-cache", out="their-out", **engine)
     assert quiet("--from", "theirs/run.json", "--trust", "--out", "mine") == 0
     assert Path("precious.txt").read_text() == "kept"
     assert not Path("their-cache").exists()
