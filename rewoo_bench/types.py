@@ -1,4 +1,4 @@
-"""The data and the protocols that all other modules use. Of ours it imports `wire_request.py` alone.
+"""The data and the protocols that all other modules use. It imports nothing of ours.
 
 From a question to a row:
 

@@ -8,7 +8,7 @@ action A and observation O, or plan P and evidence E. Every term is measured on 
 prompts (`context_tokens` and its neighbours in calls.parquet), with the pinned tokenizer throughout.
 
 This is an account and no test: for ReAct the terms are differences of the prompts that they add up to, so the
-formula always holds. scaling.py makes predictions, which can be wrong.
+formula always holds. What a short run predicts of a long one, below, can be wrong.
 """
 
 from __future__ import annotations

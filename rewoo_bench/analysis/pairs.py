@@ -4,7 +4,7 @@
     paired("hotpotqa", ("rewoo", a), ("react", b), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
-failed either of a pair (failed_rows.py), the pair is left out of every estimate, and counted. A system that made no
+failed either of a pair (runs/rows.py), the pair is left out of every estimate, and counted. A system that made no
 model call in any of the questions, such as an agent that crashes at its start, is in no ratio: it isn't cheap.
 """
 

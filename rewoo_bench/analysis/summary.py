@@ -1,7 +1,7 @@
 """One table of a run: a row for each architecture, with intervals and failures.
 
 Reads rows of questions.parquet and nothing else. Questions that the infrastructure failed, or that were answered
-without a metered model call (failed_rows.py), are counted, and are in no mean: unfinished or unseen work is cheap.
+without a metered model call (runs/rows.py), are counted, and are in no mean: unfinished or unseen work is cheap.
 """
 
 from __future__ import annotations

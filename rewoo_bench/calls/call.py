@@ -55,7 +55,7 @@ class Call:
     content: bytes = b""
     """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
     startups: tuple[Interval, ...] = ()
-    """When the call waited for something to start (row_notes.py)."""
+    """When the call waited for something to start (events.py)."""
 
     @property
     def latency_s(self) -> float:

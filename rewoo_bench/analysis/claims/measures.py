@@ -3,7 +3,7 @@
     measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }   # mean(react) / mean(rewoo)
 
 A measure gives an interval of `rewoo_bench.analysis.stats.paired`, paired by question, or None where the run group
-lacks an architecture or a column. A pair is left out where the infrastructure failed either row (failed_rows.py).
+lacks an architecture or a column. A pair is left out where the infrastructure failed either row (runs/rows.py).
 """
 
 from __future__ import annotations

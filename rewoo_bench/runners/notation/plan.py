@@ -3,7 +3,7 @@
     PlanStep(id="E2", tool="LLM", args="Where was {{E1}} born?", depends_on=("E1",))
 
 A step's reference to an earlier one is written `{{E1}}` here, whatever the notation was
-(notations.py). A `Plan` may be unsound: checks.py says how. Source of the idea: Xu et al. 2023,
+(plan_formats.py). A `Plan` may be unsound: plan_checks.py says how. Source of the idea: Xu et al. 2023,
 arXiv 2305.18323, section 2.
 """
 

@@ -10,7 +10,7 @@ The key of a call is its place (task, call site, kind, name), the hash of its re
 requests in one place; never the order of arrival, since parallel steps finish in any order. Each text of a prompt
 is stored once, however often it is sent.
 
-One thread writes (writer.py), a commit for all records that arrive while it writes. In a run that goes on or was
+One thread writes, a commit for all records that arrive while it writes. In a run that goes on or was
 killed, `journal.sqlite-wal` has the records of the last second and `journal.sqlite-count` their number: a resume
 that finds fewer says how many are missing, and makes those calls again only if it is told to.
 """

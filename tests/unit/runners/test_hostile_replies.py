@@ -1,6 +1,6 @@
 """Any reply, through every architecture: it ends in a typed way, and what came of it can be written and read back.
 
-REWOO_BENCH_FUZZ_EXAMPLES=10000 pytest tests/unit/test_hostile_replies.py   # by hand; the default is for CI
+REWOO_BENCH_FUZZ_EXAMPLES=10000 pytest tests/unit/runners/test_hostile_replies.py   # by hand; the default is for CI
 """
 
 from __future__ import annotations
