@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.results import Results
     from rewoo_bench.evaluation.tasks import Result
-    from rewoo_bench.events import Event, emit, listening
-    from rewoo_bench.events import call_site as at_call_site
+    from rewoo_bench.events import Event, at_place, emit, listening
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
     from rewoo_bench.models.own import ModelSettings
     from rewoo_bench.report.reading import (
@@ -83,7 +82,7 @@ _MODULES = {
     "UsageError": "errors",
     "advise": "report.reading",
     "assert_within_budget": "report.reading",
-    "at_call_site": "events",
+    "at_place": "events",
     "bench": "api",
     "check_claims": "report.reading",
     "check_gate": "report.reading",
@@ -102,7 +101,7 @@ _MODULES = {
     "show": "report.terminal",
     "summarise": "report.reading",
 }
-_NAMES_THERE = {"at_call_site": "call_site", "load_dataset": "load_dataset_examples"}
+_NAMES_THERE = {"load_dataset": "load_dataset_examples"}
 # No name may be that of a module of the package: importing the module would replace the function.
 
 __all__ = [
@@ -131,7 +130,7 @@ __all__ = [
     "UsageError",
     "advise",
     "assert_within_budget",
-    "at_call_site",
+    "at_place",
     "bench",
     "check_claims",
     "check_gate",

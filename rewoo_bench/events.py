@@ -8,7 +8,7 @@
     Event(kind="step_started", at_s=1.2, step="E1", data={"tool": "Search", "argument": "Oslo"})
 
 A runner reports an event with `emit`, which costs nothing without a listener. The listener is a context variable,
-so each task has its own, as it has its call site. Nothing is counted from events.
+so each task has its own, as it has its place. Nothing is counted from events.
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ def listening(on_event: Callable[[Event], None]) -> Iterator[None]:
 T = TypeVar("T")
 
 AGENT = "agent"
-"""The call site of all requests of an external agent."""
+"""The place of all requests of an external agent."""
 
 
 @dataclass(frozen=True, slots=True)
-class CallSite:
+class Place:
     """A name that is unique and the same in every run of a question, and the depth in a plan."""
 
     name: str = ""
     level: int = 0
 
 
-_call_site: ContextVar[CallSite] = ContextVar("place", default=CallSite())  # noqa: B039 - frozen
+_place: ContextVar[Place] = ContextVar("place", default=Place())  # noqa: B039 - frozen
 
 _architecture: ContextVar[str] = ContextVar("architecture", default="")
 
@@ -110,15 +110,15 @@ class _Set(Generic[T]):
         self._variable.reset(self._token)
 
 
-def current_call_site() -> CallSite:
-    """The call site of the calling task."""
-    return _call_site.get()
+def current_place() -> Place:
+    """The place of the calling task."""
+    return _place.get()
 
 
-def call_site(name: str, level: int = 0) -> _Set[CallSite]:
-    """Calls made inside are made at `name`; call sites nest as `E3/summary`."""
-    outer = _call_site.get().name
-    return _Set(_call_site, CallSite(f"{outer}/{name}" if outer else name, level))
+def at_place(name: str, level: int = 0) -> _Set[Place]:
+    """Calls made inside are made at `name`; places nest as `E3/summary`."""
+    outer = _place.get().name
+    return _Set(_place, Place(f"{outer}/{name}" if outer else name, level))
 
 
 def current_architecture() -> str:

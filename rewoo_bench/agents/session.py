@@ -1,7 +1,7 @@
 """One question of an external agent: its key, its model, its tools, and the requests that it makes.
 
 Requests arrive in tasks of the HTTP server. They are carried out in the task of the question (`serve`), so that they
-end with it, and so that the meter and the journal see the architecture and the call site they belong to.
+end with it, and so that the meter and the journal see the architecture and the place they belong to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rewoo_bench.calls.live import UNAUTHORISED
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.events import AGENT, RowNotes, call_site, current_notes, flag
+from rewoo_bench.events import AGENT, RowNotes, at_place, current_notes, flag
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.runners.notation.arguments import show_call
@@ -118,7 +118,7 @@ class AgentSession:
 
     async def serve(self) -> None:
         """Carries out the agent's requests until it is cancelled."""
-        with call_site(AGENT):
+        with at_place(AGENT):
             async with self._receive, anyio.create_task_group() as group:
                 async for job in self._receive:
                     group.start_soon(job)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 
-from rewoo_bench.events import CallSite, Interval, union_s
+from rewoo_bench.events import Interval, Place, union_s
 from rewoo_bench.text.prompt_parts import PromptParts
 from rewoo_bench.types import CallCost, Example, Message, Usage
 
@@ -40,7 +40,7 @@ class Call:
     kind: str
     name: str
     role: str
-    call_site: CallSite
+    place: Place
     status: str
     start: float
     end: float

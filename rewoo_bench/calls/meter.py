@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from rewoo_bench.calls.call import Call, Limits, PromptWatch, content_of
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
-from rewoo_bench.events import Interval, RowNotes, current_call_site, noting
+from rewoo_bench.events import Interval, RowNotes, current_place, noting
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
@@ -228,7 +228,7 @@ class Meter:
         index, now = self._begun, datetime.now(UTC)
         self._begun += 1
         return partial(
-            Call, index, kind, name, role, current_call_site(), start=self.clock(), started_at=now, prompt_parts=parts
+            Call, index, kind, name, role, current_place(), start=self.clock(), started_at=now, prompt_parts=parts
         )
 
     def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
@@ -266,9 +266,9 @@ def not_working(calls: Sequence[Call], startups: Sequence[Interval] = ()) -> Not
     outside = set(startups).difference(*(call.startups for call in calls))
     for start, end in outside:
         events += [(start, 0, 0, 0, 1), (end, 0, 0, 0, -1)]
-    inside_tools = {call.call_site for call in calls if call.kind == "model" and call.role == "tool"}
+    inside_tools = {call.place for call in calls if call.kind == "model" and call.role == "tool"}
     for call in calls:
-        if call.kind == "tool" and call.call_site in inside_tools:
+        if call.kind == "tool" and call.place in inside_tools:
             continue  # an LLM tool's work is that of the model call inside it
         events += [(call.start, 1, 0, 0, 0), (call.end, -1, 0, 0, 0)]
         for start, end in call.call_cost.waiting:

@@ -156,7 +156,7 @@ class RecordedModel:
                 return None
             call_cost = CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
             raise UnreadableRecord(
-                f"the answer recorded at {key.call_site!r} can't be read: {error}", call_cost=call_cost
+                f"the answer recorded at {key.place!r} can't be read: {error}", call_cost=call_cost
             ) from None
 
     def _recorded_failure(self, record: CallRecord) -> Exception:
@@ -165,7 +165,7 @@ class RecordedModel:
         A call that the time limit of an external agent cut off ends the question in the same way.
         """
         message = record.answer.get("message") or "its error can't be read"
-        if message == _CANCELLED and record.key.call_site == AGENT and self._recorder.ended_at_time_limit():
+        if message == _CANCELLED and record.key.place == AGENT and self._recorder.ended_at_time_limit():
             return LimitReached("time_limit", f"it was {message} in the recorded run")
         failure = RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
         with suppress(TypeError):  # of a record that is damaged

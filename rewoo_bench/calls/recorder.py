@@ -20,7 +20,7 @@ from anyio import to_thread
 from rewoo_bench.calls.caps import GracefulShutdown
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.errors import ModelError
-from rewoo_bench.events import current_call_site
+from rewoo_bench.events import current_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
@@ -127,8 +127,8 @@ class QuestionRecorder:
         return bool(self._done or self._replayed)
 
     def key(self, kind: Any, name: str, request: bytes) -> CallKey:
-        """The key of the current call; `nth` counts equal requests at one call site."""
-        first = CallKey(current_call_site().name, kind, name, request)
+        """The key of the current call; `nth` counts equal requests at one place."""
+        first = CallKey(current_place().name, kind, name, request)
         nth = self._counts[first] = self._counts.get(first, -1) + 1
         return first if nth == 0 else first._replace(nth=nth)
 
@@ -187,16 +187,14 @@ class QuestionRecorder:
         return key.kind == "model" and key.name in self._recorder.live_roles
 
     def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
-        """The first difference between this request and the recorded one at the same call site."""
+        """The first difference between this request and the recorded one at the same place."""
         replay = self._recorder.replay
         assert replay is not None
         same = [
-            record
-            for record in self._replayed.values()
-            if (record.key.call_site, record.key.name) == (key.call_site, key.name)
+            record for record in self._replayed.values() if (record.key.place, record.key.name) == (key.place, key.name)
         ]
         if not same:
-            return f"nothing is recorded at {key.call_site!r} of this question (role {key.name!r})"
+            return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
         for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
             if recorded != now:
                 at = next(
@@ -204,10 +202,10 @@ class QuestionRecorder:
                     min(len(recorded), len(now)),
                 )
                 return (
-                    f"not recorded: at {key.call_site!r} the prompt differs from the recorded one, which has "
+                    f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
-        return f"not recorded: at {key.call_site!r} the prompt's texts are as recorded, but not its length or its form"
+        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
 
 
 def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:

@@ -177,7 +177,7 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
 
 def _of_reply(call: Call) -> dict[str, Any]:
     """The parts of a model's reply that aren't its visible text."""
-    return {"place": call.call_site.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
+    return {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
 
 
 # The folder of a run in progress: results go into the journal, and the journal becomes the tables.

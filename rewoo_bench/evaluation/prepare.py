@@ -23,7 +23,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
 from rewoo_bench.evaluation.inputs import GivenObjects, Inputs, model_settings, read_inputs
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.columns import RunRecord, columns_of_run
@@ -55,7 +55,7 @@ class ModelJudge:
             Message("system", INSTRUCTIONS),
             Message("user", f"Question: {example.question}\nGold answers: {gold}\nPrediction: {prediction}\nSame?"),
         ]
-        with call_site("judge"):
+        with at_place("judge"):
             completion = await model.complete(Request(messages, role="judge", max_tokens=8, grammar=GRAMMAR))
         word = completion.text.strip().strip('."*').casefold()
         return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")

@@ -112,7 +112,7 @@ def _add(tracer: Tracer, ids: _Ids, run: SpanContext, run_id: str, result: Resul
 
 def _of_call(call: Call) -> tuple[str, dict[str, Any]]:
     """The name and the attributes of a call's span."""
-    place = {"rewoo_bench.place": call.call_site.name, "rewoo_bench.attempts": call.call_cost.attempts}
+    place = {"rewoo_bench.place": call.place.name, "rewoo_bench.attempts": call.call_cost.attempts}
     if call.kind == "tool":
         return f"execute_tool {call.name}", {
             "gen_ai.operation.name": "execute_tool",

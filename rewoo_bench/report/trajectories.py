@@ -303,7 +303,7 @@ def _text_or_none(value: Any) -> str | None:
 
 TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
 Prompts = Callable[[TraceKey], list[dict[str, Any]]]
-"""Model calls of a question: call site, texts of the prompt, completion."""
+"""Model calls of a question: place, texts of the prompt, completion."""
 _NOWHERE = -1
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.events import call_site, emit
+from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import join_grammar, numbered_grammar
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
@@ -278,7 +278,7 @@ class LLMCompiler:
         if plan is not None:
             queries = {step.id: f"{step.thought} {step.argument}" for step in course.steps}
             found = {step.id: step.observation for step in course.steps}
-            with call_site(f"map {len(course.joined)}"):
+            with at_place(f"map {len(course.joined)}"):
                 course.evidence = await course.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
         return bool(course.planned)
 
@@ -292,7 +292,7 @@ class LLMCompiler:
             shown = fetcher.read if self.settings.stream else None
             grammar = numbered_grammar(tools, self.settings.max_steps, course.next_number)
             request = Request(course.messages, role="planner", stop=_STOP, grammar=grammar, on_text=shown)
-            with call_site(f"planner {attempt}"):
+            with at_place(f"planner {attempt}"):
                 completion = await model.complete(request)
             plan, faults, course.dropped_steps = read_checked(
                 completion.text,
@@ -319,7 +319,7 @@ class LLMCompiler:
         shown = f"Question: {course.question}\n\n{course.results()}\n\nQuestion: {course.question}"
         messages = [self.prompts.system(prompt), *self.prompts.shots(prompt), Message("user", shown)]
         emit("solver_started")
-        with call_site(f"joiner {len(course.joined)}"):
+        with at_place(f"joiner {len(course.joined)}"):
             completion = await model.complete(
                 Request(messages, role="solver", stop=_STOP, grammar=join_grammar(replan=may_replan))
             )

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rewoo_bench.errors import ActionError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import action_grammar, answer_grammar, words_grammar
 from rewoo_bench.runners.notation.replies import Action, answered, names_answer, parse_action, read_answer
 from rewoo_bench.runners.notation.tools import describe_tools
@@ -51,14 +51,14 @@ class PlanExecute:
             Message("user", f"Question: {question}"),
         ]
         conversation = _Conversation(model, opening, self.settings.max_repairs)
-        with call_site("planner 0"):
+        with at_place("planner 0"):
             intent = await conversation.intent(words_grammar(limit, answer=False))
         plans = 1
         for number in range(1, limit + 1):
             if not isinstance(intent, list):
                 break
             conversation.say(f"Step: {intent[0]}")
-            with call_site(f"step {number}"):
+            with at_place(f"step {number}"):
                 action = await conversation.action(action_grammar(tools, thought=False), tools)
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
@@ -70,7 +70,7 @@ class PlanExecute:
             if last and not self.settings.answer_at_limit:
                 return turns.end(None, "step_limit", replans=plans - 1)
             conversation.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
-            with call_site(AT_LIMIT if last else f"planner {number}"):
+            with at_place(AT_LIMIT if last else f"planner {number}"):
                 intent = await conversation.intent(answer_grammar() if last else words_grammar(limit, answer=True))
             plans += isinstance(intent, list)
             if last:

@@ -26,7 +26,7 @@ from string import Template
 from typing import Any, Literal, cast
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import bm25, sentences, terms
 from rewoo_bench.types import Message, Model, Request
@@ -174,7 +174,7 @@ class EvidenceBudget:
         if self.shorten == "sentences":
             return nearest_sentences(text, query, max_tokens)
         messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
-        with call_site("summary"):
+        with at_place("summary"):
             completion = await self._model.complete(Request(messages, role="tool", max_tokens=max_tokens))
         return truncate(completion.text.strip() or text, max_tokens)[0]
 

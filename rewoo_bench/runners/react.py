@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ActionError
-from rewoo_bench.events import call_site, emit
+from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
 from rewoo_bench.runners.notation.grammars import action_grammar
 from rewoo_bench.runners.notation.plan_formats import Notation
@@ -146,7 +146,7 @@ class ReAct:
             messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
-            with call_site(f"turn {turn}"):
+            with at_place(f"turn {turn}"):
                 completion = await model.complete(
                     Request(messages, role="agent", stop=["\nObservation"], grammar=grammar)
                 )
@@ -180,7 +180,7 @@ class ReAct:
         """The best answer that the trace allows, asked for when no turn is left."""
         last = messages[-1]
         final = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
-        with call_site(AT_LIMIT):
+        with at_place(AT_LIMIT):
             completion = await model.complete(
                 Request(
                     [*messages[:-1], replace(last, content=final)],

@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts, check_shorten
 from rewoo_bench.runners.react import ReActSettings, ReActTurns
@@ -56,7 +56,7 @@ class NativeReAct:
         ]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
-            with call_site(f"turn {turn}"):
+            with at_place(f"turn {turn}"):
                 completion = await model.complete(Request(messages, role="agent", tools=list(tools.values())))
                 calls = completion.tool_calls or written_calls(completion.text, tools)
                 if not calls:
@@ -90,7 +90,7 @@ class NativeReAct:
         The tools go along, since some providers refuse a trace of tool calls without them.
         """
         last = Message("user", _LAST)
-        with call_site(AT_LIMIT):
+        with at_place(AT_LIMIT):
             completion = await model.complete(Request([*messages, last], role="agent", tools=list(tools.values())))
         return read_final(completion.text) or None
 
@@ -143,7 +143,7 @@ async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: ReActTurns) 
     async def act(number: str) -> None:
         call = numbered[number]
         id_ = str(turn) if len(calls) == 1 else f"{turn}.{number}"
-        with call_site(f"call {number}"):
+        with at_place(f"call {number}"):
             steps[number] = await turns.act(id_, call.name, dict(call.arguments))
 
     await in_order({number: set() for number in numbered}, act, "ready")

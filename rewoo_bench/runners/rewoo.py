@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.events import call_site, emit
+from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, substitute
@@ -54,7 +54,7 @@ class StepRunner:
         args = substitute(step.args, {need: done[need].observation for need in step.depends_on})
         emit("step_started", step.id, tool=step.tool, argument=show_call(args))
         failed = [need for need in step.depends_on if done[need].failed]
-        with call_site(step.id, level):
+        with at_place(step.id, level):
             if failed and self._failed_input == "skip":
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
             else:
@@ -230,7 +230,7 @@ class ReWOO:
         if planned.worker is not None:
             queries = {step.id: f"{step.thought} {step.argument}" for step in planned.steps}
             found = planned.worker.evidence
-            with call_site("map"):
+            with at_place("map"):
                 evidence = await planned.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
         lines = _solver_lines(planned.plan, evidence) if planned.plan else NO_EVIDENCE
         messages = [
@@ -239,7 +239,7 @@ class ReWOO:
             Message("user", f"Question: {question}\n\n{lines}\n\nQuestion: {question}"),
         ]
         emit("solver_started")
-        with call_site("solver"):
+        with at_place("solver"):
             completion = await model.complete(
                 Request(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
             )
@@ -272,7 +272,7 @@ class ReWOO:
             form = {"grammar": plan_grammar(tools, self.settings.max_steps)}
         for attempt in range(1 + self.settings.max_replans):
             emit("planner_started", attempt=attempt)
-            with call_site(f"planner {attempt}"):
+            with at_place(f"planner {attempt}"):
                 completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
             plan, faults, planned.dropped_steps = read_checked(
                 completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.config.names import TOOLS
-from rewoo_bench.events import call_site, emit
+from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReAct, ReActSettings, RepeatGuard
@@ -60,7 +60,7 @@ class ReWOOReAct:
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where ReAct was called, the stop reason is its own, and its turns are `R1`, `R2`, …"""
-        with call_site("rewoo"):
+        with at_place("rewoo"):
             wanted = self.settings.plan_tools or tools
             plan_tools = {name: tool for name, tool in tools.items() if name in wanted or name not in TOOLS}
             planned = await self.rewoo.gather(question, model, plan_tools)
@@ -77,7 +77,7 @@ class ReWOOReAct:
                 return first
             gap = "unknown"
         emit("fallback_started", reason=gap)
-        with call_site("react"):
+        with at_place("react"):
             second = await self.react.run(question, model=model, tools=tools, before=planned.steps)
         return replace(
             second,

@@ -5,7 +5,7 @@ model      one short model call, of the role "router"
 learned    the weights of a router.json: a sum over the question's words
 
 The router sees the question's text alone: not its type, and no answer. The chosen parent gets its own tools, the same
-model and the same limits; call sites show it: `rewoo/planner`, `react/turn 1`. The column `routed_to` and the notes
+model and the same limits; places show it: `rewoo/planner`, `react/turn 1`. The column `routed_to` and the notes
 say which one was chosen, and why.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from rewoo_bench.config.router import RouterFile, RouterSettings, Rule, read_router, rule_for
 from rewoo_bench.errors import SpecError
-from rewoo_bench.events import call_site, emit
+from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.grammars import choice_grammar
 from rewoo_bench.runners.prompts import Prompts
@@ -67,7 +67,7 @@ class Router:
         parent = self.parents[choice.parent]
         others = {name for other in self.parents.values() for name in other.spec.tools} - parent.spec.tools.keys()
         own = {name: tools[name] for name in (*parent.spec.tools, *tools) if name in tools and name not in others}
-        with call_site(parent.name):
+        with at_place(parent.name):
             trajectory = await parent.runner.run(question, model=model, tools=own)
         routed = {"policy": self.settings.policy, "to": choice.parent, **choice.reason}
         return replace(trajectory, notes={**trajectory.notes, "routed": routed})
@@ -131,7 +131,7 @@ class _ByModel:
 
     async def choose(self, question: str, model: Model) -> Choice:
         messages = [self._system, Message("user", f"Question: {question}")]
-        with call_site("router"):
+        with at_place("router"):
             completion = await model.complete(
                 Request(
                     messages,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import answer_grammar
 from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
 from rewoo_bench.runners.prompts import Prompts
@@ -44,7 +44,7 @@ class SingleCall:
             Message("user", f"Question: {question}"),
         ]
         grammar = answer_grammar(thought=self.settings.thought)
-        with call_site("answer"):
+        with at_place("answer"):
             completion = await model.complete(Request(messages, role="agent", stop=["\nQuestion:"], grammar=grammar))
         answer = read_answer(completion.text)
         if self.settings.thought and completion.finish_reason == "length" and not names_answer(completion.text):

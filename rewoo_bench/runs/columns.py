@@ -141,7 +141,7 @@ def _broken_plans(drafts: object) -> int | None:
 
 def _loop(calls: Sequence[Any]) -> tuple[int | None, int | None]:
     """`loop_step` and `loop_tokens` of a question (loops.py). The call for an answer at the limit is no step."""
-    own = [call for call in sorted(calls, key=lambda call: call.start) if not call.call_site.name.endswith(AT_LIMIT)]
+    own = [call for call in sorted(calls, key=lambda call: call.start) if not call.place.name.endswith(AT_LIMIT)]
     if not any(_is_turn(call) for call in own):
         return None, None
     done = [call for call in own if call.kind == "tool" or _is_turn(call)]
@@ -163,7 +163,7 @@ def _routed_to(result: Any) -> str | None:
     """The parent that a router chose, by the place of its calls: they tell it of a question that a limit ended, too."""
     names: list[str] = [parent.name for parent in result.task.architecture.parents]
     for call in result.calls:
-        if chosen := next((name for name in names if call.call_site.name.startswith(f"{name}/")), None):
+        if chosen := next((name for name in names if call.place.name.startswith(f"{name}/")), None):
             return chosen
     return None
 
@@ -400,9 +400,9 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
     Column(
         "place", TEXT,
         "where in the architecture (`planner 0`, `E2`, `turn 3`, `solver`; `rewoo/E2` in rewoo-react)",
-        lambda c: c.call.call_site.name,
+        lambda c: c.call.place.name,
     ),
-    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.call_site.level),
+    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.place.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
     Column("input_tokens", LONG, "tokens of the prompt", _of_model(lambda call: call.usage.input_tokens), null=_TOOL),

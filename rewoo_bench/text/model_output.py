@@ -23,7 +23,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from rewoo_bench.events import current_call_site
+from rewoo_bench.events import current_place
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import Completion, ToolCall
 
@@ -68,7 +68,7 @@ class noting_repairs:
 def note(repair: str) -> None:
     """Notes a repair, once for each place, if repairs are collected."""
     collected = _notes.get()
-    entry = {"place": current_call_site().name, "repair": repair}
+    entry = {"place": current_place().name, "repair": repair}
     if collected is not None and len(collected) < _MOST_NOTES and entry not in collected:
         collected.append(entry)
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.events import current_call_site
+from rewoo_bench.events import current_place
 from rewoo_bench.types import FaultMode, Tool, WrappedTool
 
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
@@ -53,7 +53,7 @@ class FaultyTool(WrappedTool):
 
     def _step(self) -> int:
         """The number of the step that calls: of the plan, or of the turn; where there is none, of the call."""
-        place = current_call_site().name
+        place = current_place().name
         self._calls[place] += 1
         number = _NUMBER.search(place)
         return int(number[1]) if number else self._calls[place]

@@ -14,7 +14,7 @@ from rewoo_bench.calls.call import Call
 from rewoo_bench.config.specs import ArchitectureSpec
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.events import CallSite
+from rewoo_bench.events import Place
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import Prompts
@@ -111,7 +111,7 @@ def model_call(index: int = 0, start: float = 0.0, end: float = 1.0, **values: A
     """A call of a model that was answered, with 10 + 2 tokens."""
     usage = values.pop("usage", Usage(input_tokens=10, output_tokens=2))
     call_cost = values.pop("call_cost", CallCost(billed=usage))
-    filled = {"kind": "model", "name": "m", "role": "agent", "call_site": CallSite("answer"), "status": "ok", **values}
+    filled = {"kind": "model", "name": "m", "role": "agent", "place": Place("answer"), "status": "ok", **values}
     return Call(index=index, start=start, end=end, started_at=MOMENT, usage=usage, call_cost=call_cost, **filled)
 
 

@@ -35,15 +35,15 @@ def test_no_public_name_is_that_of_a_module() -> None:
     assert modules & set(rewoo_bench.__all__) == set()
 
 
-@pytest.mark.parametrize("first", ["import rewoo_bench.events", "rewoo_bench.at_call_site"])
-def test_a_call_site_is_reached_in_either_order(first: str) -> None:
+@pytest.mark.parametrize("first", ["import rewoo_bench.events", "rewoo_bench.at_place"])
+def test_a_place_is_reached_in_either_order(first: str) -> None:
     code = f"""
 import rewoo_bench
 {first}
-with rewoo_bench.at_call_site("E1"):
-    from rewoo_bench.events import call_site, current_call_site
-    with call_site("summary"):
-        assert current_call_site().name == "E1/summary"
+with rewoo_bench.at_place("E1"):
+    from rewoo_bench.events import at_place, current_place
+    with at_place("summary"):
+        assert current_place().name == "E1/summary"
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 

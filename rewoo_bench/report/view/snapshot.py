@@ -164,4 +164,4 @@ def _shown(journal: JournalReader, record: CallRecord) -> dict[str, Any]:
     answer = record.answer
     completion = answer.get("text") if record.status == "ok" else answer.get("message")
     *texts, _ = journal.texts(record)  # the last one is the request's form: roles, grammar, tools
-    return {"place": record.key.call_site, "prompt": texts, "completion": str(completion or "")}
+    return {"place": record.key.place, "prompt": texts, "completion": str(completion or "")}

@@ -38,7 +38,7 @@ class TaskKey(NamedTuple):
 class CallKey(NamedTuple):
     """The place of a call in its question, and the hash of its request."""
 
-    call_site: str
+    place: str
     kind: Literal["model", "tool"]
     name: str
     request: bytes

@@ -6,7 +6,7 @@
         await journal.settle()                      # all records are on disk
         journal.calls(task)                         # the recorded calls of a question
 
-The key of a call is its place (task, call site, kind, name), the hash of its request, and a count for repeated
+The key of a call is its task, place, kind and name, the hash of its request, and a count for repeated
 requests in one place; never the order of arrival, since parallel steps finish in any order. Each text of a prompt
 is stored once, however often it is sent.
 
@@ -339,7 +339,7 @@ class Journal(JournalReader):
         ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
         key = record.key
         values = (  # a user's tool or price may be a subclass of str or float
-            str(record.task), str(key.call_site), key.kind, str(key.name), key.request, int(key.nth), record.status,
+            str(record.task), str(key.place), key.kind, str(key.name), key.request, int(key.nth), record.status,
             pack(f"{len(ids)}q", *ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
             None if record.cost_usd is None else float(record.cost_usd),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from parts import Query, Told, model_call, toolbox
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.meter import Meter, not_working
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
-from rewoo_bench.events import CallSite, call_site, current_call_site, flag, noting, starting
+from rewoo_bench.events import Place, at_place, current_place, flag, noting, starting
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.factories import LLM, LLMArguments
 from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Tool, Usage
@@ -33,13 +33,13 @@ async def test_a_row_is_the_sum_of_its_calls() -> None:
     meter = metered(priced(0.5), priced(0.25))
     assert isinstance(meter, Model)
     for role in ("planner", "solver"):
-        with call_site(role):
+        with at_place(role):
             await meter.complete(Request(ASK, role=role))
     assert meter.usage == Usage(20, 8, 4, 2)
     assert meter.cost_usd == 0.75
-    assert [(call.index, call.kind, call.role, call.call_site, call.status) for call in meter.calls] == [
-        (0, "model", "planner", CallSite("planner"), "ok"),
-        (1, "model", "solver", CallSite("solver"), "ok"),
+    assert [(call.index, call.kind, call.role, call.place, call.status) for call in meter.calls] == [
+        (0, "model", "planner", Place("planner"), "ok"),
+        (1, "model", "solver", Place("solver"), "ok"),
     ]
 
 
@@ -112,11 +112,11 @@ async def test_tools_are_counted_as_they_ended() -> None:
 async def test_the_llm_tools_own_calls_are_counted_and_can_be_told_apart() -> None:
     meter = metered(priced(None), ModelError("down"))
     tool = meter.wrap({"LLM": LLM(meter, "Read.")})["LLM"]
-    with call_site("E2", level=1):
+    with at_place("E2", level=1):
         await tool(LLMArguments(question="Which city?"))
         with pytest.raises(ModelError):
             await tool(LLMArguments(question="Which city?"))
-    assert [(c.kind, c.role, c.call_site.name, c.call_site.level, c.status) for c in meter.calls] == [
+    assert [(c.kind, c.role, c.place.name, c.place.level, c.status) for c in meter.calls] == [
         ("model", "tool", "E2", 1, "ok"),
         ("tool", "tool", "E2", 1, "ok"),
         ("model", "tool", "E2", 1, "error"),
@@ -186,14 +186,14 @@ def test_idle_is_when_somebody_waits_and_nobody_works(calls: list[Any], idle: fl
 
 
 def test_an_llm_tool_that_waits_for_its_model_is_not_working() -> None:
-    inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
-    around = model_call(kind="tool", start=0.9, end=4.1, role="tool", call_site=CallSite("E2"), call_cost=CallCost())
+    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
+    around = model_call(kind="tool", start=0.9, end=4.1, role="tool", place=Place("E2"), call_cost=CallCost())
     assert not_working([inside, around]).idle_s == pytest.approx(2.0)
 
 
 def test_another_tool_meanwhile_is() -> None:
-    inside = waits(1, 4, (1, 3), role="tool", call_site=CallSite("E2"))
-    search = model_call(kind="tool", start=2, end=9, role="tool", call_site=CallSite("E3"), call_cost=CallCost())
+    inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
+    search = model_call(kind="tool", start=2, end=9, role="tool", place=Place("E3"), call_cost=CallCost())
     assert not_working([inside, search]).idle_s == pytest.approx(1.0)
 
 
@@ -239,6 +239,6 @@ async def test_a_call_knows_what_it_waited_for_and_so_does_its_question() -> Non
 
 
 def test_places_nest() -> None:
-    with call_site("E3", level=2), call_site("summary"):
-        assert current_call_site() == CallSite("E3/summary")
-    assert current_call_site() == CallSite()
+    with at_place("E3", level=2), at_place("summary"):
+        assert current_place() == Place("E3/summary")
+    assert current_place() == Place()

@@ -11,7 +11,7 @@ import pytest
 from rewoo_bench.calls.recorded import RecordedModel, UnreadableRecord
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -35,7 +35,7 @@ async def recorded(folder: Path, answer: dict[str, Any], billed: int) -> None:
 async def asked(folder: Path) -> Completion:
     async with open_journal(folder / "journal.sqlite") as journal:
         recorder = await Recorder(journal).question(TASK)
-        with call_site("solver"):
+        with at_place("solver"):
             model = RecordedModel(recorder, ScriptedModel(["asked again"]))
             return await model.complete(Request(ASK, role="solver"))
 

@@ -19,7 +19,7 @@ from parts import Query, Told
 from rewoo_bench.calls.recorded import RecordedModel, recorded_tools
 from rewoo_bench.calls.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
@@ -56,7 +56,7 @@ def files_in(folder: Path) -> list[str]:
 
 async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
     asked = Request(ASK, role="solver", **request)
-    with call_site(place):
+    with at_place(place):
         completion = await RecordedModel(recorder, ScriptedModel(lines)).complete(asked)
     return replace(completion, call_cost=asked.bill.with_outcome(completion.call_cost))
 
@@ -133,7 +133,7 @@ async def test_a_tool_is_not_called_again_unless_it_has_a_state(tmp_path: Path) 
     for said in ("first", "again"):
         async with session(tmp_path) as recorder:
             tools = recorded_tools(recorder, {"Search": plain, "Lookup": stateful})
-            with call_site("turn 1"):
+            with at_place("turn 1"):
                 results = [await tools[name](Query(query="a")) for name in ("Search", "Lookup")]
         assert results == ["page of a", "now a"], said
     assert (plain.asked, stateful.asked) == (["a"], ["a", "a"])
@@ -168,7 +168,7 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
         assert (answer.text, answer.call_cost.replayed, answer.call_cost.billed) == ("Neva", True, Usage())
         async with session(tmp_path / "replay", replay=recorded) as recorder:
             model = RecordedModel(recorder, ScriptedModel(["x"]))
-            with call_site("solver"), pytest.raises(NotRecorded) as difference:
+            with at_place("solver"), pytest.raises(NotRecorded) as difference:
                 await model.complete(Request([ASK[0], Message("user", "Which lake?")], role="solver"))
     assert "has 'river?' where this has 'lake?'" in str(difference.value)
 
@@ -191,7 +191,7 @@ async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     long = Message("system", "exemplars " * 10_000)
     async with session(tmp_path) as recorder:
         for number in range(50):
-            with call_site(f"turn {number}"):
+            with at_place(f"turn {number}"):
                 await RecordedModel(recorder, ScriptedModel(["x"])).complete(
                     Request([long, Message("user", str(number))], role="agent")
                 )

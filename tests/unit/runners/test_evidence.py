@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, nearest_sentences, shares
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
@@ -25,7 +25,7 @@ SUMMARY = Prompts({"summary": "Sum up what is looked for."})
 
 async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, EvidenceBudget]:
     evidence_budget = EvidenceBudget(shorten, model or ScriptedModel([]), SUMMARY)
-    with call_site("E1"):
+    with at_place("E1"):
         return await evidence_budget.admit(
             "E1", text, query="Where was Utzon born?", max_tokens=max_tokens
         ), evidence_budget

@@ -101,7 +101,7 @@ async def test_react_has_few_turns() -> None:
 
 async def test_calls_are_told_apart_by_phase() -> None:
     _, _, meter = await ask([PLAN, LOOK, FINISH], empty_for("river"))
-    places = [call.call_site.name for call in meter.calls]
+    places = [call.place.name for call in meter.calls]
     assert places == ["rewoo/planner 0", "rewoo/E1", "rewoo/E2", "react/turn 1", "react/turn 1", "react/turn 2"]
 
 

@@ -13,7 +13,7 @@ from writing_models import Pieces, WritingModel
 
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.events import Event, current_call_site, listening
+from rewoo_bench.events import Event, current_place, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
 from rewoo_bench.runners.notation.plan_formats import read_numbered
@@ -286,7 +286,7 @@ async def test_calls_are_named_by_planner_task_and_joiner() -> None:
     places: list[str] = []
 
     def note(query: str) -> str:
-        places.append(current_call_site().name)
+        places.append(current_place().name)
         return query
 
     model = ScriptedModel([PLAN, REPLAN, '3. Search("c")\n', ANSWER])
@@ -294,7 +294,7 @@ async def test_calls_are_named_by_planner_task_and_joiner() -> None:
     tools = meter.wrap(toolbox(Told(note)))
     await compiler(max_replans=1).run(QUESTION, model=meter, tools=tools)
     assert places == ["E1", "E2", "E3"]
-    called = [(call.call_site.name, call.call_site.level) for call in meter.calls]
+    called = [(call.place.name, call.place.level) for call in meter.calls]
     assert sorted(called) == [
         ("E1", 0), ("E2", 1), ("E3", 0), ("joiner 0", 0), ("joiner 1", 0), ("planner 0", 0), ("planner 1", 0)
     ]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from parts import Told, toolbox
 
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.events import current_call_site
+from rewoo_bench.events import current_place
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react import ReActSettings
 from rewoo_bench.runners.react_native import NativeReAct, written_calls
@@ -56,7 +56,7 @@ async def test_calls_of_one_turn_run_at_once_and_results_keep_their_order() -> N
         most = max(most, running)
         await anyio.sleep({"a": 0.06, "b": 0.03, "c": 0.0}[query])
         running -= 1
-        return f"{query} from {current_call_site().name}"
+        return f"{query} from {current_place().name}"
 
     trajectory, model = await ask([calls("a", "b", "c"), "x"], Told(answer))
     assert most == 3

@@ -63,10 +63,10 @@ async def test_the_first_rule_that_fits_chooses() -> None:
     result, model = await ask("router", {"planner": [PLAN], "solver": ["Answer: Akerselva"]})
     assert [request.role for request in model.requests] == ["planner", "solver"]
     assert result.trajectory.notes["routed"] == {"policy": "rule", "to": "rewoo", "rule": 1}
-    assert {call.call_site.name for call in result.calls} == {"rewoo/planner 0", "rewoo/E1", "rewoo/solver"}
+    assert {call.place.name for call in result.calls} == {"rewoo/planner 0", "rewoo/E1", "rewoo/solver"}
     other, _ = await ask("router", [FINISH], DESCRIBED)
     assert other.trajectory.notes["routed"] == {"policy": "rule", "to": "react", "rule": 2}
-    assert [call.call_site.name for call in other.calls] == ["react/turn 1"]
+    assert [call.place.name for call in other.calls] == ["react/turn 1"]
 
 
 @pytest.mark.anyio
@@ -117,7 +117,7 @@ async def test_a_model_chooses_by_number(reply: str, to: str, readable: bool) ->
     result, model = await ask("router?policy=model", lines)
     assert result.trajectory.notes["routed"] == {"policy": "model", "to": to, "reply": reply, "readable": readable}
     first = model.requests[0]
-    assert (first.role, first.max_tokens, result.calls[0].call_site.name) == ("router", 8, "router")
+    assert (first.role, first.max_tokens, result.calls[0].place.name) == ("router", 8, "router")
     assert "1. rewoo: plan every tool call" in first.messages[0].content
     assert "2. react: think, act, observe" in first.messages[0].content
     assert question_row(result, RUN)["router_tokens"] == result.calls[0].usage.total_tokens > 0

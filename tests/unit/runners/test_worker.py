@@ -15,7 +15,7 @@ from parts import Told, Year, plan_of, toolbox
 
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import LimitReached, ModelError, ToolError
-from rewoo_bench.events import current_call_site
+from rewoo_bench.events import current_place
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.runners.rewoo import StepRunner, Worker
@@ -73,7 +73,7 @@ def test_every_step_runs_once_after_its_inputs(schedule: Schedule, plan: Plan) -
     began: list[str] = []
 
     def answer(query: str) -> str:
-        began.append(current_call_site().name)
+        began.append(current_place().name)
         return "found"
 
     worker = anyio.run(work, plan, toolbox(Told(answer)), schedule)
@@ -181,7 +181,7 @@ async def test_a_blank_answer_says_so() -> None:
 
 @pytest.mark.anyio
 async def test_a_call_knows_its_step_and_its_depth() -> None:
-    search = Told(lambda _: f"{current_call_site().name} at {current_call_site().level}")
+    search = Told(lambda _: f"{current_place().name} at {current_place().level}")
     worker = await work(plan_of("Search[a]", "Search[#E1]", "Search[b]"), toolbox(search))
     assert worker.evidence == {"E1": "E1 at 0", "E2": "E2 at 1", "E3": "E3 at 0"}
 
@@ -222,7 +222,7 @@ async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
             waits[name] = seconds
 
     async def answer(query: str) -> str:
-        await anyio.sleep(waits[current_call_site().name])
+        await anyio.sleep(waits[current_place().name])
         return "found"
 
     start = time.perf_counter()

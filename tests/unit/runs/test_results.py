@@ -20,7 +20,7 @@ from parts import MOMENT, model_call, result
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import open_run
-from rewoo_bench.events import CallSite
+from rewoo_bench.events import Place
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.records import TaskKey
@@ -91,7 +91,7 @@ def test_a_row_is_the_sum_of_its_calls_but_for_the_judges(tmp_path: Path) -> Non
     paid = CallCost(attempts=3, billed=Usage(30, 0, 6, 0))
     calls = [
         model_call(0, role="planner", usage=Usage(10, 5, 2, 1), call_cost=paid),
-        model_call(1, role="tool", call_site=CallSite("E2", 1), usage=Usage(20, 0, 3, 0)),
+        model_call(1, role="tool", place=Place("E2", 1), usage=Usage(20, 0, 3, 0)),
         model_call(2, kind="tool", name="LLM", role="tool", usage=Usage()),
         model_call(3, role="solver", usage=Usage(7, 0, 1, 0)),
         model_call(4, role="solver", status="error", usage=Usage(), call_cost=CallCost(attempts=2)),

@@ -11,7 +11,7 @@ from parts import Query, Told
 
 from rewoo_bench import evaluate
 from rewoo_bench.errors import ToolError
-from rewoo_bench.events import call_site
+from rewoo_bench.events import at_place
 from rewoo_bench.tools.faults import Faults, FaultyTool
 
 
@@ -43,7 +43,7 @@ async def struck(numbers: Iterable[int], place: str) -> set[int]:
     """The numbers of the calls that fail, made in this order with the tool of one question."""
     tool, failed = FaultyTool(Told(), Faults(0.5, "error"), "q7"), set()
     for number in numbers:
-        with call_site(place.format(number)):
+        with at_place(place.format(number)):
             try:
                 await tool(Query(query="a"))
             except ToolError:
@@ -75,7 +75,7 @@ async def test_every_architecture_trial_and_run_meets_the_same_faults(rate: floa
         for result in results:
             for call in result.calls:
                 if call.kind == "tool":
-                    key = (result.task.example.id, re.findall(r"\d+", call.call_site.name)[-1], call.name)
+                    key = (result.task.example.id, re.findall(r"\d+", call.place.name)[-1], call.name)
                     outcomes[key].add(call.status == "error")
                     callers[key].add(result.task.architecture.name)
     assert [key for key, seen in outcomes.items() if len(seen) > 1] == []
