@@ -26,7 +26,7 @@ from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.evaluator import tasks_of
-from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, GivenObjects, model_name
+from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
 from rewoo_bench.evaluation.new_manifest import new_run_id
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
@@ -84,7 +84,7 @@ async def evaluate(
         **_limit_options(limits, more),
         **_model_options(settings, more),
     )
-    given = GivenObjects(
+    given = PythonInputs(
         examples,
         exemplars,
         scoring,
@@ -156,7 +156,7 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     return checked
 
 
-async def _results(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+async def _results(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
     """The results of a run, which is written where the options have a folder."""
     if options.out is not None:
         return await _in_folder(options, given, listeners)
@@ -165,7 +165,7 @@ async def _results(options: RunOptions, given: GivenObjects, listeners: Listener
     return await _in_memory(options, given, listeners)
 
 
-async def _in_folder(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+async def _in_folder(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
     results: list[Result] = []
     kept = replace(listeners, on_result=in_turn(results.append, listeners.on_result))
     outcome = await run(options, given, kept, signals=False)
@@ -174,7 +174,7 @@ async def _in_folder(options: RunOptions, given: GivenObjects, listeners: Listen
     return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
 
 
-async def _in_memory(options: RunOptions, given: GivenObjects, listeners: Listeners) -> Results:
+async def _in_memory(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
     results: list[Result] = []
     async with prepared(options, given) as prepared_run, _replay_recorder(prepared_run) as recorder:
         names = [architecture.name for architecture in prepared_run.architectures]

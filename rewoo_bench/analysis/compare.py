@@ -24,7 +24,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, measured, own_prices, paired
 from rewoo_bench.analysis.summary import LOOPS, summarise
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import differences, unlike, waits
+from rewoo_bench.runs.comparability import differences, refusals, waits
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -122,7 +122,7 @@ def _compare(
     for dataset, block in _blocks(labelled, intersect=intersect, within_dataset=within_dataset).items():
         keys = {label: labelled[label][0] for label in block}
         runs = {names[key.run_id] for key in keys.values()}
-        reasons = unlike({run: manifest for run, manifest in named.items() if run in runs})
+        reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
         shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
         same, cautions = aligned({label: labelled[label][1] for label in block}, reasons, intersect=shares)
         own = [_system(label, keys[label], same[label]) for label in block]

@@ -39,7 +39,7 @@ def check_completion(value: object, model: str) -> Completion:
     return value
 
 
-def sensible(completion: Completion, request: Request) -> Completion:
+def with_valid_counts(completion: Completion, request: Request) -> Completion:
     """The completion, with an estimate for an invalid usage and without an invalid price."""
     usage, call_cost, discarded = completion.usage, completion.call_cost, completion.discarded_tokens
     are_counts = _is_plain(usage) and (call_cost.billed is usage or _is_plain(call_cost.billed))
@@ -244,7 +244,7 @@ class LiveCall:
         is_first = not (endpoint.answered or endpoint.accepted)
         endpoint.first_calls += is_first
         try:
-            completion = sensible(check_completion(await self._model.complete(request), name), request)
+            completion = with_valid_counts(check_completion(await self._model.complete(request), name), request)
             self.cost = bill.with_outcome(completion.call_cost)
         except ModelError as error:
             if error.status == UNAUTHORISED and endpoint.accepted and request.wire and request.wire.chooses_account:

@@ -208,7 +208,7 @@ class Evaluator:
         async with self.toolbox.servers(task.architecture, begin=not (recorder and recorder.has_records)) as servers:
             started_at, start = datetime.now(UTC), time.monotonic()
             with noting(meter.notes):
-                ended = await self._put(task, meter, recorder, servers, on_event, live.shutdown)
+                ended = await self._ask_and_score(task, meter, recorder, servers, on_event, live.shutdown)
             seconds = time.monotonic() - start
         if task.trial and ended.trajectory.answer is not None and not any(call.kind == "model" for call in meter.calls):
             meter.notes.flags.add("no_call")
@@ -238,7 +238,7 @@ class Evaluator:
             answers_sha256=self._scorer.answers_sha256(task.example.answers),
         )
 
-    async def _put(
+    async def _ask_and_score(
         self,
         task: Task,
         meter: Meter,

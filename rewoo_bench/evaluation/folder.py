@@ -203,7 +203,7 @@ class RunFolder:
         """Writes the tables of the finished questions; returns their number. `prompts`: what a replay replays."""
         rows = 0
         with CancelScope(shield=True):
-            await self.journal.settle()
+            await self.journal.flush()
             rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns, prompts)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 

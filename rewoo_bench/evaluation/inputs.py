@@ -45,7 +45,7 @@ PYTHON = "python"
 
 
 @dataclass(frozen=True)
-class GivenObjects:
+class PythonInputs:
     """Objects that a run uses instead of the names in its options; None where the name counts."""
 
     examples: Sequence[Example] | None = None
@@ -194,7 +194,7 @@ def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float
     ]
 
 
-NOTHING_GIVEN = GivenObjects()
+NOTHING_GIVEN = PythonInputs()
 # The others of one name differ: the seed is asked for apart, and a run has prices and fields as texts.
 OPTIONS_OF_MODEL = tuple(
     each.name for each in fields(ModelSettings) if each.name in OPTIONS.keys() - {"seed", "prices", "extra_body"}
@@ -213,7 +213,7 @@ class Inputs:
 
 
 async def read_inputs(
-    options: RunOptions, given: GivenObjects = NOTHING_GIVEN, servers: McpServers | None = None
+    options: RunOptions, given: PythonInputs = NOTHING_GIVEN, servers: McpServers | None = None
 ) -> Inputs:
     """Loads and checks the inputs of a run; `servers` are to hold its MCP servers. Raises `UsageError`."""
     _check_api_base(options.api_base)
@@ -284,7 +284,7 @@ def exemplar_notes(architectures: Iterable[Architecture], style: str) -> list[st
     ]
 
 
-def _check_flags(options: RunOptions, given: GivenObjects) -> None:
+def _check_flags(options: RunOptions, given: PythonInputs) -> None:
     """Raises `UsageError` for a flag that no model of the run has a use for."""
     names = [role.name for role in options.role_models.values()]
     for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):

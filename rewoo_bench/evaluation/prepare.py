@@ -22,7 +22,7 @@ from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
-from rewoo_bench.evaluation.inputs import GivenObjects, Inputs, model_settings, read_inputs
+from rewoo_bench.evaluation.inputs import Inputs, PythonInputs, model_settings, read_inputs
 from rewoo_bench.events import at_place
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.own import is_own_model
@@ -135,7 +135,7 @@ class PreparedRun(Inputs):
 
 
 @asynccontextmanager
-async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[PreparedRun]:
+async def prepared(options: RunOptions, given: PythonInputs) -> AsyncIterator[PreparedRun]:
     """Checks everything that can be wrong, cheapest first, before a model is fetched or asked."""
     if options.out is not None and options.resume is None:
         check_new(options.out)  # once more when the folder is taken
@@ -165,7 +165,7 @@ async def prepared(options: RunOptions, given: GivenObjects) -> AsyncIterator[Pr
 async def _open(
     role: RoleModel,
     options: RunOptions,
-    given: GivenObjects,
+    given: PythonInputs,
     prices: Mapping[str, float] | None,
     stack: AsyncExitStack,
 ) -> OpenModel:

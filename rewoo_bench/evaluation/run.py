@@ -20,7 +20,7 @@ from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRe
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
-from rewoo_bench.evaluation.inputs import GivenObjects, input_notes, read_inputs, step_limit_notes
+from rewoo_bench.evaluation.inputs import PythonInputs, input_notes, read_inputs, step_limit_notes
 from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -95,7 +95,7 @@ def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | 
 
 async def run(
     options: RunOptions,
-    given: GivenObjects = GivenObjects(),  # noqa: B008 - frozen
+    given: PythonInputs = PythonInputs(),  # noqa: B008 - frozen
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,

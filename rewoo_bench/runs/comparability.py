@@ -1,6 +1,6 @@
 """Whether runs can be compared, from their manifests: differences that forbid it, and differences to report.
 
-unlike({"r1": Manifest(dataset={"seed": 0}), "r2": Manifest(dataset={"seed": 3})})
+refusals({"r1": Manifest(dataset={"seed": 0}), "r2": Manifest(dataset={"seed": 3})})
     -> ["the seed of the questions: 0 (r1), 3 (r2)"]
 """
 
@@ -37,7 +37,7 @@ _SHOWN = {"judge_model": "the judge"}
 _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
 
 
-def unlike(manifests: Manifests) -> list[str]:
+def refusals(manifests: Manifests) -> list[str]:
     """Differences between the runs that forbid a comparison; a sentence each."""
     facts = [_sentence(what, _by_run(fact, manifests)) for what, fact in _MUST_BE_SAME.items()]
     options = _options(manifests, options_that(lambda role: role.compare == "refuse"))

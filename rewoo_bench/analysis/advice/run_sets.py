@@ -20,7 +20,7 @@ import pandas as pd
 
 from rewoo_bench.analysis.compare import aligned, run_names
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.comparability import differences, unlike, wait
+from rewoo_bench.runs.comparability import differences, refusals, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests
 from rewoo_bench.runs.manifest import differences as changes
 from rewoo_bench.runs.options import options_that
@@ -126,7 +126,7 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
     if a.manifest is None or b.manifest is None:
         return
     named = {a.name: a.manifest, b.name: b.manifest}
-    yield from unlike(named)
+    yield from refusals(named)
     for option in _CONDITIONS:
         values = (each.options.get(option) for each in named.values())
         first, second = (None if value in ([], ()) else value for value in values)  # older runs have an empty list

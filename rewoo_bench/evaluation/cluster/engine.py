@@ -126,7 +126,7 @@ class RayEngine:
         """The recorded calls of a question: of earlier sessions, and of workers that died with it."""
         if not self.deaths[task.key]:
             return await self.recorder.recorded(task.key)
-        await self.recorder.journal.settle()
+        await self.recorder.journal.flush()
         return await to_thread.run_sync(self.recorder.journal.calls, task.key)
 
     async def serve(self) -> None:

@@ -24,7 +24,7 @@ from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal, RemoteLimiter
 from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup, local_corpus
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.inputs import GivenObjects
+from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.new_manifest import sent_differences
 from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared
 from rewoo_bench.evaluation.progress import notices_to
@@ -96,7 +96,7 @@ class Worker:
             corpus = await local_corpus(setup.corpus)
             options, dataset = replace(options, corpus=corpus), replace(dataset, corpus=corpus)
         with notices_to(lambda text: self._link.tell("notice", text)):
-            async with prepared(options, GivenObjects(loaded=dataset)) as run:
+            async with prepared(options, PythonInputs(loaded=dataset)) as run:
                 for role, model in options.role_models.items():
                     run.models[model].recall(setup.sent.get(role or "default", {}))
                 self._set_up(setup, replace(options, out=None), run)

@@ -3,7 +3,7 @@
     async with open_journal(folder / "journal.sqlite") as journal:
         await journal.add_call(record)              # returns when it is on disk
         await journal.add_question(task, rows, trace, failed=False)
-        await journal.settle()                      # all records are on disk
+        await journal.flush()                       # all records are on disk
         journal.calls(task)                         # the recorded calls of a question
 
 The key of a call is its task, place, kind and name, the hash of its request, and a count for repeated
@@ -354,13 +354,13 @@ class Journal(JournalReader):
         self._unwritten.append(("questions", (str(task), int(failed), rows.decode(), trace.decode())))
         await self._write()
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Waits until all added records are on disk, or can't be written."""
         with suppress(JournalError):  # the next added record raises it
             await self._write()
 
     async def close(self) -> None:
-        await self.settle()
+        await self.flush()
         self.database.close()  # first: the last connection leaves one file
         await self._writer.close()
 

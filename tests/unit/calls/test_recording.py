@@ -263,7 +263,7 @@ async def test_names_and_prices_of_a_users_own_kinds_are_recorded(tmp_path: Path
     key = CallKey(Name("E1"), "model", Name("tool"), b"hash")
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         await journal.add_call(CallRecord(TASK, key, "ok", ("p",), {"n": 1}, numpy_count(2), np.float64(0.5)))
-        await journal.settle()
+        await journal.flush()
         (found,) = journal.calls(TASK)
     assert (found.key, found.billed_tokens, found.cost_usd) == (key, 2, 0.5)
 
@@ -282,7 +282,7 @@ async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
             for number in range(300):
                 key = CallKey(f"E{number}", "model", "tool", b"hash")
                 group.start_soon(journal.add_call, CallRecord(TASK, key, "ok", ("p",), {"n": number}, 2, 0.5))
-        await journal.settle()
+        await journal.flush()
         assert len(journal.calls(TASK)) == 300
         assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)
 

@@ -11,7 +11,7 @@ import pytest
 from parts import Billing, architecture
 
 from rewoo_bench.calls.call import Limits
-from rewoo_bench.calls.live import sensible
+from rewoo_bench.calls.live import with_valid_counts
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
@@ -77,7 +77,7 @@ async def test_a_count_that_is_none_is_estimated(tmp_path: Path, count: object) 
                                             (np.float64(0.5), 0.5), (0.25, 0.25)])  # fmt: skip
 async def test_a_price_that_is_none_is_unknown(cost: Any, kept: float | None) -> None:
     usage = Usage(10, 0, 2)
-    checked = sensible(
+    checked = with_valid_counts(
         Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=cost)), Request(ASK, role="a")
     )
     assert (checked.call_cost.cost_usd, checked.usage, checked.call_cost.usage_source) == (kept, usage, "provider")
