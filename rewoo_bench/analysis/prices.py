@@ -322,8 +322,8 @@ def pricing_of(
 
 _NAMES = ", ".join(RULES)
 UNKNOWN = (
-    "calls.parquet doesn't say what its prompts share with earlier ones, as in older runs; "
-    "an older run with its journal gets it by: rewoo-bench run --resume RUN"
+    "calls.parquet doesn't say what its prompts share with earlier ones, as in the project's runs from before these "
+    "columns; a run made now says it"
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 
 import click
 
@@ -41,19 +40,15 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
               help="Output format.")
 @click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each question, architecture and model here (parquet).")
-@click.option("--figures", hidden=True)  # of earlier versions
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
 def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-            recorded_cache: bool, form: Format, rows: Path | None, figures: str | None) -> int:
+            recorded_cache: bool, form: Format, rows: Path | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
     Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
     calls.parquet says: published runs can be priced, too.
     """
-    if figures is not None:
-        raise UsageError(f"--figures is gone; draw a map with: rewoo-bench plot {quote(str(run))} --only break-even "
-                         f"--prices SHEET:MODEL --out {quote(figures)}")
     repriced = reprice_run(run, prices=prices, models=models, baseline=baseline, batch=batch,
                            recorded_cache=recorded_cache)
     click.echo(terminal(render(repriced, form)))

@@ -219,5 +219,3 @@ def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest
     }  # fmt: skip
     text = (chain / "plots" / "captions.md").read_text(encoding="utf-8")
     assert ("## break-even-gpt-4o-react" in text, "## parts" in text, "cheaper" in text) == (True, True, True)
-    line = refused(capfd, chain, "--prices", "openai", "--figures", "figures")
-    assert "rewoo-bench plot chain --only break-even --prices SHEET:MODEL --out figures" in line
