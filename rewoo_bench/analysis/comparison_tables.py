@@ -17,7 +17,15 @@ from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE,
 from rewoo_bench.analysis.stats.paired import FEW, Interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import LOOPS, Estimate, Summary, has_loops, loops_text, per_solved_text, reasons
-from rewoo_bench.text.escaping import csv_cell, latex, markdown, markdown_table, one_line, text_table
+from rewoo_bench.text.escaping import (
+    csv_cell,
+    latex,
+    markdown,
+    markdown_table,
+    one_line,
+    text_table,
+    with_finite_numbers,
+)
 from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
@@ -89,12 +97,12 @@ class ComparisonData:
             if pair.both_answered is not None:
                 key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
                 rows.append({**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)})
-        made = pd.DataFrame([_known(row) for row in rows], columns=list(FRAME_COLUMNS))
+        made = pd.DataFrame([with_finite_numbers(row) for row in rows], columns=list(FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
     def as_dict(self) -> dict[str, Any]:
         """Systems, pairs, warnings and notes, JSON-ready; what isn't known, or is without bound, is None."""
-        nested: dict[str, Any] = _known(
+        nested: dict[str, Any] = with_finite_numbers(
             {
                 "systems": [
                     {
@@ -144,15 +152,6 @@ def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:
 
 def _bounds(interval: Any) -> dict[str, Any]:
     return {"estimate": interval.estimate, "low": interval.low, "high": interval.high, "n": interval.n}
-
-
-def _known(value: Any) -> Any:
-    """The same with None for every number that isn't finite."""
-    if isinstance(value, dict):
-        return {key: _known(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_known(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 T = TypeVar("T")

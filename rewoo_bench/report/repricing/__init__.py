@@ -43,7 +43,7 @@ from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.rows import failed, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
-from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table
+from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table, with_finite_numbers
 from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ class Repriced:
                     row |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
                 else:
                     row[name] = value
-            rows.append({**_known(row), "n": line.usd_per_1000.n})  # a bound that isn't known is an empty cell
+            rows.append(
+                {**with_finite_numbers(row), "n": line.usd_per_1000.n}
+            )  # a bound that isn't known is an empty cell
         return pd.DataFrame(rows)
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class Repriced:
             "batch": self.batch,
             "notes": list(self.notes),
             "sheets": [_facts(tariff) for tariff in self.tariffs],
-            "lines": [_known(asdict(line)) for line in self.lines],
+            "lines": [with_finite_numbers(asdict(line)) for line in self.lines],
         }
 
     def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
@@ -461,10 +463,3 @@ def _facts(tariff: Tariff) -> dict[str, Any]:
         "sheet": tariff.sheet, "model": tariff.model, "unit": "USD per million tokens", **shown, "cache": rule,
         "source": tariff.source, "as_of": str(tariff.as_of), "notes": list(tariff.notes),
     }  # fmt: skip
-
-
-def _known(value: Any) -> Any:
-    """The same without numbers that JSON lacks."""
-    if isinstance(value, dict):
-        return {name: _known(each) for name, each in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
