@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS, run_folders
-from rewoo_bench.cli.flag_types import Number, share
+from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.flag_types import Number, run_folders, share
 from rewoo_bench.text.escaping import terminal
 
 

@@ -1,23 +1,18 @@
-"""What the commands share: exit codes, settings, the group, output that may be closed or full, shell completion."""
+"""What the commands share: exit codes, settings, the group, output that may be closed or full."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
-from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import RewooBenchError
-
-if TYPE_CHECKING:
-    from rewoo_bench.config.plugins import Kind
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
@@ -128,60 +123,3 @@ def _open_closed_ones() -> None:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
-
-
-# Shell completion of names and folders: `eval "$(_REWOO_BENCH_COMPLETE=bash_source rewoo-bench)"`.
-#
-# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter, and
-# imports what it needs: `--help` needs none of it.
-
-
-def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Architectures, also after a comma; and folders."""
-    before, comma, last = incomplete.rpartition(",")
-    return [*_matching(_names("architectures"), last, before + comma), *_folders(last if not comma else "")]
-
-
-def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Data sets, files and folders."""
-    return [*_matching(_names("datasets"), incomplete), CompletionItem(incomplete, type="file")]
-
-
-def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Local models, the oracle, and replays of past runs."""
-    from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
-    from rewoo_bench.models.local.catalogue import catalogue
-
-    replays = (f"{REPLAY}{folder}" for folder in _past_runs())
-    return _matching([ORACLE, *(f"{LOCAL}{name}" for name in catalogue()), *_names("models"), *replays], incomplete)
-
-
-def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Past runs in results/local, and folders."""
-    return [*_matching(map(str, _past_runs()), incomplete), *_folders(incomplete)]
-
-
-def _matching(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
-    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
-
-
-def _folders(incomplete: str) -> list[CompletionItem]:
-    """Tells the shell to complete folders, too."""
-    return [CompletionItem(incomplete, type="dir")]
-
-
-def _names(kind: Kind) -> list[str]:
-    """Bundled names, and those of installed packages."""
-    from rewoo_bench.config.named import DESCRIPTIONS
-    from rewoo_bench.config.plugins import installed_plugins
-    from rewoo_bench.system.files import bundled_names
-
-    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
-    return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]
-
-
-def _past_runs() -> Iterator[Path]:
-    """Run folders in results/local, the newest first: their names begin with the time."""
-    from rewoo_bench.runs.manifest import MANIFEST
-
-    yield from sorted((path.parent for path in Path("results/local").glob(f"*/{MANIFEST}")), reverse=True)

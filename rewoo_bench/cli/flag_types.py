@@ -1,15 +1,19 @@
-"""Types of flags that click lacks."""
+"""Types of flags that click lacks, and shell completion of names and folders."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from rewoo_bench.errors import unknown
+
+if TYPE_CHECKING:
+    from rewoo_bench.config.plugins import Kind
 
 NO_CAP = "none"
 
@@ -128,3 +132,60 @@ def share(_: click.Context, __: click.Parameter, value: str | None) -> float | N
     if not 0 <= number < (float("inf") if percent else 1):
         raise click.BadParameter(f"{value!r} is neither a percentage (2%) nor a fraction below 1 (0.02)")
     return number
+
+
+# Shell completion of names and folders: `eval "$(_REWOO_BENCH_COMPLETE=bash_source rewoo-bench)"`.
+#
+# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter, and
+# imports what it needs: a command that runs needs none of it.
+
+
+def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Architectures, also after a comma; and folders."""
+    before, comma, last = incomplete.rpartition(",")
+    return [*_matching(_names("architectures"), last, before + comma), *_folders(last if not comma else "")]
+
+
+def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Data sets, files and folders."""
+    return [*_matching(_names("datasets"), incomplete), CompletionItem(incomplete, type="file")]
+
+
+def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Local models, the oracle, and replays of past runs."""
+    from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
+    from rewoo_bench.models.local.catalogue import catalogue
+
+    replays = (f"{REPLAY}{folder}" for folder in _past_runs())
+    return _matching([ORACLE, *(f"{LOCAL}{name}" for name in catalogue()), *_names("models"), *replays], incomplete)
+
+
+def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Past runs in results/local, and folders."""
+    return [*_matching(map(str, _past_runs()), incomplete), *_folders(incomplete)]
+
+
+def _matching(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
+    return [CompletionItem(before + name) for name in names if name.startswith(incomplete)]
+
+
+def _folders(incomplete: str) -> list[CompletionItem]:
+    """Tells the shell to complete folders, too."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def _names(kind: Kind) -> list[str]:
+    """Bundled names, and those of installed packages."""
+    from rewoo_bench.config.named import DESCRIPTIONS
+    from rewoo_bench.config.plugins import installed_plugins
+    from rewoo_bench.system.files import bundled_names
+
+    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
+    return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]
+
+
+def _past_runs() -> Iterator[Path]:
+    """Run folders in results/local, the newest first: their names begin with the time."""
+    from rewoo_bench.runs.manifest import MANIFEST
+
+    yield from sorted((path.parent for path in Path("results/local").glob(f"*/{MANIFEST}")), reverse=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, run_folders
-from rewoo_bench.cli.flag_types import Number, share, tool_names
+from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.flag_types import Number, run_folders, share, tool_names
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
 

@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -88,6 +87,8 @@ def _run(arguments: list[str]) -> int:
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
             return _interrupted()
+        import traceback  # two milliseconds that `--help` is spared
+
         _print_error(traceback.format_exc())
         return BROKEN
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 
-from rewoo_bench.cli import command as completion
 from rewoo_bench.cli import flag_types
+from rewoo_bench.cli import flag_types as completion
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import MOST, Bounds, Option
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotData, PlotOptions, draw, read, save, write_captions
 from rewoo_bench.report.repricing import reprice

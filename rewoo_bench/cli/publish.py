@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import DONE, FAILED, SETTINGS, run_folders
+from rewoo_bench.cli.command import DONE, FAILED, SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_report
 from rewoo_bench.runs.manifest import read_manifest

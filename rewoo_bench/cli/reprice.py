@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.repricing import Format, render, sheet_list
 from rewoo_bench.report.repricing import reprice as reprice_run

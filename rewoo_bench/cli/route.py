@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, run_folders
+from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS, run_folders
+from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.runs.past_runs import PastRun, find_runs
 from rewoo_bench.text.escaping import terminal, text_table
 
