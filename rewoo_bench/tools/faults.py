@@ -18,7 +18,7 @@ from rewoo_bench.errors import ToolError
 from rewoo_bench.events import current_place
 from rewoo_bench.types import FaultMode, Tool, WrappedTool
 
-_NUMBER = re.compile(r"(\d+)(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
+_NUMBER = re.compile(r"\d+(?!.*\d)")  # the last one: 3 of "E3", "turn 3" and "react/turn 3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +56,4 @@ class FaultyTool(WrappedTool):
         place = current_place().name
         self._calls[place] += 1
         number = _NUMBER.search(place)
-        return int(number[1]) if number else self._calls[place]
+        return int(number[0]) if number else self._calls[place]

@@ -36,6 +36,11 @@ def test_the_seed_the_question_the_step_and_the_tool_decide() -> None:
     assert drawn(0, "Search") != drawn(0, "Lookup")
 
 
+def test_nothing_fails_unasked_and_the_calls_that_fail_are_the_same_on_every_machine() -> None:
+    assert not any(Faults().strikes(f"q{n}", 1, "Search") for n in range(50))
+    assert [n for n in range(12) if Faults(0.5).strikes(f"q{n}", 1, "Search")] == [0, 2, 4, 5, 7, 8, 10]
+
+
 NUMBERS = range(1, 12)
 
 
@@ -59,6 +64,18 @@ async def test_the_number_of_a_step_or_turn_decides_and_not_the_order_of_arrival
     assert await struck(NUMBERS, place) == await struck(reversed(NUMBERS), place) == expected
     assert await struck([number for number in NUMBERS for _ in range(2)], place) == expected  # a step calls it twice
     assert await struck(NUMBERS[1::2], place) == expected & {*NUMBERS[1::2]}  # between steps of other tools
+
+
+@pytest.mark.anyio
+async def test_where_no_step_has_a_number_that_of_the_call_decides() -> None:
+    tool, failed = FaultyTool(Told(), Faults(0.5, "error"), "q7"), set()
+    for number in NUMBERS:
+        with at_place("agent"):
+            try:
+                await tool(Query(query="a"))
+            except ToolError:
+                failed.add(number)
+    assert failed == await struck(NUMBERS, "E{}")
 
 
 @pytest.mark.anyio
