@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rewoo_bench import load
 from rewoo_bench.analysis.claims.check import Finding, check
 from rewoo_bench.analysis.claims.claim_file import read_claims
-from rewoo_bench.analysis.claims.render import render
+from rewoo_bench.analysis.claims.render import render_claims
 from rewoo_bench.analysis.claims.run_groups import RunGroup, gather
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import render as render_comparison
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (folder / "tables.md").write_text("\n\n".join(sections).rstrip() + "\n", encoding="utf-8")
     groups = gather(*every, *runs_in(folder.with_name(ORACLE)))
     findings = check(read_claims(), groups)
-    verdicts = f"{claims_head(findings, groups)}\n\n{render(findings, 'markdown').rstrip()}\n"
+    verdicts = f"{claims_head(findings, groups)}\n\n{render_claims(findings, 'markdown').rstrip()}\n"
     (folder / "claims.md").write_text(verdicts, encoding="utf-8")
     if options.no_figures:
         return

@@ -12,7 +12,7 @@ from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.analysis.claims.render import Format
+    from rewoo_bench.analysis.claims.render import ClaimsFormat
 
 
 # fmt: off
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Form of the output.")
 def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details: bool, everything: bool,
-           form: Format) -> int:
+           form: ClaimsFormat) -> int:
     """Test published claims: one verdict for each, with the measured value and its interval, by data set.
 
     RUN is a run's folder. The run with the most questions decides, of a model with 1B parameters or more; the others
@@ -38,9 +38,9 @@ def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details:
     The file of the claims has the rules of the verdicts; --format json has the figures of every run.
     """
     from rewoo_bench.analysis.claims import check, gather, read_claims
-    from rewoo_bench.analysis.claims.render import render
+    from rewoo_bench.analysis.claims.render import render_claims
 
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
-    click.echo(terminal(render(findings, form, everything=everything, details=details or everything)))
+    click.echo(terminal(render_claims(findings, form, everything=everything, details=details or everything)))
     return 0
 # fmt: on

@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
-from rewoo_bench.analysis.claims.render import Format, render
+from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claims"
-ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md"}
+ENDINGS: dict[ClaimsFormat, str] = {"terminal": "txt", "markdown": "md"}
 SMALL = """
 [sources]
 "somebody | 2023" = "Somebody and others 2023"
@@ -140,4 +140,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as work:
         findings = small(Path(work))
     for form, ending in ENDINGS.items():
-        (GOLDEN / f"small.{ending}").write_text(render(findings, form) + "\n", encoding="utf-8")
+        (GOLDEN / f"small.{ending}").write_text(render_claims(findings, form) + "\n", encoding="utf-8")

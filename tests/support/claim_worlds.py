@@ -8,23 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.claims import Claim
-from rewoo_bench.analysis.claims.claim_file import Average, AverageSaving
-from rewoo_bench.analysis.claims.measures import (
-    Change,
-    Curvature,
-    Difference,
-    Mean,
-    Measure,
-    MoreTools,
-    RatioTrend,
-    Saving,
-)
+from rewoo_bench.analysis.claims.measures import Measure
 from rewoo_bench.analysis.claims.run_groups import SCORES, ArchitectureRows, RunGroup
 
 Floats = NDArray[np.float64]
@@ -38,21 +29,20 @@ def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tupl
     """A run group in which the measure is `truth` but for chance, and all run groups."""
     assert claim.test is not None
     measure, on = claim.test.measure, claim.test.on
-    if isinstance(measure, Average):
+    if measure.data:
         return several(measure, truth, n, draw)
     steps = draw.integers(on.least_steps or 1, (on.most_steps or 8) + 1, n).astype(float)
     below, above = columns_of(measure, truth, steps, draw)
-    if isinstance(measure, Change) and measure.minus is None:
+    if measure.name == "change" and not measure.minus:
         before, after = run_group({measure.of: (below, 2)}, measure, steps), {measure.of: (above, 2)}
         failing = run_group(after, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
-    if isinstance(measure, Change):
-        assert measure.minus is not None
+    if measure.name == "change":
         start = {measure.of: (below, 2), measure.minus: (below, 2)}
         before = run_group(start, measure, steps)
         failing = run_group({measure.of: (above, 2), measure.minus: (below, 2)}, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
-    other = f"{measure.of}?tools=Search" if isinstance(measure, MoreTools) else "".join(measure.architectures()[1:])
+    other = f"{measure.of}?tools=Search" if measure.name == "more_tools" else "".join(measure.architectures()[1:])
     systems = {measure.of: (above, 2)}
     if other:
         systems[other] = (below, 1)
@@ -60,15 +50,15 @@ def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tupl
     return found, [found]
 
 
-def several(measure: Average, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
+def several(measure: Measure, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
     """A run group for each data set, of other sizes and costs; the measure is `truth` on each, and so on all."""
     groups = []
     for position, data in enumerate(measure.data):
         size = n // (1 + position)
         steps = np.ones(size)
-        saving = Saving(column=measure.column, of=measure.of, to=measure.architectures()[1])
-        difference = Difference(column=measure.column, of=measure.of, minus=measure.architectures()[1])
-        plain = saving if isinstance(measure, AverageSaving) else difference
+        other: dict[str, Any] = {"to": measure.to} if measure.name == "average_saving" else {"minus": measure.minus}
+        name = "saving" if measure.name == "average_saving" else "difference"
+        plain = Measure(name=name, column=measure.column, of=measure.of, **other)
         below, above = columns_of(plain, truth, steps, draw)
         group = run_group({measure.of: (above, 2), measure.architectures()[1]: (below, 1)}, measure, steps)
         own = {name: replace(rows, run=data) for name, rows in group.architectures.items()}
@@ -79,22 +69,22 @@ def several(measure: Average, truth: float, n: int, draw: np.random.Generator) -
 def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
     """The column of the other architecture, or condition, and of the one that the claim is about."""
     n = len(steps)
-    spread = CHAIN_NOISE if isinstance(measure, Curvature | RatioTrend) else NOISE
+    spread = CHAIN_NOISE if measure.name in ("curvature", "ratio_trend") else NOISE
     noise = draw.lognormal(0, spread, n)
-    if isinstance(measure, Curvature):
+    if measure.name == "curvature":
         u = (steps - 1) / 7
         return steps, 1_000 * (1 + 5 * ((1 - truth) * u + truth * u**2)) * noise
-    if isinstance(measure, RatioTrend):
+    if measure.name == "ratio_trend":
         return 1_000 * noise, 1_000 * noise * (2 + truth * steps) * draw.lognormal(0, spread, n)
-    if isinstance(measure, Mean):
+    if measure.name == "mean":
         share = measure.column in SCORES
         return steps, (draw.random(n) < truth).astype(float) if share else truth + draw.normal(0, 0.1, n)
-    if isinstance(measure, Difference | Change | MoreTools):
+    if measure.name in ("difference", "change", "more_tools"):
         if measure.column in SCORES:
             return answers(truth, draw, n)
         return 10_000 * noise, 10_000 * noise + truth * draw.lognormal(0, spread, n)
     below = 1_000 * draw.lognormal(0, 0.4, n)
-    ratio = 1 - truth if isinstance(measure, Saving) else truth
+    ratio = 1 - truth if measure.name == "saving" else truth
     return below, ratio * below * noise
 
 
@@ -133,7 +123,7 @@ def run_group(
 
 def held(measure: Measure, column: Floats) -> dict[str, object]:
     """The columns of questions.parquet that hold what the measure's column is made from."""
-    if isinstance(measure, Mean) and measure.among:
+    if measure.name == "mean" and measure.among:
         named: dict[str, dict[str, object]] = {
             "over_limit": {"stop_reason": np.where(column == 1, "step_limit", "answered")},
             "seven_steps": {"steps": np.where(column == 1, 8, 3)},

@@ -21,23 +21,23 @@ aren't in their papers' form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
 from rewoo_bench.analysis.claims.claim_file import Claim, ClaimTest
-from rewoo_bench.analysis.claims.measures import TOKENS, Measure, Ratio, left_out, never_asked
-from rewoo_bench.analysis.claims.rules import Verdict
-from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup, dataset_flag
+from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
+from rewoo_bench.analysis.claims.rules import ClaimVerdict
+from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.text.words import brackets, counted
 
-# What to run for the test of a claim.
-#
-# needed(test)            # "run --arch react,rewoo --dataset hotpotqa; or --dataset triviaqa"
-# needed_by_all(tests)    # ["run --arch react,rewoo,direct,cot --dataset gsm8k --judge-model JUDGE"]
-
-
+TOO_SMALL: ClaimVerdict = "not tested at this scale"
+UNTESTABLE: ClaimVerdict = "not testable here"
+LEAST_PARAMETERS = 1e9
+"""Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
+LEAST_OF_A_JUDGE = 7e9
+"""Parameters of a judge that decides one; the 1.5B model accepts answers without a word in common with the gold one."""
 _JUDGE = " --judge-model JUDGE"
 # What a column needs, apart from a run of the architectures.
 _FOR_COLUMN = {
@@ -53,13 +53,13 @@ def needed(test: ClaimTest) -> str:
     """
     measure = test.measure
     first, *others = _datasets(test)
-    command = f"run --arch {','.join(measure.architectures())} --dataset {first}{_flags(test)}"
-    word = "and" if measure.data_sets() else "or"
-    parts = [command, *(f"{word} --dataset {name}" for name in others)]
+    judge = _JUDGE if "judged_correct" in measure.columns() else ""
+    parts = [f"run --arch {','.join(measure.architectures())} --dataset {first}{judge}"]
+    parts += [f"{'and' if measure.data else 'or'} --dataset {name}" for name in others]
     parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
     parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in test.on.exemplars.items()]
-    parts += [measure.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
+    parts += [measure.kind.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
     return "; ".join(filter(None, parts))
 
 
@@ -67,42 +67,35 @@ def needed_by_all(tests: Sequence[ClaimTest]) -> list[str]:
     """Commands that serve as many of these tests as can be together: those of the same questions, all architectures."""
     by_questions: dict[str, list[ClaimTest]] = {}
     for test in tests:
-        key = f" --dataset {_datasets(test)[0]}{_flags(test).removesuffix(_JUDGE)}"
-        by_questions.setdefault(key, []).append(test)
+        by_questions.setdefault(_datasets(test)[0], []).append(test)
     commands = []
     for questions, own in by_questions.items():
         names = dict.fromkeys(name for test in own for name in test.measure.architectures())
-        judge = _JUDGE if any(_flags(test).endswith(_JUDGE) for test in own) else ""
-        each = [f"; and --dataset {name}" for name in map(dataset_flag, own[0].measure.data_sets()[1:])]
-        commands.append(f"run --arch {','.join(names)}{questions}{judge}{''.join(each)}")
+        judge = _JUDGE if any("judged_correct" in test.measure.columns() for test in own) else ""
+        others = [f"; and --dataset {name}" for name in (_datasets(own[0])[1:] if own[0].measure.data else ())]
+        commands.append(f"run --arch {','.join(names)} --dataset {questions}{judge}{''.join(others)}")
     return commands
 
 
-def _flags(test: ClaimTest) -> str:
-    """The flags after `--dataset`, the judge's last."""
-    on, judge = test.on, _JUDGE if "judged_correct" in test.measure.columns() else ""
-    if not on.failure_rate:
-        return judge
-    return f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}{judge}"
-
-
 def _datasets(test: ClaimTest) -> list[str]:
-    """The data sets, as `--dataset` takes them, with the flags that they need."""
-    on, chain_questions = test.on, test.measure.chain_questions
+    """The data sets, as `--dataset` takes them, with the flags that they need; the first has those of failing tools.
+
+    FILE stands for the file of a data set that no hub has, PASSAGES for the pages to search, where its rows have none.
+    """
+    on, number = test.on, test.measure.kind.chain_questions
     if on.unforeseen:
-        return [f"'chain?hops=5&branching=4' -n {chain_questions}"]
-    if "chain" in on.data or on.least_steps or on.most_steps or on.unforeseen is not None:
+        found = [f"'chain?hops=5&branching=4' -n {number}"]
+    elif "chain" in on.data or on.is_of_chains:
         least, most = on.least_steps or 1, on.most_steps or 8
-        return [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {chain_questions}"]
-    return list(map(dataset_flag, test.measure.data_sets() or on.data)) or ["sample"]
-
-
-SMALL: Verdict = "not tested at this scale"
-UNTESTABLE: Verdict = "not testable here"
-LEAST_PARAMETERS = 1e9
-"""Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
-LEAST_OF_A_JUDGE = 7e9
-"""Parameters of a judge that decides one; the 1.5B model accepts answers without a word in common with the gold one."""
+        found = [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {number}"]
+    else:
+        found = []
+        for data in test.measure.data or on.data or ("sample",):
+            file = "=FILE" if data in ("physics", "sports", "sotu", "parallelqa") else ""
+            found.append(f"{data}{file}{' --corpus PASSAGES' if file or data in ('triviaqa', 'strategyqa') else ''}")
+    if on.failure_rate:
+        found[0] += f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}"
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +105,7 @@ class Figure:
     interval: Interval
     measured: str
     """The interval in the measure's unit: `2.66 [2.20, 4.34]`."""
-    verdict: Verdict
+    verdict: ClaimVerdict
     reason: str
     data: str
     label: str
@@ -122,13 +115,13 @@ class Figure:
     runs: tuple[str, ...]
     questions: frozenset[str]
     complete: bool
-    caveat: str = ""
+    caveat: str
     """Why the verdict isn't where the interval lies."""
-    judge: float | None = None
+    judge: float | None
     """Parameters of the judge, where the measure is its verdicts."""
-    left_out: int = 0
+    left_out: int
     """Rows that ran and aren't in the interval: failed, or of a chain and cut off by a limit."""
-    never_asked: int = 0
+    never_asked: int
     """Questions x architectures that a stopped run has no row of."""
 
 
@@ -137,7 +130,7 @@ class Finding:
     """The verdict on a claim, the figure that decided it, and those of the other runs."""
 
     claim: Claim
-    verdict: Verdict
+    verdict: ClaimVerdict
     reason: str
     decided: Figure | None = None
     also: tuple[Figure, ...] = ()
@@ -157,69 +150,92 @@ def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Fin
     test = claim.test
     if test is None:
         return Finding(claim, UNTESTABLE, claim.untestable)
-    figures = _without_nested(_figures(claim, test, groups))
-    figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), _place(one.data, test), one.runs))
-    able = [one for one in figures if _judge_is_able(one) and (model in one.model if model else _is_able(one))]
-    also = tuple(one if one in able or _is_able(one) else replace(one, verdict=SMALL) for one in figures)
+    found = [figure for group in groups if (figure := _figure(claim, test, group, groups))]
+    figures: list[Figure] = []
+    for one in sorted(found, key=lambda one: -len(one.questions)):
+        # not those whose questions another one has, of the same model, data set and condition of the tools
+        if not any(one.label == other.label and one.questions <= other.questions for other in figures):
+            figures.append(one)
+    order: tuple[str, ...] = (*(test.on.data or get_args(Data)), "other")
+    figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), order.index(one.data), one.runs))
+
+    judged = [one for one in figures if one.judge is None or one.judge >= LEAST_OF_A_JUDGE]
+    large = [one for one in judged if one.parameters is None or one.parameters >= LEAST_PARAMETERS]
+    able = [one for one in judged if model in one.model] if model else large
     deciding = next(iter([one for one in able if not one.oracle] or able), None)
+    others = [one for one in figures if one is not deciding]
     if claim.untestable:
-        also = tuple(replace(one, verdict=UNTESTABLE) for one in figures if one is not deciding)
+        also = tuple(replace(one, verdict=UNTESTABLE) for one in others)
         return Finding(claim, UNTESTABLE, claim.untestable, deciding and replace(deciding, verdict=UNTESTABLE), also)
+    also = tuple(one if one in able or one in large else replace(one, verdict=TOO_SMALL) for one in others)
     if deciding:
-        also = tuple(one for one in also if one is not deciding)
         return Finding(claim, deciding.verdict, deciding.reason, deciding, also)
     if not figures:
         return Finding(claim, "no data", f"needs {needed(test)}")
-    if not any(map(_judge_is_able, figures)):
-        return Finding(claim, SMALL, f"needs a judge with {LEAST_OF_A_JUDGE / 1e9:g}B parameters or more", also=also)
+    if not judged:
+        return Finding(
+            claim, TOO_SMALL, f"needs a judge with {LEAST_OF_A_JUDGE / 1e9:g}B parameters or more", also=also
+        )
     wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
     ran = ", ".join(dict.fromkeys(one.model for one in figures))
-    return Finding(claim, SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
+    return Finding(claim, TOO_SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
 
 
-def _figures(claim: Claim, test: ClaimTest, groups: Sequence[RunGroup]) -> Iterator[Figure]:
-    measure = test.measure
-    for group in groups:
-        part = test.on.part(group)
-        if part is None:
-            continue
-        members = measure.groups_used(part, groups)
-        if not members or not all(_is_meaningful(each, measure) for each in members):
-            continue
-        interval = measure.measure(part, groups)
-        if interval is None:
-            continue
-        verdict, reason = test.rule.judge(interval, claim.number, measure.show)
-        caveat = "" if claim.by_construction else _caveat(claim, test, part, interval, verdict)
-        names = [name for name in measure.architectures() if name in part.architectures]
-        used = [(each, name, measure.column) for each in members for name in names]
-        averages = len(members) > 1
-        yield Figure(
-            interval,
-            _shown(interval, measure),
-            "by construction" if claim.by_construction else "undecided" if caveat else verdict,
-            "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
-            data="other" if averages else group.data,
-            label=f"{len(members)} data sets, {group.model}" if averages else group.label,
-            model=group.model,
-            parameters=group.parameters,
-            oracle=any(each.oracle for each in members),
-            runs=tuple(dict.fromkeys(run for each in members for run in each.runs(names))),
-            questions=frozenset().union(*(each.questions(name) for each, name, _ in used)),
-            complete=all(each.architectures[name].complete for each, name, _ in used),
-            caveat=caveat,
-            judge=part.judge_parameters if "judged_correct" in measure.columns() else None,
-            left_out=left_out(used),
-            never_asked=never_asked(used),
-        )
+def _figure(claim: Claim, test: ClaimTest, group: RunGroup, groups: Sequence[RunGroup]) -> Figure | None:
+    """What the group measures; None where it lacks an architecture, a column, or the questions that count."""
+    measure, part = test.measure, test.on.part(group)
+    members = measure.groups_used(part, groups) if part else []
+    if part is None or not members or not all(_is_meaningful(each, test) for each in members):
+        return None
+    interval = measure.measure(part, groups)
+    if interval is None:
+        return None
+    verdict, reason = test.rule.judge(interval, claim.number, measure.show)
+    caveat = "" if claim.by_construction else _caveat(claim, test, part, interval, verdict)
+    names = [name for name in measure.architectures() if name in part.architectures]
+    used = [(each, each.architectures[name]) for each in members for name in names]
+    averages = len(members) > 1
+    bounds = brackets(interval.low, interval.high, measure.show)
+    return Figure(
+        interval,
+        f"{measure.show(interval.estimate)} {bounds}{measure.suffix}",
+        "by construction" if claim.by_construction else "undecided" if caveat else verdict,
+        "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
+        data="other" if averages else group.data,
+        label=f"{len(members)} data sets, {group.model}" if averages else group.label,
+        model=group.model,
+        parameters=group.parameters,
+        oracle=any(each.oracle for each in members),
+        runs=tuple(dict.fromkeys(run for each in members for run in each.runs(names))),
+        questions=frozenset().union(*(own.rows.index.get_level_values("example_id") for _, own in used)),
+        complete=all(own.complete for _, own in used),
+        caveat=caveat,
+        judge=part.judge_parameters if "judged_correct" in measure.columns() else None,
+        left_out=sum(rows_left_out(each, own.rows, measure.column) for each, own in used),
+        never_asked=sum(own.never_asked for _, own in used),
+    )
 
 
-def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: Verdict) -> str:
+def _is_meaningful(group: RunGroup, test: ClaimTest) -> bool:
+    """Whether the measure says something about the model that no other run group says.
+
+    An oracle is given the answers: only its costs mean something, also in a replay. Latency includes waiting where
+    questions share a machine's model. A replay repeats its run: only the verdicts of a new judge are new.
+    """
+    columns = test.measure.columns()
+    if group.oracle:
+        return test.measure.serves_oracle()
+    if group.queued and columns & SECONDS:
+        return False
+    return not group.replay or columns == {"judged_correct"}
+
+
+def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:
     """Why a ratio of tokens doesn't decide the claim, whatever its interval says; empty where it does."""
     measure = test.measure
-    if not isinstance(measure, Ratio) or measure.column not in TOKENS:
+    if measure.name not in ("ratio", "saving") or measure.column not in ("total_tokens", "input_tokens"):
         return ""
-    answered = measure.where_answered(part)
+    answered = where_answered(measure, part)
     if answered and test.rule.judge(answered, claim.number, measure.show)[0] != verdict:
         over_all, some = measure.show(interval.estimate), measure.show(answered.estimate)
         return f"{over_all} over all, {some} where both answered (n = {answered.n:,}): loops and limits decide"
@@ -227,43 +243,3 @@ def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, v
     if unlike and test.rule.needs_number and verdict != "undecided":
         return f"not in the papers' form, which moves this ratio: {', '.join(unlike)}"
     return ""
-
-
-def _shown(interval: Interval, measure: Measure) -> str:
-    return f"{measure.show(interval.estimate)} {brackets(interval.low, interval.high, measure.show)}{measure.suffix}"
-
-
-def _without_nested(figures: Iterable[Figure]) -> list[Figure]:
-    """Without those whose questions another one has, of the same model, data set and condition of the tools."""
-    kept: list[Figure] = []
-    for one in sorted(figures, key=lambda one: -len(one.questions)):
-        if not any(one.label == other.label and one.questions <= other.questions for other in kept):
-            kept.append(one)
-    return kept
-
-
-def _judge_is_able(figure: Figure) -> bool:
-    return figure.judge is None or figure.judge >= LEAST_OF_A_JUDGE
-
-
-def _is_able(figure: Figure) -> bool:
-    return _judge_is_able(figure) and (figure.parameters is None or figure.parameters >= LEAST_PARAMETERS)
-
-
-def _place(data: str, test: ClaimTest) -> int:
-    wanted = test.on.data or get_args(Data)
-    return next((place for place, each in enumerate(wanted) if each == data), len(wanted))
-
-
-def _is_meaningful(group: RunGroup, measure: Measure) -> bool:
-    """Whether the measure says something about the model that no other run group says.
-
-    An oracle is given the answers: only its costs mean something, also in a replay. Latency includes waiting where
-    questions share a machine's model. A replay repeats its run: only the verdicts of a new judge are new.
-    """
-    columns = measure.columns()
-    if group.oracle:
-        return measure.serves_oracle()
-    if group.queued and columns & SECONDS:
-        return False
-    return not group.replay or columns == {"judged_correct"}

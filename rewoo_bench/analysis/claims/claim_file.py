@@ -20,92 +20,33 @@ nearest right one.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rewoo_bench.analysis.claims.measures import MEASURES, Measure, difference_of, pairs
-from rewoo_bench.analysis.claims.rules import Rule
-from rewoo_bench.analysis.claims.run_groups import Data, RunGroup, chain_shape, title
-from rewoo_bench.analysis.stats.paired import Interval, mean_of_differences, ratio_of_summed_means
-from rewoo_bench.config.specs import validated
+from rewoo_bench.analysis.claims.measures import Measure
+from rewoo_bench.analysis.claims.rules import Band
+from rewoo_bench.analysis.claims.run_groups import Data, RunGroup, chain_shape
+from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, unknown
 
-# Measures over several data sets at once: every one of them counts alike, and none may be missing.
-#
-#     measure = { name = "average_saving", column = "total_tokens", of = "rewoo", to = "react", data = ["gsm8k", …] }
-#
-# They need runs of one model with the same settings on each of these data sets.
-
-
-class Average(Measure):
-    """What both measures share."""
-
-    data: tuple[Data, ...] = Field(min_length=2)
-    """The data sets, in any order."""
-
-    def data_sets(self) -> tuple[Data, ...]:
-        return self.data
-
-    def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
-        """A group for each data set, the one with the most questions; none unless `group` is that of the first."""
-        used = []
-        for data in self.data:
-            fitting = [each for each in groups if each.data == data and self._serves(each, group)]
-            if not fitting:
-                return []
-            used.append(max(fitting, key=_questions))
-        return used if used[0].runs() == group.runs() else []
-
-    def _serves(self, other: RunGroup, group: RunGroup) -> bool:
-        """Whether a group has the same model, settings and condition of the tools, and these architectures."""
-        same = (other.settings, other.failure_rate) == (group.settings, group.failure_rate)
-        return same and set(self.architectures()) <= set(other.architectures)
-
-
-class AverageSaving(Average):
-    """1 - the sum of the means of `of` / that of `to`: the share by which `of` takes less over all data sets."""
-
-    unit: ClassVar[str] = "share"
-
-    to: str
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        used = self.groups_used(group, groups)
-        both = [pairs((each, self.to, self.column), (each, self.of, self.column)) for each in used]
-        strata = [(each.columns[0], each.columns[1], each.clusters) for each in both if each is not None]
-        if not strata or len(strata) < len(used):
-            return None
-        ratio = ratio_of_summed_means(strata)
-        return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
-
-
-class AverageDifference(Average):
-    """The mean over the data sets of mean(column of `of`) - mean(column of `minus`)."""
-
-    minus: str
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        used = self.groups_used(group, groups)
-        both = [pairs((each, self.minus, self.column), (each, self.of, self.column)) for each in used]
-        strata = [difference_of(each, self.column) for each in both if each is not None]
-        return mean_of_differences(strata) if strata and len(strata) == len(used) else None
-
-
-AVERAGES: dict[str, type[Measure]] = {"average_saving": AverageSaving, "average_difference": AverageDifference}
-
-
-def _questions(group: RunGroup) -> int:
-    return min(len(own.rows) for own in group.architectures.values())
-
-
-BUNDLED = Path(__file__).parent / "claims.toml"
+BUNDLED_CLAIMS = Path(__file__).parent / "claims.toml"
+_TITLES: dict[Data, str] = {
+    "hotpotqa": "HotpotQA",
+    "triviaqa": "TriviaQA",
+    "gsm8k": "GSM8K",
+    "strategyqa": "StrategyQA",
+    "parallelqa": "ParallelQA",
+    "physics": "PhysicsQA",
+    "sports": "SportsUnderstanding",
+    "sotu": "SOTUQA",
+    "chain": "Generated chains of look-ups",
+}
 
 
 class RunFilter(BaseModel):
@@ -133,9 +74,9 @@ class RunFilter(BaseModel):
 
     def part(self, group: RunGroup) -> RunGroup | None:
         """The part of the run group that the claim is about, if any."""
-        if (self.data and group.data not in self.data) or group.failure_rate != self.failure_rate:
+        if (self.data and group.data not in self.data) or (self.is_of_chains and group.data != "chain"):
             return None
-        if self.failure_rate and group.failure_mode != self.failure_mode:
+        if group.failure_rate != self.failure_rate or (self.failure_rate and group.failure_mode != self.failure_mode):
             return None
         for name, count in self.exemplars.items():
             own = group.architectures.get(f"{name}?max_exemplars={count}") or group.architectures.get(name)
@@ -143,8 +84,6 @@ class RunFilter(BaseModel):
                 return None
             if own:
                 group = replace(group, architectures={**group.architectures, name: own})
-        if self.is_of_chains and group.data != "chain":
-            return None
         return group.only(self._fits) if self.question_type or self.is_of_chains else group
 
     @property
@@ -153,7 +92,6 @@ class RunFilter(BaseModel):
         return not (self.least_steps is self.most_steps is self.unforeseen is None)
 
     def _fits(self, rows: pd.DataFrame) -> pd.Series[bool]:
-        """The questions that the claim is about."""
         types = rows["question_type"].astype(str)
         fits = (types == self.question_type) if self.question_type else types.notna()
         if self.is_of_chains:
@@ -163,8 +101,17 @@ class RunFilter(BaseModel):
         return fits
 
 
-class _Written(BaseModel):
-    """A `[[claim]]` table; measure and on are validated later, by the kind that their name gives."""
+@dataclass(frozen=True, slots=True)
+class ClaimTest:
+    """The measure of a claim, the runs that it is tested on, and the rule of its verdict."""
+
+    measure: Measure
+    on: RunFilter
+    rule: Band
+
+
+class Claim(BaseModel):
+    """A claim with its sources and its test; one that can't be tested has the reason in `untestable`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -172,12 +119,14 @@ class _Written(BaseModel):
     says: str = Field(min_length=1)
     """The claim in our words."""
     source: tuple[str, ...] = Field(min_length=1)
-    """Who says it and where; behind a colon the numbers that stand there."""
+    """Who says it and where; behind a colon the numbers that stand there: `Xu 2023, Table 2: 9795.1 / 1986.2`."""
+    cited: tuple[str, ...] = ()
+    """The same in full, which `read_claims` writes: `Xu et al. 2023, arXiv 2305.18323, Table 2: 9795.1 / 1986.2`."""
     number: float | None = None
     """The claimed number, in the measure's unit: 0.044 for 4.4 points."""
-    measure: dict[str, Any] | None = None
-    on: dict[str, Any] = {}
-    rule: dict[str, Any] | None = None
+    measure: Measure | None = None
+    on: RunFilter = RunFilter()
+    rule: Band | None = None
     note: str = ""
     """What a reader has to know with the verdict."""
     by_construction: bool = False
@@ -185,78 +134,71 @@ class _Written(BaseModel):
     untestable: str = ""
     """Why it can't be tested here; what the measure says, if there is one, is shown without a verdict."""
 
+    @field_validator("source", mode="before")
+    @classmethod
+    def _one_or_several(cls, source: Any) -> Any:
+        return (source,) if isinstance(source, str) else source
+
     @model_validator(mode="after")
-    def _test_or_reason(self) -> _Written:
+    def _test_or_reason(self) -> Claim:
         if bool(self.measure) != bool(self.rule) or not (self.measure or self.untestable):
             raise ValueError("expected a measure and a rule, or untestable with the reason")
+        if self.rule and self.rule.needs_number and self.number is None:
+            raise ValueError("its rule is a band around the claim's number; expected the key 'number'")
         return self
 
+    @property
+    def test(self) -> ClaimTest | None:
+        """Its measure, runs and rule; None where it has none."""
+        return ClaimTest(self.measure, self.on, self.rule) if self.measure and self.rule else None
 
-@dataclass(frozen=True, slots=True)
-class ClaimTest:
-    """The measure of a claim, the runs that it is tested on, and the rule of its verdict."""
-
-    measure: Measure
-    on: RunFilter
-    rule: Rule
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim with its sources and its test; one that can't be tested has the reason in `untestable`."""
-
-    id: str
-    about: str
-    """The data that it is about, as the title of a group of claims."""
-    says: str
-    source: tuple[str, ...]
-    """`Xu 2023, Table 2: 9795.1 / 1986.2`."""
-    cited: tuple[str, ...]
-    """The same in full: `Xu et al. 2023, arXiv 2305.18323, Table 2: 9795.1 / 1986.2`."""
-    number: float | None
-    note: str
-    by_construction: bool
-    untestable: str
-    test: ClaimTest | None
+    @property
+    def about(self) -> str:
+        """The data that it is about, as the title of a group of claims."""
+        if self.measure is None or self.untestable:
+            return "Not testable here"
+        if self.measure.data:
+            return "Averages over data sets"
+        data: tuple[Data, ...] = ("chain",) if self.on.is_of_chains else self.on.data
+        return " and ".join(_TITLES.get(each, each) for each in data) or "Any data set"
 
     @property
     def claimed(self) -> str:
         """The claimed number, in the measure's unit, and the direction or band that is tested."""
-        if self.test is None:
-            return ""
-        if self.number is None:
+        if self.measure is None or self.number is None:
             return self.tested
-        number = f"{self.test.measure.show(self.number)}{self.test.measure.suffix}"
+        number = f"{self.measure.show(self.number)}{self.measure.suffix}"
         return number if self.by_construction else f"{number} (tested: {self.tested})"
 
     @property
     def tested(self) -> str:
         """The band that reproduces it: `from 3.94 to 5.92`, `above 0`."""
-        return self.test.rule.expected(self.number, self.test.measure.show) if self.test else ""
+        return self.rule.expected(self.number, self.measure.show) if self.rule and self.measure else ""
 
 
-def read_claims(path: Path = BUNDLED) -> tuple[Claim, ...]:
+def read_claims(path: Path = BUNDLED_CLAIMS) -> tuple[Claim, ...]:
     """The claims of a file, in its order. Raises `SpecError`."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SpecError(f"there is no {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: not valid TOML: {error}") from None
-    written, names = values.pop("claim", []), values.pop("sources", {})
+    values = read_values(path)
+    tables, names = values.pop("claim", []), values.pop("sources", {})
     if values:
         raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim', 'sources'])}")
-    if not isinstance(written, list) or not written or not all(isinstance(each, dict) for each in written):
+    if not isinstance(tables, list) or not tables or not all(isinstance(each, dict) for each in tables):
         raise SpecError(f"{path} has no claim; expected [[claim]] tables")
-    claims = tuple(
-        _claim(each, names, f"{path}: claim {each.get('id', f'no. {i}')!r}")
-        for i, table in enumerate(written, 1)
-        for each in _expanded(table)
-    )
+    claims = []
+    for position, table in enumerate(tables, 1):
+        for each in _expanded(table):
+            claim = validated(Claim, each, f"{path}: claim {each.get('id', f'no. {position}')!r}")
+            # the short name of a paper or page, where the file has it in full
+            short = [next((name for name in names if source.startswith(name)), "") for source in claim.source]
+            cited = [
+                names.get(name, "") + source.removeprefix(name)
+                for name, source in zip(short, claim.source, strict=True)
+            ]
+            claims.append(claim.model_copy(update={"cited": tuple(cited)}))
     for name, times in Counter(claim.id for claim in claims).items():
         if times > 1:
             raise SpecError(f"{path}: {times} claims have the id {name!r}; expected one")
-    return claims
+    return tuple(claims)
 
 
 def _expanded(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -269,45 +211,3 @@ def _expanded(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
         data = line.pop("data", "")
         on = {**table.get("on", {}), "data": [data]}
         yield {**table, "on": on, **line, "id": f"{data}-{table.get('id', '')}"}
-
-
-def _claim(values: dict[str, Any], names: Mapping[str, str], where: str) -> Claim:
-    if isinstance(values.get("source"), str):
-        values = {**values, "source": [values["source"]]}
-    written = validated(_Written, values, where)
-    on = validated(RunFilter, written.on, f"{where}: on")
-    test = _claim_test(written, on, where)
-    return Claim(
-        **written.model_dump(exclude={"measure", "on", "rule"}),
-        about="Not testable here" if test is None or written.untestable else _about(test, on),
-        cited=tuple(_cited(each, names) for each in written.source),
-        test=test,
-    )
-
-
-def _claim_test(written: _Written, on: RunFilter, where: str) -> ClaimTest | None:
-    if written.measure is None or written.rule is None:
-        return None
-    rule = validated(Rule, written.rule, f"{where}: rule")
-    if rule.needs_number and written.number is None:
-        raise SpecError(f"{where}: its rule is a band around the claim's number; expected the key 'number'")
-    name = str(written.measure.get("name"))
-    kinds = {**MEASURES, **AVERAGES}
-    if name not in kinds:
-        raise SpecError(f"{where}: {unknown('measure', name, kinds)}")
-    parameters = {key: value for key, value in written.measure.items() if key != "name"}
-    return ClaimTest(validated(kinds[name], parameters, f"{where}: measure {name!r}"), on, rule)
-
-
-def _about(test: ClaimTest, on: RunFilter) -> str:
-    if test.measure.data_sets():
-        return "Averages over data sets"
-    if on.is_of_chains:
-        return title("chain")
-    return " and ".join(map(title, on.data)) or "Any data set"
-
-
-def _cited(source: str, names: Mapping[str, str]) -> str:
-    """The source with the paper's or page's full name in the place of the short one, where the file has it."""
-    name = next((name for name in names if source.startswith(name)), "")
-    return f"{names[name]}{source.removeprefix(name)}" if name else source

@@ -4,26 +4,30 @@
 
 A measure gives an interval of `rewoo_bench.analysis.stats.paired`, paired by question, or None where the run group
 lacks an architecture or a column. A pair is left out where the infrastructure failed either row (runs/rows.py).
+`MEASURES` has them all. An average is over several data sets, each of which counts alike; it needs runs of one model
+with the same settings on every one of them:
+
+    measure = { name = "average_saving", column = "total_tokens", of = "rewoo", to = "react", data = ["gsm8k", …] }
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.analysis.claims.rules import Tested
 from rewoo_bench.analysis.claims.run_groups import (
-    COLUMNS,
-    NOT_OF_AN_ORACLE,
+    CLAIM_COLUMNS,
     SCORES,
+    SECONDS,
     YES_OR_NO,
     Data,
     RunGroup,
@@ -31,35 +35,43 @@ from rewoo_bench.analysis.claims.run_groups import (
 )
 from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 from rewoo_bench.analysis.stats.paired import (
+    Floats,
     Interval,
     averaged,
     by_question,
     difference_of_means,
     difference_of_proportions,
     mean_of,
+    mean_of_differences,
     proportion,
     ratio_of_means,
+    ratio_of_summed_means,
 )
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
-from rewoo_bench.runs import rows as failed_rows
+from rewoo_bench.runs.rows import left_out
 
-Floats = NDArray[np.float64]
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class CommonRows:
     """Columns over the same questions and trials, without rows that lack a value."""
 
     columns: tuple[Floats, ...]
     clusters: NDArray[Any] | None
     """The question of each row, where a question has several trials."""
-    steps: Floats | None = None
-    """Look-ups that each row's question needs, where that is known."""
+    steps: Floats | None
+    """Look-ups that each row's question needs; None outside the chain data set."""
+
+    def only(self, kept: NDArray[np.bool_]) -> CommonRows:
+        """The same for the rows of a mask."""
+        clusters = None if self.clusters is None else self.clusters[kept]
+        steps = None if self.steps is None else self.steps[kept]
+        return CommonRows(tuple(column[kept] for column in self.columns), clusters, steps)
 
 
-def pairs(*wanted: ColumnOf) -> Pairs | None:
+def common_rows(*wanted: ColumnOf) -> CommonRows | None:
     """Columns of architectures over the rows that all have; None without such a column or such a row."""
     columns = []
     for group, architecture, name in wanted:
@@ -78,22 +90,12 @@ def pairs(*wanted: ColumnOf) -> Pairs | None:
     rows = group.architectures[name].rows.loc[known.index] if group.data == "chain" else None
     steps: Floats | None = None if rows is None else np.asarray(chain_shape(rows)[0], dtype=np.float64)
     values = known.to_numpy(dtype=np.float64)
-    return Pairs(tuple(values[:, position] for position in range(len(columns))), clusters, steps)
+    return CommonRows(tuple(values[:, position] for position in range(len(columns))), clusters, steps)
 
 
-def left_out(wanted: Sequence[ColumnOf]) -> int:
-    """Rows of these architectures that `pairs` leaves out: failed, or cut off by a limit."""
-    rows = 0
-    for group, architecture, name in wanted:
-        if own := group.architectures.get(architecture):
-            rows += int((failed_rows.left_out(own.rows) | _cut_off(group, own.rows, name)).sum())
-    return rows
-
-
-def never_asked(wanted: Sequence[ColumnOf]) -> int:
-    """Rows of these architectures that a stopped run lacks."""
-    own = (group.architectures.get(architecture) for group, architecture, _ in wanted)
-    return sum(rows.never_asked for rows in own if rows)
+def rows_left_out(group: RunGroup, rows: pd.DataFrame, column: str) -> int:
+    """Number of rows of an architecture that `common_rows` leaves out: failed, or cut off by a limit."""
+    return int((left_out(rows) | _cut_off(group, rows, column)).sum())
 
 
 def _cut_off(group: RunGroup, rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
@@ -102,292 +104,178 @@ def _cut_off(group: RunGroup, rows: pd.DataFrame, name: str) -> NDArray[np.bool_
     It needs a known number of look-ups: one that was cut off doesn't show their cost. Elsewhere, and in scores, such
     questions count.
     """
-    if group.data != "chain" or name in SCORES or name == "over_limit":
+    if group.data != "chain" or name in SCORES:
         return np.zeros(len(rows), dtype=bool)
     reasons = ("invalid_plan", "step_limit", "repeated", "token_limit", "time_limit", "cost_limit")
     cut: NDArray[np.bool_] = rows["stop_reason"].astype(str).isin(reasons).to_numpy(dtype=bool)
     return cut
 
 
-def by_steps(*wanted: ColumnOf) -> tuple[Floats, list[Floats]] | None:
-    """Look-ups, and each column, a value per question."""
-    paired = pairs(*wanted)
-    if not paired or paired.steps is None:
-        return None
-    steps, *columns = averaged(paired.clusters, paired.steps, *paired.columns)
-    return steps, columns
-
-
-TOKENS = frozenset({"total_tokens", "input_tokens"})
-
-
 def _known_column(name: str) -> str:
-    if name not in COLUMNS:
-        raise ValueError(unknown("column", name, COLUMNS))
+    if name not in CLAIM_COLUMNS:
+        raise ValueError(unknown("column", name, CLAIM_COLUMNS))
     return name
 
 
-Column = Annotated[str, AfterValidator(_known_column)]
+def _known_measure(name: str) -> str:
+    if name not in MEASURES:
+        raise ValueError(unknown("measure", name, MEASURES))
+    return name
+
+
+_Column = Annotated[str, AfterValidator(_known_column)]
 
 
 class Measure(BaseModel):
-    """A column of one architecture, and of another one where there is `to` or `minus`."""
+    """A measure by its name, a column of the architecture `of`, and what else the measure takes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    unit: ClassVar[str] = "its column's"
-    also_needs: ClassVar[str] = ""
-    """Further runs that the measure needs, for the line that says what to run."""
-    chain_questions: ClassVar[int] = 96
-    """Number of questions of the chain data set that decides a claim."""
-
-    column: Column
+    name: Annotated[str, AfterValidator(_known_measure)]
+    column: _Column
     of: str
     """The architecture that is measured."""
+    to: str = ""
+    minus: str = ""
+    """The architecture that it is compared with, by a ratio or by a difference."""
+    against: _Column | None = None
+    """The column of `to`, where it isn't `column`."""
+    among: _Column | None = None
+    """A column of yes or no: only the questions count where it is yes."""
+    quantile: float | None = Field(default=None, gt=0, lt=1)
+    data: tuple[Data, ...] = Field(default=(), min_length=2)
+    """The data sets of an average, in any order."""
+
+    @model_validator(mode="after")
+    def _has_its_parameters(self) -> Measure:
+        given = self.model_fields_set - {"name", "column", "of"}
+        for key in [*self.kind.needs, *sorted(given)]:
+            if key not in given:
+                raise ValueError(f"the measure {self.name!r} needs the key {key!r}")
+            if key not in self.kind.needs and key != self.kind.may_have:
+                raise ValueError(f"the measure {self.name!r} takes no key {key!r}")
+        return self
+
+    @property
+    def kind(self) -> MeasureKind:
+        return MEASURES[self.name]
+
+    @property
+    def other(self) -> str:
+        """The other architecture; empty where there is none."""
+        return self.to or self.minus
 
     def architectures(self) -> list[str]:
         """The architectures that a run must have."""
-        others = (getattr(self, name, None) for name in ("to", "minus"))
-        return list(dict.fromkeys(name for name in (self.of, *others) if name))
-
-    def data_sets(self) -> tuple[Data, ...]:
-        """The data sets that it needs, each of them; none where it needs one run group only."""
-        return ()
-
-    def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
-        """The run groups that it is of; none where some are missing."""
-        return [group]
+        return list(dict.fromkeys(filter(None, (self.of, self.other))))
 
     def columns(self) -> set[str]:
         """The columns that are read."""
-        return {name for name in (self.column, getattr(self, "against", None)) if name}
+        return {self.column, *filter(None, (self.against, self.among))}
 
     def serves_oracle(self) -> bool:
-        """Whether an oracle's run has the measure: costs, but neither accuracy nor latency."""
-        return not self.columns() & NOT_OF_AN_ORACLE
+        """Whether an oracle's run has the measure: costs, but neither accuracy nor latency.
+
+        No change either: after a failure the model decides what to do, and the oracle's policy is ours.
+        """
+        return self.name != "change" and not self.columns() & (SCORES | SECONDS)
 
     def show(self, value: float) -> str:
         """A value in the measure's unit, without the `suffix`."""
-        if self.unit == "share":
-            return f"{100 * value:.1f}%"
-        if self.unit == "times":
-            return f"{value:.2f}"
-        return f"{100 * value:+.1f}" if self.column in SCORES else f"{value:+,.2f}"
+        is_share = self.column in SCORES
+        match self.kind.unit:
+            case "share":
+                return f"{100 * value:.1f}%"
+            case "times":
+                return f"{value:.2f}"
+            case "a look-up":
+                return f"{value:+.3f}"
+            case "mean":  # a band may reach below 0
+                return f"{100 * max(value, 0):.1f}%" if is_share else f"{value:,.2f}"
+            case "difference":
+                return f"{100 * value:+.1f}" if is_share else f"{value:+,.2f}"
 
     @property
     def suffix(self) -> str:
         """The unit, printed after a value."""
-        return " points" if self.unit == Measure.unit and self.column in SCORES else ""
+        if self.kind.unit == "a look-up":
+            return " a look-up"
+        return " points" if self.kind.unit == "difference" and self.column in SCORES else ""
+
+    def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
+        """The run groups that it is of. An average's has a group for each data set, the one with the most questions.
+
+        None where some are missing, nor where `group` isn't that of the average's first data set.
+        """
+        if not self.data:
+            return [group]
+        used = []
+        for data in self.data:
+            fitting = [
+                each
+                for each in groups
+                if (each.data, each.settings, each.failure_rate) == (data, group.settings, group.failure_rate)
+                and set(self.architectures()) <= set(each.architectures)
+            ]
+            if not fitting:
+                return []
+            used.append(max(fitting, key=lambda each: min(len(own.rows) for own in each.architectures.values())))
+        return used if used[0].runs() == group.runs() else []
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        """The estimate with its 95% interval; `groups` are all run groups, for measures that compare two of them."""
-        raise NotImplementedError
+        """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
+        interval = self.kind.interval(self, group, groups)
+        return None if interval is None or math.isnan(interval.estimate) else interval
+
+    def rows_of_both(self, group: RunGroup) -> CommonRows | None:
+        """The column of the other architecture, and that of `of`."""
+        return common_rows((group, self.other, self.against or self.column), (group, self.of, self.column))
 
 
-class Ratio(Measure):
-    """mean(column of `of`) / mean(column of `to`); with `against` the second mean is of that column."""
-
-    unit: ClassVar[str] = "times"
-
-    to: str
-    against: Column | None = None
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        both = pairs(*self._two(group))
-        if not both or not all(map(np.any, both.columns)):
-            return None
-        return self._shown(ratio_of_means(*both.columns, clusters=both.clusters))
-
-    def where_answered(self, group: RunGroup) -> Interval | None:
-        """Of tokens the same over the questions that both answered; None where that is all of them, or none."""
-        tokens = self.column in TOKENS and self.against is None
-        found = (
-            pairs(*self._two(group), *((group, name, "answered") for name in (self.to, self.of))) if tokens else None
-        )
-        if not found:
-            return None
-        below, above, *answered = found.columns
-        kept = np.logical_and(*answered)
-        if kept.all() or not below[kept].any() or not above[kept].any():
-            return None
-        clusters = None if found.clusters is None else found.clusters[kept]
-        return self._shown(ratio_of_means(below[kept], above[kept], clusters=clusters))
-
-    def _two(self, group: RunGroup) -> tuple[ColumnOf, ColumnOf]:
-        return (group, self.to, self.against or self.column), (group, self.of, self.column)
-
-    def _shown(self, ratio: Interval) -> Interval:
-        return ratio
-
-
-class Saving(Ratio):
-    """1 - Ratio: the share by which `of` takes less than `to`."""
-
-    unit: ClassVar[str] = "share"
-
-    def _shown(self, ratio: Interval) -> Interval:
-        return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
-
-
-class Difference(Measure):
-    """mean(column of `of`) - mean(column of `minus`), in points where the column is a share."""
-
-    minus: str
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        both = pairs((group, self.minus, self.column), (group, self.of, self.column))
-        return difference_of(both, self.column) if both else None
-
-
-class Mean(Measure):
-    """mean(column of `of`); with `among` only over the questions where that column, of yes or no, is yes."""
-
-    unit: ClassVar[str] = "plain"
-
-    among: Column | None = None
-
-    def columns(self) -> set[str]:
-        return {self.column, *([self.among] if self.among else [])}
-
-    def show(self, value: float) -> str:
-        return f"{100 * max(value, 0):.1f}%" if self.column in SCORES else f"{value:,.2f}"  # a band may reach below 0
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        rows = pairs((group, self.of, self.column), (group, self.of, self.among or self.column))
-        if not rows:
-            return None
-        values, chosen = rows.columns
-        kept = chosen == 1 if self.among else np.ones(len(values), dtype=bool)
-        clusters = None if rows.clusters is None else rows.clusters[kept]
-        if not kept.any():
-            return None
-        if self.column in YES_OR_NO:
-            return proportion(values[kept], clusters=clusters)
-        return mean_of(values[kept], ends=_ends(self.column), clusters=clusters)
-
-
-class QuantileRatio(Measure):
-    """A quantile of `of` / the same quantile of `to`; bootstrap percentiles over questions."""
-
-    unit: ClassVar[str] = "times"
-
-    to: str
-    quantile: float = Field(gt=0, lt=1)
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        both = pairs((group, self.to, self.column), (group, self.of, self.column))
-        if not both:
-            return None
-        below, above = by_question(both.columns[0], both.columns[1], both.clusters)
-        at = partial(np.quantile, q=self.quantile)
-        estimate = float(at(above) / at(below))
-        if len(above) < 2:
-            return Interval(estimate, 0.0, math.inf, len(above))
-        draw = np.random.default_rng(0)
-        drawn = (draw.integers(len(above), size=len(above)) for _ in range(2_000))
-        low, high = np.quantile([at(above[rows]) / at(below[rows]) for rows in drawn], [0.025, 0.975])
-        return Interval(estimate, float(low), float(high), len(above))
-
-
-class Curvature(Measure):
-    """The quadratic term's share of the growth with look-ups; 0 for linear growth. For the chain data set."""
-
-    unit: ClassVar[str] = "share"
-    chain_questions: ClassVar[int] = 240
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        by_look_ups = by_steps((group, self.of, self.column))
-        return by_look_ups and _known(curvature(by_look_ups[0], by_look_ups[1][0]))
-
-
-class RatioTrend(Measure):
-    """Growth of a question's ratio, `of` / `to`, with one look-up more. For the chain data set."""
-
-    to: str
-
-    def show(self, value: float) -> str:
-        return f"{value:+.3f}"
-
-    @property
-    def suffix(self) -> str:
-        return " a look-up"
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        by_look_ups = by_steps((group, self.to, self.column), (group, self.of, self.column))
-        if not by_look_ups:
-            return None
-        steps, (below, above) = by_look_ups
-        divisible = below > 0
-        return _known(trend(steps[divisible], above[divisible] / below[divisible]))
-
-
-class Change(Measure):
-    """mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`."""
-
-    also_needs: ClassVar[str] = "and the same without failing tools"
-
-    minus: str | None = None
-
-    def serves_oracle(self) -> bool:
-        """No: after a failure the model decides what to do, and the oracle's policy is ours."""
-        return False
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        for other in (each for each in groups if each.base == group.base and not each.failure_rate):
-            wanted = [(each, name, self.column) for name in self.architectures() for each in (other, group)]
-            rows = pairs(*wanted)
-            if rows and len(rows.columns) == 2:
-                return difference_of(rows, self.column)
-            if rows:
-                clean, failing, clean_minus, failing_minus = rows.columns
-                return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
+def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
+    """A ratio of tokens over the questions that both answered; None where that is all of them, or none."""
+    if measure.against:
         return None
+    names = (measure.to, measure.of)
+    found = common_rows(*((group, name, column) for column in (measure.column, "answered") for name in names))
+    if not found:
+        return None
+    kept = np.logical_and(*found.columns[2:])
+    both = found.only(kept)
+    if kept.all() or not both.columns[0].any() or not both.columns[1].any():
+        return None
+    ratio = ratio_of_means(*both.columns[:2], clusters=both.clusters)
+    return _saved(ratio) if measure.name == "saving" else ratio
 
 
-class MoreTools(Measure):
-    """mean(column of `of`) with the most tools - with the fewest."""
-
-    also_needs: ClassVar[str] = "and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
-
-    def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-        own = self._offers(group)
-        others = [each for each in groups if each.base == group.base and not each.failure_rate]
-        offered = {tools: (each, name) for each in others for tools, name in self._offers(each).items()}
-        if not own or len(offered) < 2 or max(own) < max(offered):
-            return None
-        both = pairs((*offered[min(offered)], self.column), (group, own[max(own)], self.column))
-        return difference_of(both, self.column) if both else None
-
-    def _offers(self, group: RunGroup) -> dict[int, str]:
-        """Number of tools -> the architecture that offers them: `rewoo`, or `rewoo?tools=Search` and nothing else."""
-        variants = f"{self.of}?tools="
-        return {
-            own.tools: name
-            for name, own in group.architectures.items()
-            if own.tools is not None and (name == self.of or (name.startswith(variants) and "&" not in name))
-        }
+def _saved(ratio: Interval) -> Interval:
+    return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
 
 
-MEASURES: dict[str, type[Measure]] = {
-    "ratio": Ratio,
-    "saving": Saving,
-    "difference": Difference,
-    "mean": Mean,
-    "quantile_ratio": QuantileRatio,
-    "curvature": Curvature,
-    "ratio_trend": RatioTrend,
-    "change": Change,
-    "more_tools": MoreTools,
-}
+def _ratio(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    both = measure.rows_of_both(group)
+    if not both or not all(map(np.any, both.columns)):
+        return None
+    return ratio_of_means(*both.columns, clusters=both.clusters)
 
 
-def difference_of(both: Pairs, column: str) -> Interval:
+def _saving(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+    ratio = _ratio(measure, group, groups)
+    return ratio and _saved(ratio)
+
+
+def _difference(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    both = measure.rows_of_both(group)
+    return _difference_of(both, measure.column) if both else None
+
+
+def _difference_of(both: CommonRows, column: str) -> Interval:
     """The second column's mean minus the first one's."""
+    a, b = both.columns
     if column in YES_OR_NO:
-        a, b = both.columns
         interval = difference_of_proportions(a, b, clusters=both.clusters)
         return Tested(**asdict(interval), p=mcnemar_exact(a, b, both.clusters).p)
-    return difference_of_means(*both.columns, ends=_ends(column), clusters=both.clusters)
+    return difference_of_means(a, b, ends=_ends(column), clusters=both.clusters)
 
 
 def _ends(column: str) -> tuple[float, float] | None:
@@ -395,5 +283,135 @@ def _ends(column: str) -> tuple[float, float] | None:
     return (0.0, 1.0) if column in SCORES else None
 
 
-def _known(interval: Interval) -> Interval | None:
-    return None if math.isnan(interval.estimate) else interval
+def _mean(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    names = (measure.column, measure.among or measure.column)
+    rows = common_rows(*((group, measure.of, name) for name in names))
+    if rows and measure.among:
+        rows = rows.only(rows.columns[1] == 1)
+    if not rows or not len(rows.columns[0]):
+        return None
+    if measure.column in YES_OR_NO:
+        return proportion(rows.columns[0], clusters=rows.clusters)
+    return mean_of(rows.columns[0], ends=_ends(measure.column), clusters=rows.clusters)
+
+
+def _quantile_ratio(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    both = measure.rows_of_both(group)
+    if not both:
+        return None
+    below, above = by_question(both.columns[0], both.columns[1], both.clusters)
+    at = partial(np.quantile, q=measure.quantile)
+    estimate = float(at(above) / at(below))
+    if len(above) < 2:
+        return Interval(estimate, 0.0, math.inf, len(above))
+    draw = np.random.default_rng(0)
+    drawn = (draw.integers(len(above), size=len(above)) for _ in range(2_000))
+    low, high = np.quantile([at(above[rows]) / at(below[rows]) for rows in drawn], [0.025, 0.975])
+    return Interval(estimate, float(low), float(high), len(above))
+
+
+def _curvature(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    rows = common_rows((group, measure.of, measure.column))
+    if not rows or rows.steps is None:
+        return None
+    return curvature(*averaged(rows.clusters, rows.steps, *rows.columns))
+
+
+def _ratio_trend(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
+    both = measure.rows_of_both(group)
+    if not both or both.steps is None:
+        return None
+    steps, below, above = averaged(both.clusters, both.steps, *both.columns)
+    divisible = below > 0
+    return trend(steps[divisible], above[divisible] / below[divisible])
+
+
+def _change(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+    for other in (each for each in groups if each.base == group.base and not each.failure_rate):
+        wanted = [(each, name, measure.column) for name in measure.architectures() for each in (other, group)]
+        rows = common_rows(*wanted)
+        if rows and len(rows.columns) == 2:
+            return _difference_of(rows, measure.column)
+        if rows:
+            clean, failing, clean_minus, failing_minus = rows.columns
+            return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
+    return None
+
+
+def _more_tools(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+    variants = f"{measure.of}?tools="  # which differ in nothing else
+
+    def offers(each: RunGroup) -> dict[int, ColumnOf]:
+        """By number of tools, the architecture that offers them."""
+        names = [
+            name for name in each.architectures if (name.startswith(variants) and "&" not in name) or name == measure.of
+        ]
+        return {each.architectures[name].tools: (each, name, measure.column) for name in names}
+
+    own = offers(group)
+    others = [each for each in groups if each.base == group.base and not each.failure_rate]
+    offered = {tools: column for each in others for tools, column in offers(each).items()}
+    if not own or len(offered) < 2 or max(own) < max(offered):
+        return None
+    both = common_rows(offered[min(offered)], own[max(own)])
+    return _difference_of(both, measure.column) if both else None
+
+
+def _of_each(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> list[CommonRows]:
+    """Both columns on each data set of an average; none where they aren't known for one of them."""
+    both = [measure.rows_of_both(each) for each in measure.groups_used(group, groups)]
+    return [each for each in both if each] if all(both) else []
+
+
+def _average_saving(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+    strata = [(each.columns[0], each.columns[1], each.clusters) for each in _of_each(measure, group, groups)]
+    return _saved(ratio_of_summed_means(strata)) if strata else None
+
+
+def _average_difference(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
+    strata = [_difference_of(each, measure.column) for each in _of_each(measure, group, groups)]
+    return mean_of_differences(strata) if strata else None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureKind:
+    """How a measure is computed, its unit, and the keys that it takes beside `column` and `of`."""
+
+    interval: Callable[[Measure, RunGroup, Sequence[RunGroup]], Interval | None]
+    unit: Literal["times", "share", "difference", "mean", "a look-up"]
+    needs: tuple[str, ...] = ()
+    may_have: str = ""
+    also_needs: str = ""
+    """Further runs that the measure needs, for the line that says what to run."""
+    chain_questions: int = 96
+    """Number of questions of the chain data set that decides a claim."""
+
+
+MEASURES: dict[str, MeasureKind] = {
+    # mean(column of `of`) / mean(column of `to`)
+    "ratio": MeasureKind(_ratio, "times", ("to",), "against"),
+    # 1 - ratio: the share by which `of` takes less than `to`
+    "saving": MeasureKind(_saving, "share", ("to",), "against"),
+    # mean(column of `of`) - mean(column of `minus`), in points where the column is a share
+    "difference": MeasureKind(_difference, "difference", ("minus",)),
+    # mean(column of `of`)
+    "mean": MeasureKind(_mean, "mean", (), "among"),
+    # a quantile of `of` / the same quantile of `to`; bootstrap percentiles over questions
+    "quantile_ratio": MeasureKind(_quantile_ratio, "times", ("to", "quantile")),
+    # the quadratic term's share of the growth with look-ups, 0 for linear growth; for the chain data set
+    "curvature": MeasureKind(_curvature, "share", chain_questions=240),
+    # growth of a question's ratio, `of` / `to`, with one look-up more; for the chain data set
+    "ratio_trend": MeasureKind(_ratio_trend, "a look-up", ("to",)),
+    # mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`
+    "change": MeasureKind(_change, "difference", (), "minus", "and the same without failing tools"),
+    # mean(column of `of`) with the most tools - with the fewest
+    "more_tools": MeasureKind(
+        _more_tools,
+        "difference",
+        also_needs="and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'",
+    ),
+    # 1 - the sum of the means of `of` / that of `to`: the share by which `of` takes less over all data sets
+    "average_saving": MeasureKind(_average_saving, "share", ("to", "data")),
+    # the mean over the data sets of mean(column of `of`) - mean(column of `minus`)
+    "average_difference": MeasureKind(_average_difference, "difference", ("minus", "data")),
+}

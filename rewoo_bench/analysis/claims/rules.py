@@ -26,7 +26,7 @@ from rewoo_bench.analysis.pairs import ALPHA
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.text.words import round_up
 
-Verdict = Literal[
+ClaimVerdict = Literal[
     "reproduced",
     "contradicted",
     "undecided",
@@ -35,7 +35,7 @@ Verdict = Literal[
     "not testable here",
     "no data",
 ]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
 Show = Callable[[float], str]
 
 
@@ -47,7 +47,7 @@ class Tested(Interval):
     """Exact McNemar: p of no difference."""
 
 
-class Rule(BaseModel):
+class Band(BaseModel):
     """A band: from `above` to `below`, one of them alone, or around the claimed number."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -58,7 +58,7 @@ class Rule(BaseModel):
     absolute: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
-    def _one_band(self) -> Rule:
+    def _one_band(self) -> Band:
         ends = self.above is not None or self.below is not None
         if [ends, self.relative is not None, self.absolute is not None].count(True) != 1:
             raise ValueError("expected above or below or both, or relative, or absolute")
@@ -80,14 +80,14 @@ class Rule(BaseModel):
         assert width is not None
         return claimed - width, claimed + width
 
-    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[Verdict, str]:
+    def judge(self, interval: Interval, claimed: float | None, show: Show) -> tuple[ClaimVerdict, str]:
         """The verdict and its reason. `show` formats a number in the measure's unit."""
         low, high = self.band(claimed)
         band = self.expected(claimed, show)
         if isinstance(interval, Tested) and sorted((abs(low), abs(high))) == [0, math.inf]:
             if interval.p >= ALPHA:
                 return "undecided", f"the claim is {band}, exact McNemar leaves it open (p = {interval.p:.3f})"
-            verdict: Verdict = "reproduced" if low < interval.estimate < high else "contradicted"
+            verdict: ClaimVerdict = "reproduced" if low < interval.estimate < high else "contradicted"
             return verdict, f"the claim is {band}, exact McNemar's p is below {ALPHA:g}"
         if low < interval.low and interval.high < high:
             return "reproduced", f"the whole interval is {band}"
@@ -95,7 +95,12 @@ class Rule(BaseModel):
             return "contradicted", f"the claim is {band}, the whole interval is below {show(low)}"
         if interval.low > high:
             return "contradicted", f"the claim is {band}, the whole interval is above {show(high)}"
-        return "undecided", f"the claim is {band}, the interval crosses {_crossed(interval, low, high, show)}"
+        crossed = " and ".join(show(each) for each in (low, high) if interval.low <= each <= interval.high)
+        reason = f"the claim is {band}, the interval crosses {crossed}"
+        share = (interval.high - interval.low) / (high - low)
+        if 1 < share < math.inf:  # an interval's width falls with the root of its questions
+            reason += f", and is wider than the band; about {round_up(interval.n * share**2):,} questions would fit it"
+        return "undecided", reason
 
     def expected(self, claimed: float | None, show: Show) -> str:
         """The band as text: `above 1`, `from 3.94 to 5.92`."""
@@ -105,12 +110,3 @@ class Rule(BaseModel):
         if math.isinf(low):
             return f"below {high:g}"
         return f"from {show(low)} to {show(high)}"
-
-
-def _crossed(interval: Interval, low: float, high: float, show: Show) -> str:
-    """The borders that the interval reaches over, and the questions that an interval takes to fit into the band."""
-    borders = " and ".join(show(each) for each in (low, high) if interval.low <= each <= interval.high)
-    share = (interval.high - interval.low) / (high - low)
-    if share <= 1 or not math.isfinite(share):
-        return borders
-    return f"{borders}, and is wider than the band; about {round_up(interval.n * share**2):,} questions would fit it"

@@ -12,16 +12,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pandas as pd
 import pyarrow.compute as pc
 
-from rewoo_bench.analysis.cost_laws import PARTS, cost_law
+from rewoo_bench.analysis.cost_laws import cost_law
 from rewoo_bench.analysis.prices import priced, read_calls
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.config.price_sheets import RULES, named_tariff
@@ -29,7 +29,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
-from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, DatasetFacts, Manifest, no_run, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import left_out, oracle_rows
 
@@ -39,105 +39,35 @@ Data = Literal[
 ]
 # Recognised by the format of their rows, whatever their files are called.
 BY_FORMAT: tuple[Data, ...] = get_args(Data)[:8]
-_TITLES: dict[Data, str] = {
-    "hotpotqa": "HotpotQA",
-    "triviaqa": "TriviaQA",
-    "gsm8k": "GSM8K",
-    "strategyqa": "StrategyQA",
-    "parallelqa": "ParallelQA",
-    "physics": "PhysicsQA",
-    "sports": "SportsUnderstanding",
-    "sotu": "SOTUQA",
-    "chain": "Generated chains of look-ups",
-}
-
-
-def title(data: Data) -> str:
-    """The name that papers use."""
-    return _TITLES.get(data, data)
-
-
-def dataset_flag(data: Data) -> str:
-    """The value of `--dataset`, with `--corpus` where its rows have no pages to search.
-
-    FILE stands for the file of a data set that no hub has, PASSAGES for the pages.
-    """
-    from_a_file = data in ("physics", "sports", "sotu", "parallelqa")
-    without_pages = from_a_file or data in ("triviaqa", "strategyqa")
-    return f"{data}{'=FILE' if from_a_file else ''}{' --corpus PASSAGES' if without_pages else ''}"
-
-
-KEY = ["example_id", "trial"]
-
-
-def derived(name: str, rows: pd.DataFrame, calls: pd.DataFrame | None, folder: Path) -> pd.Series[float] | None:
-    """A value per question of one architecture: a column of `QUESTIONS`, or one computed from the run's files.
-
-    `rows` and `calls` are those of one architecture, `rows` indexed by `KEY`; `folder` is the run's. None where the
-    files of an older run lack what the column needs.
-    """
-    if name in FROM_ROWS:
-        column = FROM_ROWS[name](rows)
-        return None if column is None else column.astype("float64")
-    if name not in {*FROM_CALLS, *PRICED}:
-        return rows[name].astype("float64") if name in rows.columns else None
-    if calls is None:
-        return None
-    if name in FROM_CALLS:
-        return FROM_CALLS[name](rows, calls)
-    rule, cached = PRICED[name]
-    tariff = named_tariff(rule)
-    read = read_calls(folder, rows.reset_index())
-    costs = priced(read, {"": tariff if cached else replace(tariff, rule=None)})
-    return pd.Series(read.of_rows(costs.usd), rows.index)
-
-
-def _looping(rows: pd.DataFrame) -> pd.Series[Any] | None:
-    if "loop_tokens" not in rows.columns or rows["loop_tokens"].isna().all():
-        return None
-    return rows["loop_step"].notna().astype("float64").mask(rows["loop_tokens"].isna())
-
-
-def _wrong_answer(rows: pd.DataFrame) -> pd.Series[Any]:
-    wrong = (rows["stop_reason"] == "answered") & ~rows["exact_match"].fillna(value=True).astype(bool)
-    return wrong.astype("float64").mask(rows["exact_match"].isna())
-
-
-def _over_limit(rows: pd.DataFrame) -> pd.Series[Any]:
-    over = rows["stop_reason"].isin(["step_limit", "token_limit"])
-    return over.astype("float64").mask(rows["exact_match"].isna())
+_ROW = ["example_id", "trial"]
 
 
 def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
     own = (calls["kind"] == "model") & ~calls["role"].isin(["judge", "tool"])
-    sums = own.astype("float64").groupby([calls[name] for name in KEY], observed=True).sum()
+    sums = own.astype("float64").groupby([calls[name] for name in _ROW], observed=True).sum()
     return sums.reindex(rows.index, fill_value=0.0)
 
 
-def _of_cost_law(column: str, rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float] | None:
-    if not set(PARTS) <= set(calls.columns):
-        return None
-    return cost_law(calls).set_index(KEY)[column].astype("float64").reindex(rows.index)
-
-
-FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[Any] | None]] = {
+# Columns that are computed, beside those of `QUESTIONS`. A failed question may have any value in them: none is read.
+FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[Any]]] = {
     "calls_beyond_tools": lambda rows: rows["llm_calls"] - rows["tool_calls"],
     "plan_steps": lambda rows: rows["steps"] + 1,  # of a plan and the answer: how the paper counts ReWOO's steps
     # 1 where it is so, else 0
     "answered": lambda rows: rows["stop_reason"] == "answered",  # right or wrong
-    "wrong_answer": _wrong_answer,
+    "wrong_answer": lambda rows: (rows["stop_reason"] == "answered") & (rows["exact_match"].astype("float64") == 0),
     "incorrect": lambda rows: 1 - rows["exact_match"].astype("float64"),  # a wrong answer, or none
-    "over_limit": _over_limit,  # of steps or tokens, which ended the question
+    "over_limit": lambda rows: rows["stop_reason"].isin(["step_limit", "token_limit"]),  # which ended the question
     "seven_steps": lambda rows: rows["steps"] >= 7,
-    "looping": _looping,  # the trajectory repeats itself until its end
+    # the trajectory repeats itself until its end
+    "looping": lambda rows: rows["loop_step"].notna().astype("float64").mask(rows["loop_tokens"].isna()),
 }
-FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float] | None]] = {
+FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]]] = {
     "own_calls": _own_calls,  # of the architecture's model, without those of the LLM tool and the judge
-    "formula_tokens": partial(_of_cost_law, "formula"),
-    "prompt_tokens": partial(_of_cost_law, "prompts"),
+    "formula_tokens": lambda rows, calls: cost_law(calls).set_index(_ROW)["formula"].reindex(rows.index),
+    "prompt_tokens": lambda rows, calls: cost_law(calls).set_index(_ROW)["prompts"].reindex(rows.index),
 }
 # `usd:openai` is what a question costs under that price, `usd:openai:uncached` the same without its cache.
-PRICED = {
+PRICE_COLUMNS = {
     f"usd:{rule}{ending}": (rule, cached) for rule in RULES for ending, cached in (("", True), (":uncached", False))
 }
 YES_OR_NO = frozenset(
@@ -145,11 +75,8 @@ YES_OR_NO = frozenset(
 )
 SCORES = YES_OR_NO | {"f1"}
 SECONDS = frozenset({"latency_s", "working_s"})
-# Columns without a meaning in an oracle's run: accuracy and latency.
-NOT_OF_AN_ORACLE = SCORES | SECONDS
-COLUMNS = frozenset({field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")})
-COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICED}
-
+CLAIM_COLUMNS = {field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")}
+CLAIM_COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICE_COLUMNS}
 
 # `1.5b` of `qwen2.5-coder-1.5b`
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
@@ -167,12 +94,12 @@ class ArchitectureRows:
     calls_file: Path
     run: str = ""
     """The run's folder, as short as it can be told from the others."""
-    tools: int | None = None
+    tools: int = 0
     """Number of tools that it offers the model."""
     exemplars: int = 0
     """Number of exemplars in its prompts."""
     unlike_paper: tuple[str, ...] = ()
-    """In what its form isn't that of its paper, as in runs made before that was the default."""
+    """In what its form isn't that of its paper."""
     complete: bool = True
     never_asked: int = 0
     """Rows that a stopped run lacks; 0 for a part of a data set, where the number isn't known."""
@@ -187,9 +114,21 @@ class ArchitectureRows:
         return own
 
     def column(self, name: str) -> pd.Series[float] | None:
-        """A column of the files, or one derived from them, without failed questions; None where there is none."""
-        column = derived(name, self.rows, self.calls, self.calls_file.parent)
-        return None if column is None else column.loc[self.rows.index[~left_out(self.rows)]]
+        """A column of `CLAIM_COLUMNS`, without failed questions; None where the run has none, or no calls."""
+        rows, found = self.rows, None
+        if name in FROM_ROWS:
+            found = FROM_ROWS[name](rows)
+        elif name in rows.columns:
+            found = rows[name]
+        elif name in FROM_CALLS and self.calls is not None:
+            found = FROM_CALLS[name](rows, self.calls)
+        elif name in PRICE_COLUMNS and self.calls_file.is_file():
+            rule, cached = PRICE_COLUMNS[name]
+            tariff = named_tariff(rule)
+            calls = read_calls(self.calls_file.parent, rows.reset_index())
+            dollars = priced(calls, {"": tariff if cached else replace(tariff, rule=None)}).usd
+            found = pd.Series(calls.of_rows(dollars), rows.index)
+        return None if found is None else found.astype("float64").loc[rows.index[~left_out(rows)]]
 
 
 @dataclass(frozen=True)
@@ -226,10 +165,6 @@ class RunGroup:
         wanted = set(architectures) or set(self.architectures)
         return tuple(dict.fromkeys(own.run for name, own in self.architectures.items() if name in wanted))
 
-    def questions(self, architecture: str) -> frozenset[str]:
-        """The ids of its questions."""
-        return frozenset(self.architectures[architecture].rows.index.get_level_values("example_id"))
-
     @property
     def label(self) -> str:
         """`hotpotqa (dev.json), openai/small, 50% of tool calls failing (empty)`."""
@@ -257,20 +192,17 @@ def gather(*runs: str | Path) -> list[RunGroup]:
     """The run groups of these run folders, in their order. Raises `DataError`."""
     folders = []
     for run in dict.fromkeys(map(Path, runs)):
-        if not run.is_dir() and run.name != QUESTIONS_FILE:
-            raise no_run(run, MANIFEST)
-        folders.append(run if run.is_dir() else run.parent)
-        if not (folders[-1] / MANIFEST).is_file():
-            raise no_run(folders[-1], MANIFEST)
+        folder = run.parent if run.name == QUESTIONS_FILE and not run.is_dir() else run
+        if not (folder / MANIFEST).is_file():
+            raise no_run(folder, MANIFEST)
+        folders.append(folder)
     groups: list[RunGroup] = []
     where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
     for folder in folders:
-        name = folder.resolve().relative_to(where).as_posix()
-        new = _run_group(folder, name, read_manifest(folder))
+        new = _run_group(folder, folder.resolve().relative_to(where).as_posix(), read_manifest(folder))
+        same = ("base", "ids", "failure_rate", "failure_mode")
         for position, each in enumerate(groups):
-            alike = all(
-                getattr(each, name) == getattr(new, name) for name in ("base", "ids", "failure_rate", "failure_mode")
-            )
+            alike = all(getattr(each, name) == getattr(new, name) for name in same)
             if alike and not set(each.architectures) & set(new.architectures):
                 together = {**each.architectures, **new.architectures}
                 groups[position] = replace(each, architectures=together, queued=each.queued or new.queued)
@@ -284,68 +216,60 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     rows = load(folder)
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
-    options, dataset = manifest.options, manifest.dataset
-    models = [str(rows[name].iloc[0]) for name in ("model", "planner_model", "solver_model")]
+    options, dataset, source = manifest.options, manifest.dataset, manifest.dataset.source
+    models = [str(rows[column].iloc[0]) for column in ("model", "planner_model", "solver_model")]
     others = zip(("planner", "solver"), models[1:], strict=True)
     roles = [f"{role} {model}" for role, model in others if model not in (models[0], "None")]
-    source = dataset.source
-    settings = {"models": models, "settings": [options.get(name) for name in _SETTINGS]}
+    settings = {"models": models, "settings": [options.get(option) for option in _SETTINGS]}
     same = {
         "dataset": [dataset.name, dataset.format, dataset.split, dataset.seed],
-        "source": [source.get(name) for name in ("sha256", "hub", "config", "revision")],
+        "source": [source.get(key) for key in ("sha256", "hub", "config", "revision")],
         "corpus": manifest.corpus.content_hash if manifest.corpus else None,
         **settings,
     }
+    data = next((data for data in BY_FORMAT if data == dataset.format), None)  # whatever its file is called
     rate = float(options.get("tool_failure_rate") or 0.0)
+    asked = int((dataset.examples or 0) * (options.get("trials") or 1))
+    facts = {each.name: each for each in manifest.architectures}
+    architectures = {}
+    for architecture, own in rows.groupby(rows["architecture"].astype(str), sort=False):
+        indexed = own.set_index(_ROW)
+        if (twice := indexed.index.duplicated()).any():
+            raise DataError(f"{folder}: {architecture!r} has the question {indexed.index[twice][0]} twice")
+        fact = facts.get(architecture) or ArchitectureFacts(name=architecture)
+        form = fact.settings or {}
+        is_unlike = {
+            "ReWOO's solver has an exemplar": architecture == "rewoo" and fact.exemplars.get("solver"),
+            "a broken plan is made anew": architecture == "rewoo" and form.get("max_replans"),
+            "ReAct is asked for an answer at its limit": architecture == "react" and form.get("answer_at_limit"),
+        }
+        architectures[architecture] = ArchitectureRows(
+            architecture,
+            indexed,
+            folder / CALLS_FILE,
+            name,
+            tools=len(fact.tools),
+            exemplars=sum(fact.exemplars.values()),
+            unlike_paper=tuple(text for text, is_so in is_unlike.items() if is_so),
+            complete=manifest.status == "done",
+            never_asked=max(0, asked - len(indexed)),
+        )
     return RunGroup(
-        data=_data(dataset),
+        data=data
+        or ("chain" if source.get("generator") == "chain" else "sample" if dataset.name == "sample" else "other"),
         dataset=str(rows["dataset"].iloc[0]),
         model=" + ".join([models[0], *roles]),
         failure_rate=rate,
         failure_mode=str(options.get("tool_failure_mode", "empty")) if rate else "",
         base=json.dumps(same, sort_keys=True),
         ids=str(dataset.ids_hash),
-        architectures=_architectures(rows, folder, name, manifest),
+        architectures=architectures,
         parameters=_parameters(models, manifest),
         judge_parameters=_parameters([str(options.get("judge_model"))], manifest),
         queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
         settings=json.dumps(settings, sort_keys=True),
     )
-
-
-def _architectures(rows: pd.DataFrame, folder: Path, run: str, manifest: Manifest) -> dict[str, ArchitectureRows]:
-    facts, found = {each.name: each for each in manifest.architectures}, {}
-    # 0 where an older manifest doesn't say
-    expected = int((manifest.dataset.examples or 0) * (manifest.options.get("trials") or 1))
-    for name, group in rows.groupby("architecture", sort=False, observed=True):
-        indexed = group.set_index(KEY)
-        if indexed.index.has_duplicates:
-            raise DataError(f"{folder}: {name!r} has the question {indexed.index[indexed.index.duplicated()][0]} twice")
-        own = facts.get(str(name))
-        found[str(name)] = ArchitectureRows(
-            str(name),
-            indexed,
-            folder / CALLS_FILE,
-            run,
-            tools=len(own.tools) if own else None,
-            exemplars=sum(own.exemplars.values()) if own else 0,
-            unlike_paper=tuple(_unlike_paper(own)) if own else (),
-            complete=manifest.status == "done",
-            never_asked=max(0, expected - len(indexed)),
-        )
-    return found
-
-
-def _unlike_paper(own: ArchitectureFacts) -> Iterator[str]:
-    """In what ReWOO and ReAct weren't as in their papers before that was the default."""
-    settings = own.settings or {}
-    if own.name == "rewoo" and own.exemplars.get("solver"):
-        yield "ReWOO's solver has an exemplar"
-    if own.name == "rewoo" and settings.get("max_replans"):
-        yield "a broken plan is made anew"
-    if own.name == "react" and settings.get("answer_at_limit", settings.get("partial_answer")):
-        yield "ReAct is asked for an answer at its limit"
 
 
 def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:
@@ -357,13 +281,3 @@ def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:
         if model != "None" and (size := known.get(model) or (named[-1] if named else None)):
             sizes.append(float(size))
     return min(sizes, default=None)
-
-
-def _data(dataset: DatasetFacts) -> Data:
-    """The claims' name of the data set, whatever its file is called."""
-    for data in BY_FORMAT:
-        if data == dataset.format:
-            return data
-    if dataset.source.get("generator") == "chain":
-        return "chain"
-    return "sample" if dataset.name == "sample" else "other"

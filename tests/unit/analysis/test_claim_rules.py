@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rewoo_bench.analysis.claims.rules import Rule
+from rewoo_bench.analysis.claims.rules import Band
 from rewoo_bench.analysis.stats.paired import Interval
 
 BAND = {"above": 4.0, "below": 6.0}
@@ -15,7 +15,7 @@ FIFTH = {"relative": 0.2}  # of 5: from 4 to 6
 
 
 def judged(parameters: dict[str, Any], low: float, high: float, claimed: float | None = 5.0) -> str:
-    return Rule(**parameters).judge(Interval((low + high) / 2, low, high, 9), claimed, str)[0]
+    return Band(**parameters).judge(Interval((low + high) / 2, low, high, 9), claimed, str)[0]
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_a_relative_band_of_a_negative_number_is_around_it() -> None:
 )
 def test_a_rule_that_makes_no_sense_is_refused(parameters: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        Rule(**parameters)
+        Band(**parameters)

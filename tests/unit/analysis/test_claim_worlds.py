@@ -11,8 +11,7 @@ from _pytest.mark.structures import ParameterSet
 from claim_worlds import world
 
 from rewoo_bench.analysis.claims import Claim, read_claims
-from rewoo_bench.analysis.claims.measures import Curvature, Measure
-from rewoo_bench.analysis.claims.run_groups import FROM_CALLS, PRICED
+from rewoo_bench.analysis.claims.run_groups import FROM_CALLS, PRICE_COLUMNS
 
 WORLDS = 12
 QUESTIONS = 1_000  # as many as the paper put to its architectures
@@ -22,7 +21,7 @@ A_BAND_OF_POINTS = 3_000
 CLAIMS = [
     claim
     for claim in read_claims()
-    if claim.test and not claim.untestable and claim.test.measure.column not in {*FROM_CALLS, *PRICED}
+    if claim.test and not claim.untestable and claim.test.measure.column not in {*FROM_CALLS, *PRICE_COLUMNS}
 ]  # what is made from calls is tested on runs of the oracle
 
 
@@ -35,8 +34,8 @@ def said(claim: Claim) -> float:
         return claim.number
     if np.isfinite([low, high]).all():
         return (low + high) / 2
-    small = "chain" not in claim.test.on.data and measure.unit != "times"
-    far = 0.1 if small else 0.2 if isinstance(measure, Curvature) else 0.3
+    small = "chain" not in claim.test.on.data and measure.kind.unit != "times"
+    far = 0.1 if small else 0.2 if measure.name == "curvature" else 0.3
     return low + far if np.isfinite(low) else high - far
 
 
@@ -56,7 +55,7 @@ def questions(claim: Claim) -> int:
         return MORE[claim.id]
     if rule.absolute == 0.044:
         return A_BAND_OF_POINTS
-    return claim.test.measure.chain_questions if "chain" in on.data else QUESTIONS
+    return claim.test.measure.kind.chain_questions if "chain" in on.data else QUESTIONS
 
 
 def verdicts(claim: Claim, truth: float) -> Counter[str]:
@@ -72,10 +71,10 @@ def verdicts(claim: Claim, truth: float) -> Counter[str]:
 
 def cases() -> Iterator[ParameterSet]:
     """The first claim of each measure, fast; the others are for `pytest --all`."""
-    seen: set[type[Measure]] = set()
+    seen: set[str] = set()
     for claim in CLAIMS:
         assert claim.test is not None
-        kind = type(claim.test.measure)
+        kind = claim.test.measure.name
         is_first = kind not in seen and claim.id not in MORE
         seen |= {kind} if is_first else set()
         yield pytest.param(claim, id=claim.id, marks=() if is_first else pytest.mark.slow)

@@ -19,7 +19,7 @@ from rewoo_bench import bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import needed, needed_by_all
 from rewoo_bench.analysis.claims.claim_file import Claim
-from rewoo_bench.analysis.claims.render import render
+from rewoo_bench.analysis.claims.render import render_claims
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT
 from rewoo_bench.analysis.stats.paired import Interval, mean_of_differences, ratio_of_means, ratio_of_summed_means
 from rewoo_bench.errors import DataError
@@ -36,7 +36,7 @@ FILES = {
     "sotu": "rewoo_SOTU_QA.csv",
 }
 OF_NEW = [claim for claim in CLAIMS if claim.test and claim.test.on.data and claim.test.on.data[0] in NEW]
-AVERAGES = [claim for claim in CLAIMS if claim.test and claim.test.measure.data_sets()]
+AVERAGES = [claim for claim in CLAIMS if claim.test and claim.test.measure.data]
 
 
 @pytest.fixture(scope="module")
@@ -181,14 +181,14 @@ def test_nothing_to_average_is_refused() -> None:
 
 def test_claims_without_a_run_are_one_line_of_their_data_set(runs: list[Path]) -> None:
     findings = check(read_claims(), gather(runs[BY_FORMAT.index("gsm8k")]))
-    short = " ".join(render(findings, "terminal").split())
+    short = " ".join(render_claims(findings, "terminal").split())
     assert (
         "STRATEGYQA: 9 claims without data here; to test: run --arch react,rewoo,direct,cot --dataset strategyqa "
         "--corpus PASSAGES --judge-model JUDGE (--all shows each)"
     ) in short
     assert "gsm8k-tokens-react-rewoo: " in short
     assert "no data: " not in short
-    whole = " ".join(render(findings, "terminal", everything=True).split())
+    whole = " ".join(render_claims(findings, "terminal", everything=True).split())
     assert whole.count("needs run --arch") == sum(finding.verdict == "no data" for finding in findings)
     assert all(f"{finding.claim.id}: " in whole for finding in findings)
 
