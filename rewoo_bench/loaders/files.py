@@ -12,7 +12,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest
@@ -22,12 +22,12 @@ from typing import Any
 from rewoo_bench.config.named import Named, find_named, known_names
 from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.row_fields import Row
-from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
+from rewoo_bench.text.data_files import TooLarge, open_bounded, parse_json
 from rewoo_bench.text.words import counted
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-COLUMNS = "'question' and 'answers'"
+_COLUMNS = "'question' and 'answers'"
 BATCH_ROWS = 256
 
 
@@ -37,7 +37,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise DataError(f"no such data file: {str(path)!r}")
     name = plain_name(path)
     if name.endswith(SHEETS):
-        raise DataError(f"{path}: a spreadsheet can't be read; save it as CSV, with the columns {COLUMNS}")
+        raise DataError(f"{path}: a spreadsheet can't be read; save it as CSV, with the columns {_COLUMNS}")
     if name.endswith((".csv", ".tsv")):
         return _csv_rows(path, "," if name.endswith(".csv") else "\t")
     return _parquet_rows(path) if name.endswith(".parquet") else _json_rows(path)
@@ -64,29 +64,28 @@ def _json_rows(path: Path) -> Iterator[Any]:
         except ValueError:
             rest = file.rest(len(first))  # the value goes on over the next lines
             start = parse_json((first + rest).decode())
-        if isinstance(start, dict) and not isinstance(start.get("Data"), list):
-            yield start
-            yield from _rows_after_first(file, path)
-        else:
+        if not isinstance(start, dict) or isinstance(start.get("Data"), list):
             yield from start["Data"] if isinstance(start, dict) else start if isinstance(start, list) else [start]
-
-
-def _rows_after_first(file: BoundedFile, path: Path) -> Iterator[Any]:
-    """The other rows of a file of JSON lines."""
-    for number, line in enumerate(file.lines(), start=2):
-        if not line.strip():
-            continue
-        try:
-            row = parse_json(line.decode())
-        except UnicodeDecodeError:
-            raise
-        except ValueError as error:
-            raise DataError(f"{path}, row {number}: not valid JSON, or cut off: {error}") from None
-        yield row
+            return
+        yield start
+        for number, line in enumerate(file.lines(), start=2):
+            if not line.strip():
+                continue
+            try:
+                row = parse_json(line.decode())
+            except UnicodeDecodeError:
+                raise
+            except ValueError as error:
+                raise DataError(f"{path}, row {number}: not valid JSON, or cut off: {error}") from None
+            yield row
 
 
 def _csv_rows(path: Path, between: str) -> Iterator[Any]:
-    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `."""
+    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `.
+
+    No part of a text is taken for another: a row whose values don't fit the columns is refused. Empty values too many
+    are let pass, and so is a short row whose question and answer are there.
+    """
     with _faults(path), open_bounded(path) as file:
         try:
             # Old Macs end lines with a carriage return alone.
@@ -94,10 +93,17 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
             rows = csv.DictReader(lines, delimiter=between)
             _check_names(path, rows.fieldnames or (), between)
             for number, row in enumerate(rows, start=1):
-                _check_count(row, f"{path}, row {number}", between)
-                cells: dict[str, Any] = {
-                    (name or "").strip().lower(): (value or "") for name, value in row.items() if name
-                }
+                surplus: Any = row.pop(None, None) or []
+                named = {(name or "").strip().lower(): value for name, value in row.items()}
+                lacking = {name for name, value in named.items() if value is None}
+                if any(surplus) or lacking & {"question", "answers", "answer"}:
+                    values = len(row) - sum(value is None for value in row.values()) + len(surplus)
+                    sign = "comma" if between == "," else "tab"
+                    raise DataError(
+                        f"{path}, row {number}: {counted(values, 'value')} for {counted(len(row), 'column')}; "
+                        f"put a text that contains a {sign} into quotation marks"
+                    )
+                cells: dict[str, Any] = {name: value or "" for name, value in named.items() if name}
                 for column in ("answers", "answer"):
                     if given := cells.pop(column, ""):
                         cells.setdefault("answers", [answer.strip() for answer in given.split(" | ")])
@@ -108,34 +114,16 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
             raise DataError(f"{path}: not valid CSV: {error}") from None
 
 
-def _check_count(row: Mapping[str | None, Any], where: str, between: str) -> None:
-    """Raises `DataError` where a row's values don't fit the columns, so that no part of a text is taken for another.
-
-    Empty values too many are let pass, and so is a short row whose question and answer are there.
-    """
-    names = [(name or "").strip().lower() for name, value in row.items() if name is not None and value is None]
-    surplus = row.get(None) or []
-    if not any(surplus) and not {"question", "answers", "answer"}.intersection(names):
-        return
-    columns = sum(name is not None for name in row)
-    values, sign = columns - len(names) + len(surplus), "comma" if between == "," else "tab"
-    raise DataError(
-        f"{where}: {counted(values, 'value')} for {counted(columns, 'column')}; "
-        f"put a text that contains a {sign} into quotation marks"
-    )
-
-
 def _check_names(path: Path, names: Sequence[str], between: str) -> None:
     """Raises `DataError` for a name of two columns, and where all names are one, with another sign between them."""
     plain = [name.strip().lower() for name in names]
     if twice := next((name for name in plain if name and plain.count(name) > 1), None):
         raise DataError(f"{path}: two columns have the name {twice!r:.80}")
-    for other in (set(";,\t|") - {between}) if len(names) == 1 else ():
-        if other in names[0]:
-            expected = "commas" if between == "," else "tabs"
-            raise DataError(
-                f"{path}: name the columns {COLUMNS}, with {expected} between them; the first line is {names[0]!r:.80}"
-            )
+    if len(names) == 1 and any(other in names[0] for other in set(";,\t|") - {between}):
+        expected = "commas" if between == "," else "tabs"
+        raise DataError(
+            f"{path}: name the columns {_COLUMNS}, with {expected} between them; the first line is {names[0]!r:.80}"
+        )
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:
@@ -206,8 +194,15 @@ def find_dataset(text: str) -> NamedDataset:
     if text not in known and text and Path(text).exists():
         path = Path(text)
         return NamedDataset(Named(text, path)) if path.is_dir() else NamedDataset(None, file=path)
-    if found := _with_file(text, known):
-        return found
+    name, mark, file = text.partition("=")
+    if mark and "?" not in name:
+        named = find_named("datasets", name)
+        if named and not Path(file).is_file():
+            raise DataError(f"no such data file: {file!r}; expected the questions of {name!r}, as NAME=FILE")
+        if named:
+            return NamedDataset(named, file=Path(file))
+        if "/" not in name and (_is_data_file(file) or Path(file).exists()):
+            raise DataError(f"{unknown('data set', name, known)}; expected NAME=FILE")
     plain, mark, behind = text.partition("?")
     options = behind if mark else None
     name, _, config = plain.rpartition(":")
@@ -217,21 +212,6 @@ def find_dataset(text: str) -> NamedDataset:
     if "/" in plain or _is_data_file(plain):
         raise DataError(f"no such data file or folder: {text!r}; bundled data sets: {', '.join(known)}")
     raise DataError(f"{unknown('data set', plain, known)}; or the path of a file or folder")
-
-
-def _with_file(text: str, known: list[str]) -> NamedDataset | None:
-    """The data set and the file of `name=file`; None where the text isn't of that form."""
-    name, mark, file = text.partition("=")
-    if not mark or "?" in name:
-        return None
-    named = find_named("datasets", name)
-    if named is None:
-        if "/" not in name and (_is_data_file(file) or Path(file).exists()):
-            raise DataError(f"{unknown('data set', name, known)}; expected NAME=FILE")
-        return None
-    if not Path(file).is_file():
-        raise DataError(f"no such data file: {file!r}; expected the questions of {name!r}, as NAME=FILE")
-    return NamedDataset(named, file=Path(file))
 
 
 def _is_data_file(name: str) -> bool:

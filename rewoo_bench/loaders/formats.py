@@ -6,10 +6,9 @@ Some sets have the same keys. Their rows are read in such a format only where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import NoReturn
 
 from rewoo_bench.config.specs import Style
 from rewoo_bench.errors import DataError
@@ -18,13 +17,11 @@ from rewoo_bench.loaders.row_fields import Row, RowError, encodable
 from rewoo_bench.loaders.short_answers import (
     gsm8k_example,
     is_gsm8k,
-    official_triviaqa_example,
     parallelqa_example,
     physics_example,
     sample_example,
     sports_example,
     strategyqa_example,
-    strategyqa_file_example,
     triviaqa_example,
 )
 from rewoo_bench.types import Example
@@ -40,7 +37,7 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class RowFormat:
     """How rows of one shape become examples."""
 
     name: str
@@ -88,34 +85,34 @@ _QUESTION, _INPUT = frozenset({"question"}), frozenset({"input"})
 ANY_QUESTION = "sample"
 """The format of any row that has a question, unless its keys say more."""
 
-FORMATS = (
-    Format("2wiki", "official file", frozenset({"_id", "question", "evidences"}), wikimultihop_example),
-    Format("2wiki", "Hugging Face", frozenset({"id", "question", "evidences"}), wikimultihop_example),
-    Format("musique", "official file", frozenset({"id", "question", "paragraphs"}), musique_example),
-    Format("parallelqa", "official file", frozenset({"id", "question", "answer", "branch"}), parallelqa_example),
-    Format("hotpotqa", "official file", frozenset({"_id", "question"}), hotpotqa_example),
-    Format("hotpotqa", "Hugging Face", frozenset({"id", "question", "answer", "context"}), hotpotqa_example),
-    Format("triviaqa", "official file", frozenset({"QuestionId", "Question"}), official_triviaqa_example),
-    Format("triviaqa", "Hugging Face", frozenset({"question_id", "question"}), triviaqa_example),
-    Format("strategyqa", "official file, Hugging Face", frozenset({"qid", "question"}), strategyqa_example),
-    Format("strategyqa", "ReWOO's file", _INPUT, strategyqa_file_example, _never, numbered=True),
-    Format("gsm8k", "answers with ####", _QUESTION, gsm8k_example, is_gsm8k, numbered=True),
-    Format("physics", "ReWOO's file", _INPUT, physics_example, _never, numbered=True),
-    Format("sports", "ReWOO's file", _INPUT, sports_example, _never, numbered=True),
-    Format("sotu", "ReWOO's file", _QUESTION, sample_example, _never, numbered=True),
-    Format(ANY_QUESTION, "this project", _QUESTION, sample_example, numbered=True),
+ROW_FORMATS = (
+    RowFormat("2wiki", "official file", frozenset({"_id", "question", "evidences"}), wikimultihop_example),
+    RowFormat("2wiki", "Hugging Face", frozenset({"id", "question", "evidences"}), wikimultihop_example),
+    RowFormat("musique", "official file", frozenset({"id", "question", "paragraphs"}), musique_example),
+    RowFormat("parallelqa", "official file", frozenset({"id", "question", "answer", "branch"}), parallelqa_example),
+    RowFormat("hotpotqa", "official file", frozenset({"_id", "question"}), hotpotqa_example),
+    RowFormat("hotpotqa", "Hugging Face", frozenset({"id", "question", "answer", "context"}), hotpotqa_example),
+    RowFormat("triviaqa", "official file", frozenset({"QuestionId", "Question"}), triviaqa_example),
+    RowFormat("triviaqa", "Hugging Face", frozenset({"question_id", "question"}), triviaqa_example),
+    RowFormat("strategyqa", "official file, Hugging Face", frozenset({"qid", "question"}), strategyqa_example),
+    RowFormat("strategyqa", "ReWOO's file", _INPUT, strategyqa_example, _never, numbered=True),
+    RowFormat("gsm8k", "answers with ####", _QUESTION, gsm8k_example, is_gsm8k, numbered=True),
+    RowFormat("physics", "ReWOO's file", _INPUT, physics_example, _never, numbered=True),
+    RowFormat("sports", "ReWOO's file", _INPUT, sports_example, _never, numbered=True),
+    RowFormat("sotu", "ReWOO's file", _QUESTION, sample_example, _never, numbered=True),
+    RowFormat(ANY_QUESTION, "this project", _QUESTION, sample_example, numbered=True),
 )
 
 
-def format_named(name: str) -> Format:
+def format_named(name: str) -> RowFormat:
     """A format of that name."""
-    return next(each for each in FORMATS if each.name == name)
+    return next(each for each in ROW_FORMATS if each.name == name)
 
 
 class Examples:
     """The rows of a source as examples, one at a time, and how many were left out so far."""
 
-    def __init__(self, rows: Iterable[object], row_format: Format, where: str) -> None:
+    def __init__(self, rows: Iterable[object], row_format: RowFormat, where: str) -> None:
         self.format = row_format
         self.left_out = 0
         self._rows = rows
@@ -151,32 +148,27 @@ def read_examples(rows: Iterable[Row], where: str, name: str | None = None) -> E
     raise DataError(f"{where} has no rows")
 
 
-def _format_of(row: object, name: str | None, where: str) -> Format:
+def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     """The format of a row: the one of that name, else the one that its keys make evident."""
     if not isinstance(row, dict):
         raise DataError(f"{where}, row 1: {row!r:.80}, expected an object")
-    fitting = [each for each in FORMATS if each.keys <= row.keys()]
+    keys = ", ".join(sorted(map(str, row))) or "none"
+    fitting = [each for each in ROW_FORMATS if each.keys <= row.keys()]
     evident = next((each for each in fitting if each.is_evident(row)), None)
-    if name is None:
-        return evident or _unknown(row, fitting, where)
     named = next((each for each in fitting if each.name == name), None)
     if named and (evident is None or evident.name in (name, ANY_QUESTION)):
         return named
+    if name is not None:
+        if evident:
+            raise DataError(f"{where}: dataset.toml says format = {name!r}, but the rows are {evident.name!r}")
+        expected = " or ".join(", ".join(sorted(each.keys)) for each in ROW_FORMATS if each.name == name)
+        raise DataError(f"{where}: rows with the keys {keys} aren't of the format {name!r}, which has {expected}")
     if evident:
-        raise DataError(f"{where}: dataset.toml says format = {name!r}, but the rows are {evident.name!r}")
-    expected = " or ".join(", ".join(sorted(each.keys)) for each in FORMATS if each.name == name)
-    raise DataError(f"{where}: rows with the keys {_keys(row)} aren't of the format {name!r}, which has {expected}")
-
-
-def _unknown(row: Row, fitting: Sequence[Format], where: str) -> NoReturn:
-    known = ", ".join(dict.fromkeys(each.name for each in FORMATS if each.is_evident is not _never))
+        return evident
+    known = ", ".join(dict.fromkeys(each.name for each in ROW_FORMATS if each.is_evident is not _never))
     names = ", ".join(each.name for each in fitting)
     hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
     raise DataError(
-        f"{where}: name the keys, or the columns, 'question' and 'answers'; found {_keys(row)}, which is no known "
+        f"{where}: name the keys, or the columns, 'question' and 'answers'; found {keys}, which is no known "
         f"format{hint}; known by their keys: {known} (datasets/README.md)"
     )
-
-
-def _keys(row: Row) -> str:
-    return ", ".join(sorted(map(str, row))) or "none"

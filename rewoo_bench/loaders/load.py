@@ -8,14 +8,13 @@
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
 
-`formats` recognises the row formats, `sampling` chooses the questions, `hub` and `files` read rows,
-`generators` makes questions.
+`formats` recognises the row formats, `sampling` chooses or makes the questions, `hub` and `files` read rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,10 @@ from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_sc
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.files import file_sha256, find_dataset, plain_name, read_rows
-from rewoo_bench.loaders.formats import Format, format_named, read_examples
+from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, plain_name, read_rows
+from rewoo_bench.loaders.formats import format_named, read_examples
 from rewoo_bench.loaders.row_fields import Row
-from rewoo_bench.loaders.sampling import Selection, generated, ids_hash, select
+from rewoo_bench.loaders.sampling import generated, ids_hash, select
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.scoring import Scorer
@@ -36,8 +35,6 @@ __all__ = ["Dataset", "load_dataset_examples"]
 
 STREAMED_LIMIT = 1000
 """Number of questions up to which a hub split is streamed; for more, a copy in the cache is worth its time."""
-
-DESCRIPTION = DESCRIPTIONS["datasets"]
 
 
 @dataclass(frozen=True)
@@ -66,44 +63,6 @@ class Dataset:
         return self.scorer.name
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Raw rows and where they come from, in words and for the manifest."""
-
-    rows: Iterable[Row]
-    where: str
-    source: dict[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sampling:
-    """The flags that decide which rows are taken."""
-
-    split: str
-    limit: int | None
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Described:
-    """A dataset.toml, and its folder; None for a generator class of an installed package, which has no file."""
-
-    spec: DatasetSpec
-    folder: Path | None
-    package: str | None = None
-
-    @property
-    def where(self) -> str:
-        """What an error message begins with."""
-        return str(self.folder / DESCRIPTION) if self.folder else f"data set {self.spec.name!r}"
-
-    def part(self, name: str) -> Path:
-        """A file that dataset.toml names. Raises `DataError`."""
-        if self.folder is None or not (self.folder / name).is_file():
-            raise DataError(f"{self.where} names {name!r}, and there is no such file")
-        return self.folder / name
-
-
 def load_dataset_examples(
     dataset: str,
     *,
@@ -128,32 +87,60 @@ def load_dataset_examples(
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
     found = find_dataset(str(dataset))
-    described = _described(found.dataset) if found.dataset else None
-    if found.file is not None:
-        path = found.file
-        if described and described.spec.generator:
-            what = f"makes its questions, so the file {str(path)!r} has no place"
-            raise DataError(f"data set {described.spec.name!r} {what}")
-        rows = _Rows(read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)})
-        own_name = described.spec.name if described else Path(plain_name(path)).stem
-        return _sampled(own_name, rows, _Sampling(split or "file", limit, seed), described)
-    assert described is not None, "a data set or a file"
-    spec, config, options = described.spec, found.config, found.options
-    sampling = _Sampling(split or spec.default_split, limit or spec.default_limit, seed)
-    if spec.generator:
-        _check_choice(spec, config, sampling.split)
-        return _generated(described, spec.generator, options or "", sampling)
-    if options is not None:
-        raise DataError(f"data set {spec.name!r} has no options, so {options!r} can't be given")
-    if spec.questions:
-        _check_choice(spec, config, sampling.split)
-        path = described.part(spec.questions)
-        # named within its folder: a manifest is published, and the same on every machine
-        source: dict[str, str | None] = {"file": f"{path.parent.name}/{spec.questions}", "sha256": file_sha256(path)}
-        name, rows = spec.name, _Rows(read_rows(path), str(path), source)
+    named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
+    left_out = 0
+    source: Mapping[str, Any]
+    if found.file:
+        if spec and spec.generator:
+            what = f"makes its questions, so the file {str(found.file)!r} has no place"
+            raise DataError(f"data set {spec.name!r} {what}")
+        split = split or "file"
     else:
-        name, rows = _hub_rows(described, config, sampling, load_rows)
-    return _sampled(name, rows, sampling, described)
+        assert spec is not None, "a data set or a file"
+        split, limit = split or spec.default_split, limit or spec.default_limit
+        _check_choice(spec, found, split)
+    if spec and spec.generator:
+        row_format = format_named(spec.format or "sample")
+        folder = named.folder if named else None
+        name, selection, source = generated(
+            spec, found.options or "", limit=limit, seed=seed, where=_where(named, spec.name), folder=folder
+        )
+    else:
+        name, rows, origin, source = _rows(found, spec, split, limit, load_rows)
+        examples = read_examples(rows, origin, spec.format if spec else None)
+        row_format = examples.format
+        selection = select(examples, limit=limit, seed=seed, repeats=row_format.repeats, where=origin)
+        left_out = examples.left_out
+        if not selection.examples:
+            raise DataError(f"{origin}: none of the {left_out} rows can be answered from its paragraphs")
+
+    # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
+    defaults, where = row_format.defaults, _where(named, name)
+    scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, named.folder if named else None)
+    tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
+    corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
+    digest = ids_hash(example.id for example in selection.examples)
+    manifest = {
+        "name": name,
+        "format": row_format.name,
+        "scoring": scorer.name,
+        "source": source,
+        "split": split,
+        "seed": seed,
+        "limit": limit,
+        "rows": selection.rows + left_out,
+        "repeated_rows": selection.repeats,
+        "examples": len(selection.examples),
+        "with_chain": sum(bool(example.chain) for example in selection.examples),
+        "ids_hash": digest,
+        "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
+    }
+    if named and named.package:
+        manifest["package"] = named.package
+    if left_out:
+        manifest["unanswerable_rows"] = left_out
+    style = (spec and spec.exemplars) or defaults.style
+    return Dataset(name, style, scorer, split, selection.examples, digest, corpus, manifest, tools)
 
 
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
@@ -168,32 +155,60 @@ def generated_count(dataset: str, limit: int | None) -> int | None:
     found = find_dataset(str(dataset))
     if found.dataset is None or found.file is not None:
         return None
-    spec = _described(found.dataset).spec
+    spec = _spec(found.dataset)
     return limit or spec.default_limit if spec.generator else None
 
 
-def _described(named: Named) -> _Described:
+def _spec(named: Named) -> DatasetSpec:
+    """What dataset.toml says; a generator class of an installed package has none."""
     if named.folder:
-        return _Described(read_dataset(named), named.folder, named.package)
-    spec = DatasetSpec(
+        return read_dataset(named)
+    return DatasetSpec(
         name=named.name, format="sample", generator=named.class_path, default_split="generated", default_limit=100
     )
-    return _Described(spec, None, named.package)
 
 
-def _check_choice(spec: DatasetSpec, config: str | None, split: str) -> None:
-    """A data set that isn't on the hub has one configuration and one split."""
-    if config is not None:
-        raise DataError(f"data set {spec.name!r} has no configurations, so {config!r} can't be chosen")
+def _where(named: Named | None, name: str) -> str:
+    """What messages about dataset.toml begin with."""
+    if named is None:
+        return name
+    return str(named.folder / DESCRIPTIONS["datasets"]) if named.folder else f"data set {named.name!r}"
+
+
+def _part(named: Named, file: str) -> Path:
+    """A file that dataset.toml names."""
+    if named.folder is None or not (named.folder / file).is_file():
+        raise DataError(f"{_where(named, named.name)} names {file!r}, and there is no such file")
+    return named.folder / file
+
+
+def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
+    """Raises `DataError` for options, a configuration or a split that the data set doesn't have."""
+    about = f"data set {spec.name!r}"
+    if found.options is not None and not spec.generator:
+        raise DataError(f"{about} has no options, so {found.options!r} can't be given")
+    if not (spec.generator or spec.questions):  # the hub knows
+        return
+    if found.config is not None:
+        raise DataError(f"{about} has no configurations, so {found.config!r} can't be chosen")
     if split != spec.default_split:
-        raise DataError(f"data set {spec.name!r}: {unknown('split', split, [spec.default_split])}")
+        raise DataError(f"{about}: {unknown('split', split, [spec.default_split])}")
 
 
-def _hub_rows(
-    described: _Described, config: str | None, sampling: _Sampling, load_rows: hub.LoadRows
-) -> tuple[str, _Rows]:
-    """Name and rows of a data set on the hub; the name says which configuration, if not the first."""
-    spec, split, limit = described.spec, sampling.split, sampling.limit
+def _rows(
+    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, load_rows: hub.LoadRows
+) -> tuple[str, Iterable[Row], str, Mapping[str, Any]]:
+    """A data set's name (with the configuration, if not the first), its rows, and their source in words and as JSON."""
+    if path := found.file:
+        name = spec.name if spec else Path(plain_name(path)).stem
+        return name, read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)}
+    assert spec is not None
+    assert found.dataset is not None
+    if spec.questions:
+        path = _part(found.dataset, spec.questions)
+        # named within its folder: a manifest is published, and the same on every machine
+        source = {"file": f"{path.parent.name}/{spec.questions}", "sha256": file_sha256(path)}
+        return spec.name, read_rows(path), str(path), source
     if spec.hub is None:
         if spec.url:
             raise DataError(
@@ -201,83 +216,14 @@ def _hub_rows(
                 f"and give it as --dataset {spec.name}=FILE"
             )
         raise SpecError(
-            f"{described.where}: no questions; give 'questions', 'generator' or a [hub] table, or a file: "
-            f"--dataset {spec.name}=FILE"
+            f"{_where(found.dataset, spec.name)}: no questions; give 'questions', 'generator' or a [hub] table, "
+            f"or a file: --dataset {spec.name}=FILE"
         )
-    known = (spec.hub.config, *spec.hub.configs)
-    chosen = spec.hub.config if config is None else config
-    if chosen not in known:
-        raise DataError(f"data set {spec.name!r}: {unknown('configuration', chosen, known)}")
-    fetched = load_rows(spec.hub, chosen, split, streaming=limit is not None and limit <= STREAMED_LIMIT)
-    source = {"hub": spec.hub.path, "config": chosen, "revision": fetched.revision}
-    name = spec.name if chosen == spec.hub.config else f"{spec.name}:{chosen}"
-    return name, _Rows(fetched.rows, f"{spec.hub.path} ({chosen}, {split})", source)
-
-
-def _generated(described: _Described, generator: str, options: str, sampling: _Sampling) -> Dataset:
-    """The first questions of a generator."""
-    limit, seed = sampling.limit, sampling.seed
-    name, selection, source = generated(
-        described.spec,
-        generator,
-        options,
-        limit=limit,
-        seed=seed,
-        where=described.where,
-        folder=described.folder,
-    )
-    rows_format = format_named(described.spec.format or "sample")
-    return _dataset(name, rows_format, source, selection, sampling, described)
-
-
-def _sampled(name: str, origin: _Rows, sampling: _Sampling, described: _Described | None = None) -> Dataset:
-    """The sample of rows."""
-    expected = described.spec.format if described else None
-    examples = read_examples(origin.rows, origin.where, expected)
-    rows_format = examples.format
-    repeats, where = rows_format.repeats, origin.where
-    selection = select(examples, limit=sampling.limit, seed=sampling.seed, repeats=repeats, where=where)
-    if not selection.examples:
-        raise DataError(f"{where}: none of the {examples.left_out} rows can be answered from its paragraphs")
-    dataset = _dataset(name, rows_format, origin.source, selection, sampling, described)
-    if not examples.left_out:
-        return dataset
-    rows = selection.rows + examples.left_out
-    return replace(dataset, manifest={**dataset.manifest, "rows": rows, "unanswerable_rows": examples.left_out})
-
-
-def _dataset(
-    name: str,
-    rows_format: Format,
-    source: Mapping[str, Any],
-    selection: Selection,
-    sampling: _Sampling,
-    described: _Described | None,
-) -> Dataset:
-    """The selection with its manifest; style and scorer from dataset.toml, else those of the rows' format."""
-    spec = described.spec if described else None
-    where = described.where if described else name
-    defaults = rows_format.defaults
-    scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, described.folder if described else None)
-    corpus = described.part(spec.corpus) if described and spec and spec.corpus else None
-    digest = ids_hash(example.id for example in selection.examples)
-    manifest = {
-        "name": name,
-        "format": rows_format.name,
-        "scoring": scorer.name,
-        "source": source,
-        "split": sampling.split,
-        "seed": sampling.seed,
-        "limit": sampling.limit,
-        "rows": selection.rows,
-        "repeated_rows": selection.repeats,
-        "examples": len(selection.examples),
-        "with_chain": sum(bool(example.chain) for example in selection.examples),
-        "ids_hash": digest,
-        "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
-    }
-    if described and described.package:
-        manifest["package"] = described.package
-    style = (spec and spec.exemplars) or defaults.style
-    tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
-    return Dataset(name, style, scorer, sampling.split, selection.examples, digest, corpus, manifest, tools)
+    config, known = found.config, (spec.hub.config, *spec.hub.configs)
+    config = spec.hub.config if config is None else config
+    if config not in known:
+        raise DataError(f"data set {spec.name!r}: {unknown('configuration', config, known)}")
+    fetched = load_rows(spec.hub, config, split, streaming=limit is not None and limit <= STREAMED_LIMIT)
+    name = spec.name if config == spec.hub.config else f"{spec.name}:{config}"
+    where = f"{spec.hub.path} ({config}, {split})"
+    return name, fetched.rows, where, {"hub": spec.hub.path, "config": config, "revision": fetched.revision}

@@ -14,10 +14,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import HIDDEN_ANSWER, Row, RowError, answers, identifier, pairs, text
 from rewoo_bench.text.words import fold, sentences, title_key, without_disambiguation
 from rewoo_bench.types import Document, Example, Hop
 
@@ -30,44 +30,42 @@ def hotpotqa_example(row: Row) -> Example:
     """
     id_, question = identifier(row, "_id" if "_id" in row else "id"), text(row, "question")
     if row.get("answer", "") is None or "answer" not in row:
-        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+        raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     answer, kind = text(row, "answer"), str(row.get("type") or "")
-    documents = tuple(_document(title, parts) for title, parts in pairs(row.get("context"), "title", "sentences"))
-    titles = dict.fromkeys(str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
-    chain = _named_chain(list(titles), {page.title: page.text for page in documents}, answer, kind)
-    return Example(id_, question, (answer,), documents, kind, chain, str(row.get("level") or ""))
+    documents: list[Document] = []
+    for title, parts in pairs(row.get("context"), "title", "sentences"):
+        if not isinstance(title, str) or not isinstance(parts, Sequence) or isinstance(parts, str):
+            raise RowError(f"a paragraph of 'context' is ({title!r}, {parts!r:.80}), expected a title and sentences")
+        # Every sentence after the first brings its own leading space.
+        documents.append(Document(title, "".join(map(str, parts))))
+    pages = {page.title: page.text for page in documents}
+    chain = _named_chain(_supporting(row), pages, answer, kind)
+    return Example(id_, question, (answer,), tuple(documents), kind, chain, str(row.get("level") or ""))
 
 
-def _document(title: object, sentences: object) -> Document:
-    """A paragraph; every sentence after the first brings its own leading space."""
-    if not isinstance(title, str) or not isinstance(sentences, Sequence) or isinstance(sentences, str):
-        raise RowError(f"a paragraph of 'context' is ({title!r}, {sentences!r:.80}), expected a title and sentences")
-    return Document(title, "".join(map(str, sentences)))
+def _supporting(row: Row) -> list[str]:
+    titles = (str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
+    return list(dict.fromkeys(titles))
 
 
 def _named_chain(titles: list[str], pages: Mapping[str, str], answer: str, kind: str) -> tuple[Hop, ...]:
     """The supporting pages as hops: independent for a comparison, one after the other for a bridge.
 
     The data set says which pages are needed, not in which order. A bridge ends on a page that holds
-    the answer, and comes from one that names it: that name is the value of its hop. Where no page
-    names the other, the two look-ups are independent.
+    the answer, and comes from one that names it (without its disambiguation): that name, as it is spelt there, is the
+    value of its hop. Where no page names the other, the two look-ups are independent.
     """
     if kind != "bridge":
         return tuple(Hop(title, "") for title in titles)
     ends = sorted(titles, key=lambda title: answer in pages.get(title, ""))
     for last in reversed([title for title in ends if answer in pages.get(title, "")]):
+        plain = re.sub(r" \(.*\)$", "", last)
+        name = re.compile(rf"\b{re.escape(plain)}\b", re.IGNORECASE)
         for first in titles:
-            if first != last and (name := _named(last, pages.get(first, ""))):
+            if first != last and (match := name.search(pages.get(first, ""))) and match[0]:
                 others = (Hop(title, "") for title in titles if title not in (first, last))
-                return (Hop(first, name), Hop(last, answer, needs=(0,)), *others)
+                return (Hop(first, match[0]), Hop(last, answer, needs=(0,)), *others)
     return tuple(Hop(title, answer if title == ends[-1] and answer in pages.get(title, "") else "") for title in ends)
-
-
-def _named(title: str, text: str) -> str:
-    """A page's title as another page's text spells it, without its disambiguation; empty where it isn't there."""
-    name = re.sub(r" \(.*\)$", "", title)
-    match = re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
-    return match[0] if match else ""
 
 
 # Rows of 2WikiMultihopQA (Ho et al., 2020, arXiv:2011.01060) as examples, and their gold chains.
@@ -81,10 +79,7 @@ def _named(title: str, text: str) -> str:
 # `{"fact": […], "relation": […], "entity": […]}`.
 
 
-_TABLES = ("context", "supporting_facts", "evidences")
 _COLUMNS = ("fact", "relation", "entity")
-_STRANDS = "bridge_comparison"
-_SEQUENCES = ("compositional", "inference")
 
 
 class _Triple(NamedTuple):
@@ -97,30 +92,16 @@ class _Triple(NamedTuple):
 
 def wikimultihop_example(row: Row) -> Example:
     """A row as an example with its paragraphs, its type and the chain of its evidence. Raises `RowError`."""
-    read = {**row, **{name: _table(row, name) for name in _TABLES}}
+    read = {**row, "answer": row.get("answer") or None}  # blank in the test split
+    for name in ("context", "supporting_facts", "evidences"):
+        try:
+            read[name] = json.loads(row[name]) if isinstance(row.get(name), str) else row.get(name)
+        except ValueError:
+            raise RowError(f"{name!r} is {row[name]!r:.80}, expected a table or its JSON text") from None
     if isinstance(read["context"], Mapping) and "sentences" not in read["context"]:
         read["context"] = {**read["context"], "sentences": read["context"].get("content")}
-    read["answer"] = row.get("answer") or None  # blank in the test split
     example = hotpotqa_example(read)
-    titles = dict.fromkeys(str(title) for title, _ in pairs(read["supporting_facts"], "title", "sent_id"))
-    chain = _chain_of_triples(_triples(read["evidences"]), list(titles), example)
-    return replace(example, chain=chain)
-
-
-def _table(row: Row, name: str) -> Any:
-    """A column that may be JSON text."""
-    value = row.get(name)
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise RowError(f"{name!r} is {value!r:.80}, expected a table or its JSON text") from None
-
-
-def _triples(evidences: object) -> list[_Triple]:
-    if not evidences:
-        return []
+    evidences = read["evidences"] or []
     if isinstance(evidences, Mapping):
         columns = [evidences.get(column) or [] for column in _COLUMNS]
         evidences = [list(cells) for cells in zip(*columns, strict=False)]
@@ -132,7 +113,7 @@ def _triples(evidences: object) -> list[_Triple]:
         if not isinstance(cells, Sequence) or len(cells) != 3 or not all(isinstance(cell, str) for cell in cells):
             raise RowError(f"a piece of 'evidences' is {cells!r:.80}, expected a subject, a relation and an object")
         triples.append(_Triple(*(" ".join(str(cell).split()) for cell in cells)))
-    return triples
+    return replace(example, chain=_chain_of_triples(triples, _supporting(read), example))
 
 
 def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example: Example) -> tuple[Hop, ...]:
@@ -144,7 +125,7 @@ def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example
     facts: dict[str, list[_Triple]] = {}
     for triple in triples:
         facts.setdefault(triple.subject, []).append(triple)
-    page_of = _pages(list(facts), titles)
+    page_of = _page_of_each(list(facts), titles)
     texts = {page.title: fold(page.text) for page in example.documents}
     hops: list[Hop] = []
     for subject, title in page_of.items():
@@ -153,12 +134,15 @@ def _chain_of_triples(triples: Sequence[_Triple], titles: Sequence[str], example
         names, earlier = {_key(subject), _key(title)}, list(page_of)[: len(hops)]
         # The earlier hops with a fact that names this page.
         needs = tuple(at for at, each in enumerate(earlier) if any(_key(fact.value) in names for fact in facts[each]))
-        needs = needs or _usual(example.kind, len(hops), len(page_of))
+        if not needs and example.kind in ("compositional", "inference"):
+            needs = (len(hops) - 1,) if hops else ()
+        elif not needs and example.kind == "bridge_comparison" and len(page_of) == 4 and len(hops) >= 2:
+            needs = (len(hops) - 2,)  # two strands of two hops
         hops.append(Hop(title, shown[0] if shown else "", ask, tuple(need for need in needs if hops[need].value)))
     return tuple(hops)
 
 
-def _pages(subjects: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
+def _page_of_each(subjects: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
     """The supporting page of each subject: of the same name, else the others in their order. Empty if one has none."""
     page_of: dict[str, str] = {}
     for subject in subjects:
@@ -173,13 +157,6 @@ def _pages(subjects: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
         return {}
     page_of |= dict(zip(lacking, left, strict=True))
     return {subject: page_of[subject] for subject in subjects}
-
-
-def _usual(kind: str, number: int, hops: int) -> tuple[int, ...]:
-    """What hop `number` needs in questions of this type, where no fact names its page."""
-    if kind in _SEQUENCES:
-        return (number - 1,) if number else ()
-    return (number - hops // 2,) if kind == _STRANDS and hops == 4 and number >= 2 else ()
 
 
 def _key(name: str) -> str:
@@ -203,17 +180,6 @@ _KIND = re.compile(r"\dhop\d?(?=_)")
 _REFERENCE = re.compile(r"#(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Paragraph:
-    """The pages that hold a paragraph: one, or several if it is long."""
-
-    parts: tuple[Document, ...]
-
-    def part_with(self, value: str) -> Document | None:
-        """The first part that shows a value."""
-        return next((part for part in self.parts if value and fold(value) in fold(part.text)), None)
-
-
 def musique_example(row: Row) -> Example | None:
     """A row as an example with its paragraphs, its kind (`2hop`, `3hop1`, …) and its gold chain.
 
@@ -224,7 +190,7 @@ def musique_example(row: Row) -> Example | None:
         return None
     id_, question = identifier(row, "id"), text(row, "question")
     if not row.get("answer"):
-        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+        raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     aliases = row.get("answer_aliases") or []
     if not isinstance(aliases, list):
         raise RowError(f"'answer_aliases' is {aliases!r:.80}, expected a list of texts")
@@ -232,76 +198,62 @@ def musique_example(row: Row) -> Example | None:
     paragraphs = _paragraphs(row.get("paragraphs"))
     steps = row.get("question_decomposition") or []
     chain = _chain_of_steps(steps, paragraphs) if isinstance(steps, list) else ()
-    documents = tuple(part for paragraph in paragraphs.values() for part in paragraph.parts)
+    documents = tuple(part for parts in paragraphs.values() for part in parts)
     kind = _KIND.match(id_)
     return Example(id_, question, golds, documents, kind[0] if kind else "", chain)
 
 
-def _paragraphs(rows: object) -> dict[int, _Paragraph]:
-    """The paragraphs by their `idx`, as pages that all have a title of their own.
+def _paragraphs(rows: object) -> dict[int, list[Document]]:
+    """The paragraphs by their `idx`, as pages that all have a title of their own: one, or several for a long one.
 
-    Paragraphs of the same title are numbered from the second on: `Lund`, `Lund (2)`. So are the parts of a long one.
+    A paragraph is parted where a sentence ends. Paragraphs of the same title, and parts of one, are numbered from the
+    second on: `Lund`, `Lund (2)`. No numbered title is that of another paragraph.
     """
     if not isinstance(rows, list):
         raise RowError(f"'paragraphs' is {rows!r:.80}, expected a list of paragraphs")
     seen: Counter[str] = Counter()
     taken = {title_key(row["title"]) for row in rows if isinstance(row, Mapping) and isinstance(row.get("title"), str)}
-    paragraphs = {}
+    paragraphs: dict[int, list[Document]] = {}
     for position, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
         title, content = text(row, "title"), str(row.get("paragraph_text") or "").strip()
-        parts = tuple(Document(_numbered(title, seen, taken), part) for part in _parts(content))
-        index = row.get("idx")
-        paragraphs[index if isinstance(index, int) else position] = _Paragraph(parts)
+        parts: list[str] = []
+        for sentence in sentences(content) if len(content.split()) > LONGEST_PART else [content]:
+            longer = f"{parts[-1]} {sentence}" if parts else sentence
+            if parts and len(longer.split()) <= LONGEST_PART:
+                parts[-1] = longer
+            else:
+                parts.append(sentence)
+        index, key = row.get("idx"), title_key(title)
+        pages = paragraphs[index if isinstance(index, int) else position] = []
+        for part in parts:
+            seen[key] += 1
+            while seen[key] > 1 and title_key(f"{title} ({seen[key]})") in taken:
+                seen[key] += 1
+            pages.append(Document(title if seen[key] == 1 else f"{title} ({seen[key]})", part))
     return paragraphs
 
 
-def _numbered(title: str, seen: Counter[str], taken: set[str]) -> str:
-    """The title, with a number where it comes again; no number that is part of another paragraph's title."""
-    key = title_key(title)
-    seen[key] += 1
-    while seen[key] > 1 and title_key(f"{title} ({seen[key]})") in taken:
-        seen[key] += 1
-    return title if seen[key] == 1 else f"{title} ({seen[key]})"
-
-
-def _parts(content: str) -> list[str]:
-    """The text in parts of at most `LONGEST_PART` words that end where a sentence does."""
-    if len(content.split()) <= LONGEST_PART:
-        return [content]
-    parts: list[str] = []
-    for sentence in sentences(content):
-        longer = f"{parts[-1]} {sentence}" if parts else sentence
-        if parts and len(longer.split()) <= LONGEST_PART:
-            parts[-1] = longer
-        else:
-            parts.append(sentence)
-    return parts
-
-
-def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, _Paragraph]) -> tuple[Hop, ...]:
+def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, list[Document]]) -> tuple[Hop, ...]:
     """The sub-questions as hops; none if one of them has no paragraph, or refers to none before it."""
     hops: list[Hop] = []
     for step in steps:
         if not isinstance(step, Mapping):
             raise RowError(f"a sub-question is {step!r:.80}, expected an object with question and answer")
-        paragraph = paragraphs.get(step.get("paragraph_support_idx", -1))
-        if paragraph is None:
+        pages = paragraphs.get(step.get("paragraph_support_idx", -1))
+        if pages is None:
             return ()
         asked, value = text(step, "question"), str(step.get("answer") or "").strip()
-        page = paragraph.part_with(value)
+        showing = next((page for page in pages if value and fold(value) in fold(page.text)), None)
         needs = sorted({int(number) - 1 for number in _REFERENCE.findall(asked)})
         if any(not 0 <= need < len(hops) for need in needs):
             return ()  # "a #1 hit" is no reference
         readable = tuple(need for need in needs if hops[need].value)  # nothing can be read from the others
-        hops.append(Hop((page or paragraph.parts[0]).title, value if page else "", _ask(asked), readable))
+        # Without references: `author of Tide Songs` for `Tide Songs >> author`.
+        subject, arrow, relation = asked.rpartition(">>")
+        plain = f"{relation.strip()} of {subject.strip()}" if arrow else asked
+        plain = " ".join(_REFERENCE.sub("that", plain).split())
+        ask = re.sub(r"\s+(?=[,.?!'])", "", plain).rstrip(" ?")
+        hops.append(Hop((showing or pages[0]).title, value if showing else "", ask, readable))
     return tuple(hops)
-
-
-def _ask(question: str) -> str:
-    """The sub-question without references: `author of Tide Songs` for `Tide Songs >> author`."""
-    subject, arrow, relation = question.rpartition(">>")
-    plain = f"{relation.strip()} of {subject.strip()}" if arrow else question
-    plain = " ".join(_REFERENCE.sub("that", plain).split())
-    return re.sub(r"\s+(?=[,.?!'])", "", plain).rstrip(" ?")

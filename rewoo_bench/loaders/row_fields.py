@@ -12,7 +12,7 @@ from rewoo_bench.types import Document, Example
 
 Row = Mapping[str, Any]
 
-HIDDEN = "every question needs one; the test splits of public sets hide theirs"
+HIDDEN_ANSWER = "every question needs one; the test splits of public sets hide theirs"
 
 
 class RowError(ValueError):
@@ -68,7 +68,7 @@ def gold(row: Row, *keys: str) -> Any:
     key = next((key for key in keys if key in row), keys[0])
     value = row.get(key)
     if value is None or value == [] or (isinstance(value, str) and not value.strip()):
-        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+        raise RowError(f"no answer under {key!r}; {HIDDEN_ANSWER}")
     return value
 
 
@@ -85,7 +85,7 @@ def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
     golds = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))
     if not golds:
-        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+        raise RowError(f"no answer under {key!r}; {HIDDEN_ANSWER}")
     return golds
 
 
@@ -98,23 +98,20 @@ def pairs(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
 
     A pair whose right side is missing is left out. Raises `RowError` for any other form.
     """
-    if value is None:
-        return []
+    read: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping):
         lefts, rights = list(value.get(left) or ()), list(value.get(right) or ())
         if rights and len(lefts) != len(rights):
             raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
         read = list(zip(lefts, rights, strict=False))
-    elif isinstance(value, list):
-        read = [_pair(item, left, right) for item in value]
-    else:
+    elif value is not None and not isinstance(value, list):
         raise RowError(f"expected a list of {left} and {right}, got {value!r:.80}")
+    else:
+        for item in value or ():
+            if isinstance(item, Mapping):
+                read.append((item.get(left), item.get(right)))
+            elif isinstance(item, list) and len(item) == 2:
+                read.append((item[0], item[1]))
+            else:
+                raise RowError(f"expected {left} and {right}, got {item!r:.80}")
     return [(first, second) for first, second in read if second is not None]
-
-
-def _pair(item: object, left: str, right: str) -> tuple[Any, Any]:
-    if isinstance(item, Mapping):
-        return item.get(left), item.get(right)
-    if isinstance(item, list) and len(item) == 2:
-        return item[0], item[1]
-    raise RowError(f"expected {left} and {right}, got {item!r:.80}")

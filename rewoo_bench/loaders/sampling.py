@@ -14,13 +14,13 @@ changes with the buffer's size, the library's version and the order of the files
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -61,8 +61,14 @@ def select(
         if first != number:
             if not repeats:
                 raise DataError(f"{where}, row {number}: the id {example.id!r} is already that of row {first}")
-            if example.id in chosen:
-                chosen[example.id] = _merged(chosen[example.id], example, f"{where}, row {number}")
+            if (before := chosen.get(example.id)) is None:
+                continue
+            if before.question.casefold().split() != example.question.casefold().split():
+                said = f"is that of {example.question!r} here and of {before.question!r} before"
+                raise DataError(f"{where}, row {number}: the id {example.id!r} {said}")
+            answers = tuple(dict.fromkeys(before.answers + example.answers))
+            documents = tuple(dict.fromkeys(before.documents + example.documents))
+            chosen[example.id] = replace(before, answers=answers, documents=documents)
             continue
         chosen[example.id] = example
         if limit is not None:
@@ -87,71 +93,40 @@ def _rank(identifier: str, seed: int) -> int:
     return int.from_bytes(sha256(f"{seed}:{identifier}".encode()).digest())
 
 
-def _merged(first: Example, again: Example, where: str) -> Example:
-    if first.question.casefold().split() != again.question.casefold().split():
-        raise DataError(
-            f"{where}: the id {again.id!r} is that of {again.question!r} here and of {first.question!r} before"
-        )
-    return replace(
-        first,
-        answers=tuple(dict.fromkeys(first.answers + again.answers)),
-        documents=tuple(dict.fromkeys(first.documents + again.documents)),
-    )
-
-
-class Generator(Protocol):
-    """Makes questions. The same seed and settings give the same questions, in the same order.
-
-    An id is that of one question only: another seed or other settings give other ids.
-    """
-
-    def examples(self, seed: int) -> Iterable[Example]: ...
-
-
 def generated(
-    spec: DatasetSpec,
-    path: str,
-    options: str,
-    *,
-    limit: int | None,
-    seed: int,
-    where: str,
-    folder: Path | None = None,
+    spec: DatasetSpec, options: str, *, limit: int | None, seed: int, where: str, folder: Path | None = None
 ) -> tuple[str, Selection, dict[str, Any]]:
     """The name with options, the questions, and the source for the manifest, of a generated set.
 
-    These are the first `limit` questions of the generator at the import path `path`, as `options` say
-    (`hops=3&width=2`).
-    `folder` is the data set's, whose files may have the class.
+    These are the first `limit` questions of the set's generator, as `options` say (`hops=3&width=2`). A generator is a
+    pydantic model with a method `examples(seed)`; the same seed and options give the same questions, in the same
+    order, and an id is that of one question only. `folder` is the data set's, whose files may have the class.
     Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
+    path, name = spec.generator or "", f"data set {spec.name!r}"
+    about = f"generator {path!r}"
     if limit is None:
         raise SpecError(f"{where}: the key 'default_limit' is missing: it says how many questions are generated")
     kind = import_class(path, GENERATORS, "generator", where, folder)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel) and hasattr(kind, "examples")):
-        raise SpecError(f"{where}: generator {path!r} is {kind!r}, expected a pydantic model with examples(seed)")
+        raise SpecError(f"{where}: {about} is {kind!r}, expected a pydantic model with examples(seed)")
     try:
         chosen = read_options(options)
     except ValueError as error:
-        raise DataError(f"data set {spec.name!r}: {error}") from None
-    generator: Any = validated(kind, chosen, f"data set {spec.name!r}")
-    made = islice(_examples(generator, seed, f"generator {path!r}"), limit)
-    selection = select(made, limit=None, seed=seed, where=f"generator {path!r}")
-    if not selection.examples:
-        raise DataError(f"data set {spec.name!r}: generator {path!r} made no questions")
-    content = sha256("\n".join(map(repr, selection.examples)).encode()).hexdigest()
-    source = {"generator": short_name(path), "settings": generator.model_dump(mode="json"), "sha256": content}
-    changed = generator.model_dump(mode="json", exclude_defaults=True)
-    shown = "&".join(f"{name}={value}" for name, value in changed.items())
-    return f"{spec.name}?{shown}" if shown else spec.name, selection, source
-
-
-def _examples(generator: Generator, seed: int, where: str) -> Iterator[Example]:
-    """The generator's questions. Raises `SpecError` for anything else that it makes."""
-    examples: object = generator.examples(seed)
-    if not isinstance(examples, Iterable):
-        raise SpecError(f"{where}: examples(seed) returned {examples!r:.80}, expected rewoo_bench.Example objects")
+        raise DataError(f"{name}: {error}") from None
+    generator: Any = validated(kind, chosen, name)
+    made: object = generator.examples(seed)
+    if not isinstance(made, Iterable):
+        raise SpecError(f"{about}: examples(seed) returned {made!r:.80}, expected rewoo_bench.Example objects")
+    examples = list(islice(made, limit))
     for example in examples:
         if not isinstance(example, Example):
-            raise SpecError(f"{where}: examples(seed) made {example!r:.80}, expected a rewoo_bench.Example")
-        yield example
+            raise SpecError(f"{about}: examples(seed) made {example!r:.80}, expected a rewoo_bench.Example")
+    selection = select(examples, limit=None, seed=seed, where=about)
+    if not examples:
+        raise DataError(f"{name}: {about} made no questions")
+    content = sha256("\n".join(map(repr, examples)).encode()).hexdigest()
+    source = {"generator": short_name(path), "settings": generator.model_dump(mode="json"), "sha256": content}
+    changed = generator.model_dump(mode="json", exclude_defaults=True)
+    shown = "&".join(f"{option}={value}" for option, value in changed.items())
+    return f"{spec.name}?{shown}" if shown else spec.name, selection, source

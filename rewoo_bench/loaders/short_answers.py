@@ -11,70 +11,63 @@ other files, so their examples have no documents; nor have those of the `.nocont
 from __future__ import annotations
 
 import ast
-import math
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isclose
-from typing import Any
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.loaders.row_fields import HIDDEN, Row, RowError, answers, gold, identifier, pairs, plain_answer, text
+from rewoo_bench.loaders.row_fields import (
+    HIDDEN_ANSWER,
+    Row,
+    RowError,
+    answers,
+    gold,
+    identifier,
+    pairs,
+    plain_answer,
+    text,
+)
 from rewoo_bench.text.scoring.number_answers import MARK
 from rewoo_bench.text.scoring.numbers import find_numbers
 from rewoo_bench.text.scoring.text_answers import says_yes
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Document, Example, Hop
 
-UNKNOWN = "<unk>"
-"""The value in Hugging Face rows of the test split."""
+_HIDDEN_VALUE = "<unk>"  # in Hugging Face rows of the test split
 
 
 def triviaqa_example(row: Row) -> Example:
-    """A Hugging Face row as an example. Raises `RowError`."""
-    id_, question = identifier(row, "question_id"), text(row, "question")
-    documents = (
-        *_documents(row.get("entity_pages"), "title", "wiki_context"),
-        *_documents(row.get("search_results"), "title", "search_context"),
-    )
-    return Example(id_, question, _answers(row, "answer"), documents, "trivia")
+    """A Hugging Face row, or one of an official file's `Data`, as an example.
 
-
-def official_triviaqa_example(row: Row) -> Example:
-    """A row of an official file's `Data` as an example. Raises `RowError`."""
-    return Example(identifier(row, "QuestionId"), text(row, "Question"), _answers(row, "Answer"), (), "trivia")
-
-
-def _answers(row: Row, key: str) -> tuple[str, ...]:
-    """Value, aliases and human answers: all that the official script accepts, in their own spelling.
-
-    The script compares with the normalised aliases and the human answers; every alias
-    normalises to one of the former.
+    Its answers are value, aliases and human answers: all that the official script accepts, in their own spelling. The
+    script compares with the normalised aliases and the human answers; every alias normalises to one of the former.
+    Raises `RowError`.
     """
-    answer = row.get(key)
+    is_official = "QuestionId" in row and "Question" in row
+    keys = ("QuestionId", "Question", "Answer") if is_official else ("question_id", "question", "answer")
+    id_, question, answer = identifier(row, keys[0]), text(row, keys[1]), row.get(keys[2])
+    pages = [] if is_official else pairs(row.get("entity_pages"), "title", "wiki_context")
+    pages += [] if is_official else pairs(row.get("search_results"), "title", "search_context")
     if answer is None:
-        raise RowError(f"no answer under {key!r}; {HIDDEN}")
+        raise RowError(f"no answer under {keys[2]!r}; {HIDDEN_ANSWER}")
     if not isinstance(answer, Mapping):
-        raise RowError(f"{key!r} is {answer!r:.80}, expected an object with a value and aliases")
+        raise RowError(f"{keys[2]!r} is {answer!r:.80}, expected an object with a value and aliases")
     fields = {name.replace("_", "").lower(): value for name, value in answer.items()}
-    aliases = _texts(fields, "aliases") or _texts(fields, "normalizedaliases")
-    value = None if fields.get("value") == UNKNOWN else fields.get("value")
-    return answers((value, *aliases, *_texts(fields, "humananswers")), key)
 
+    def texts(name: str) -> list[object]:
+        values = fields.get(name) or []
+        if not isinstance(values, list):
+            raise RowError(f"{name} is {values!r:.80}, expected a list of texts")
+        return values
 
-def _texts(fields: Mapping[str, object], name: str) -> list[object]:
-    values = fields.get(name) or []
-    if not isinstance(values, list):
-        raise RowError(f"{name} is {values!r:.80}, expected a list of texts")
-    return values
-
-
-def _documents(table: object, title: str, content: str) -> list[Document]:
-    """The pages that come with their text; a web page may lack a title."""
-    return [
-        Document(str(name or "untitled"), page.strip())
-        for name, page in pairs(table, title, content)
+    aliases = texts("aliases") or texts("normalizedaliases")
+    value = None if fields.get("value") == _HIDDEN_VALUE else fields.get("value")
+    documents = tuple(  # a web page may lack a title, and a page its text
+        Document(str(title or "untitled"), page.strip())
+        for title, page in pages
         if isinstance(page, str) and page.strip()
-    ]
+    )
+    return Example(id_, question, answers((value, *aliases, *texts("humananswers")), keys[2]), documents, "trivia")
 
 
 # Rows of StrategyQA (Geva et al., 2021, arXiv:2101.02235) as examples.
@@ -87,36 +80,31 @@ def _documents(table: object, title: str, content: str) -> list[Document]:
 
 
 def strategyqa_example(row: Row) -> Example:
-    """A row as an example whose answer is `yes` or `no`. Raises `RowError`."""
-    return Example(
-        identifier(row, "qid"), text(row, "question"), (yes_or_no(row, "answer", "answers"),), chain=_chain(row)
-    )
+    """A row as an example whose answer is `yes` or `no`; also one of ReWOO's file (below). Raises `RowError`.
 
-
-def yes_or_no(row: Row, *keys: str) -> str:
-    """The answer under the first of the keys that the row has, as `yes` or `no`. Raises `RowError`."""
-    value = gold(row, *keys)
+    Its chain are the pages that the first annotator took evidence from, as look-ups that need no other.
+    """
+    is_official = "qid" in row and "question" in row
+    id_, question = (identifier(row, "qid"), text(row, "question")) if is_official else _input(row)
+    value = gold(row, "answer", "answers") if is_official else gold(row, "target")
     if isinstance(value, list):  # of a CSV file
         value = value[0]
     says = value if isinstance(value, bool) else says_yes(str(value))
     if says is None:
-        raise RowError(f"{keys[0]!r} is {value!r:.80}, expected true or false, or a text that says yes or no")
-    return "yes" if says else "no"
-
-
-def _chain(row: Row) -> tuple[Hop, ...]:
-    """The pages that the first annotator took evidence from, as look-ups that need no other; empty without any."""
+        key = "answer" if is_official else "target"
+        raise RowError(f"{key!r} is {value!r:.80}, expected true or false, or a text that says yes or no")
     pages: dict[str, str] = {}
-    questions = row.get("decomposition") or []
-    evidence: Any = row.get("evidence")
-    steps = evidence[0] if isinstance(evidence, list) and evidence else []
-    for number, step in enumerate(steps if isinstance(steps, list) else []):
-        ask = questions[number] if number < len(questions) else ""
-        # Lists of ids of paragraphs, `Swan-3`, stand among marks such as "operation" and "no_evidence".
-        for part in step if isinstance(step, list) else ():
-            for paragraph in (str(each) for each in part if each) if isinstance(part, list) else ():
-                pages.setdefault(paragraph.rpartition("-")[0] or paragraph, str(ask))
-    return tuple(Hop(title, "", ask) for title, ask in pages.items())
+    if is_official:
+        questions, evidence = row.get("decomposition") or [], row.get("evidence")
+        steps = evidence[0] if isinstance(evidence, list) and evidence else []
+        for number, step in enumerate(steps if isinstance(steps, list) else []):
+            ask = str(questions[number]) if number < len(questions) else ""
+            # Lists of ids of paragraphs, `Swan-3`, stand among marks such as "operation" and "no_evidence".
+            for part in step if isinstance(step, list) else ():
+                for paragraph in (str(each) for each in part if each) if isinstance(part, list) else ():
+                    pages.setdefault(paragraph.rpartition("-")[0] or paragraph, ask)
+    chain = tuple(Hop(title, "", ask) for title, ask in pages.items())
+    return Example(id_, question, ("yes" if says else "no",), chain=chain)
 
 
 # Rows of the question files that came with the ReWOO paper (Xu et al., 2023, arXiv:2305.18323) as examples.
@@ -129,15 +117,21 @@ def _chain(row: Row) -> tuple[Hop, ...]:
 # The three have the same columns, so their rows are read only under the name of a data set. They have no ids: the row's
 # number is the id.
 
-
 _CHOICE = "Can be one of "
 
 
 def physics_example(row: Row) -> Example:
     """A physics question with every accepted rounding of its answer. Raises `RowError`."""
     target = str(gold(row, "target")).strip()
-    golds = _choices(target) if target.startswith(_CHOICE) else [target]
-    return Example(identifier(row, "id"), text(row, "input"), answers(golds, "target"))
+    golds: object = [target]
+    if target.startswith(_CHOICE):
+        try:
+            golds = ast.literal_eval(target.removeprefix(_CHOICE))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            golds = None
+    if not isinstance(golds, list):
+        raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")
+    return Example(*_input(row), answers(golds, "target"))
 
 
 def sports_example(row: Row) -> Example:
@@ -145,22 +139,11 @@ def sports_example(row: Row) -> Example:
     target = str(gold(row, "target")).strip()
     if says_yes(target) is None:
         raise RowError(f"'target' is {target!r:.80}, expected plausible or implausible")
-    return Example(identifier(row, "id"), text(row, "input"), (target,))
+    return Example(*_input(row), (target,))
 
 
-def strategyqa_file_example(row: Row) -> Example:
-    """A question for yes or no. Raises `RowError`."""
-    return Example(identifier(row, "id"), text(row, "input"), (yes_or_no(row, "target"),))
-
-
-def _choices(target: str) -> list[object]:
-    try:
-        choices = ast.literal_eval(target.removeprefix(_CHOICE))
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        choices = None
-    if not isinstance(choices, list):
-        raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")
-    return choices
+def _input(row: Row) -> tuple[str, str]:
+    return identifier(row, "id"), text(row, "input")
 
 
 # Rows of ParallelQA (Kim et al., 2024, arXiv:2312.04511) as examples.
@@ -174,7 +157,7 @@ def parallelqa_example(row: Row) -> Example:
     """A row as an example; its kind is its number of branches (`2 branches`). Raises `RowError`."""
     id_, question, answer = identifier(row, "id"), text(row, "question"), row.get("answer")
     if answer is None:
-        raise RowError(f"no answer under 'answer'; {HIDDEN}")
+        raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     if isinstance(answer, int | float) and not isinstance(answer, bool):
         answer = str(answer)
     branches = row.get("branch")
@@ -189,7 +172,6 @@ def parallelqa_example(row: Row) -> Example:
 #
 # The official file and the Hugging Face rows are the same. They have no ids: the row's number is the id. The answer is
 # the number behind `####`; the calculations in `<<…>>` become the gold chain.
-
 
 _CALCULATION = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
 _OPERAND = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\w.])")
@@ -225,50 +207,32 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
     other operand stands for the latest equal result. Each value is what the Calculator shows. It has to be the
     solution's own result, rounded as that is, and the last one has to equal the answer.
     """
-    stated = frozenset(float(number.value) for number in find_numbers(question))
+    given = frozenset(float(number.value) for number in find_numbers(question))
     hops: list[Hop] = []
-    for expression, result in _CALCULATION.findall(solution):
-        title = _with_places(expression.strip(), hops, stated)
-        value = _calculated(title, hops)
-        if value is None or not _rounds_to(value, result):
-            return ()
-        needs = sorted({int(place) for place in _CALCULATION_PLACE.findall(title)})
-        hops.append(Hop(title, value, needs=tuple(needs), tool="Calculator"))
-    is_whole = bool(hops) and isclose(float(hops[-1].value), float(find_numbers(answer)[0].value), rel_tol=_CLOSE)
-    return tuple(hops) if is_whole else ()
+    used: set[int] = set()
 
-
-def _with_places(expression: str, hops: Sequence[Hop], stated: Container[float]) -> str:
-    """The expression with places for results of earlier hops: `32+8` becomes `{0}+8`."""
-    used = {need for hop in hops for need in hop.needs}
-
-    def place(match: re.Match[str]) -> str:
-        value = float(match[0])
+    def place(operand: re.Match[str]) -> str:
+        value = float(operand[0])
         equal = [at for at, hop in enumerate(hops) if isclose(float(hop.value), value, rel_tol=_CLOSE)]
         unused = [at for at in equal if at not in used]
-        if unused or (equal and value not in stated):
-            return f"{{{(unused or equal)[-1]}}}"
-        return match[0]
+        return f"{{{(unused or equal)[-1]}}}" if unused or (equal and value not in given) else operand[0]
 
-    return _OPERAND.sub(place, expression)
-
-
-def _calculated(title: str, hops: Sequence[Hop]) -> str | None:
-    """The Calculator's result, or None where it has none."""
-    try:
-        return show_number(calculate(title.format(*(hop.value for hop in hops))))
-    except ToolError:
-        return None
-
-
-def _rounds_to(value: str, result: str) -> bool:
-    """Whether a value is the result that a solution states, in as many decimals as that has."""
-    numbers = find_numbers(result)
-    if len(numbers) != 1:
-        return False
-    stated = float(numbers[0].value)
-    rounding = 0 if "/" in result else 0.5 * 10 ** -len(result.strip().partition(".")[2])
-    return abs(float(value) - stated) <= rounding + abs(stated) * _CLOSE
+    for expression, result in _CALCULATION.findall(solution):
+        title = _OPERAND.sub(place, expression.strip())  # `32+8` becomes `{0}+8`
+        stated = find_numbers(result)
+        try:
+            value = show_number(calculate(title.format(*(hop.value for hop in hops))))
+        except ToolError:
+            return ()
+        # The result may be rounded, to as many decimals as it has.
+        rounding = 0 if "/" in result else 0.5 * 10 ** -len(result.strip().partition(".")[2])
+        if len(stated) != 1 or abs(float(value) - (number := float(stated[0].value))) > rounding + abs(number) * _CLOSE:
+            return ()
+        needs = sorted({int(needed) for needed in _CALCULATION_PLACE.findall(title)})
+        hops.append(Hop(title, value, needs=tuple(needs), tool="Calculator"))
+        used |= {*needs}
+    is_whole = bool(hops) and isclose(float(hops[-1].value), float(find_numbers(answer)[0].value), rel_tol=_CLOSE)
+    return tuple(hops) if is_whole else ()
 
 
 # Rows of this project's own format as examples; for the bundled sample and for sets of your own.
@@ -283,10 +247,8 @@ def _rounds_to(value: str, result: str) -> bool:
 #
 #     {"calculate": "{1} / 2", "ask": "half of the pages", "value": "24", "needs": [1]}
 #
-# `answer`, one text, may take the place of
-# `answers`. `id` (the row's number without it), `type`, `level`, `chain` and `documents`
-# (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
-
+# `answer`, one text, may take the place of `answers`. `id` (the row's number without it), `type`, `level`, `chain` and
+# `documents` (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
 
 _PLACE = re.compile(r"\{(\d{1,3})\}")
 
@@ -295,7 +257,8 @@ def sample_example(row: Row) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
     key = next((key for key in ("answers", "answer") if key in row), None)
     if key is None:
-        raise RowError(f"no answer under 'answers' or 'answer'; it has {', '.join(sorted(map(str, row)))}; {HIDDEN}")
+        has = ", ".join(sorted(map(str, row)))
+        raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {HIDDEN_ANSWER}")
     golds = [row.get(key)] if key == "answer" else row[key]
     if not isinstance(golds, list):
         raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")
@@ -303,8 +266,18 @@ def sample_example(row: Row) -> Example:
     if not isinstance(chain, list):
         raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
     hops: list[Hop] = []
-    for hop in chain:
-        hops.append(_hop(hop, hops))
+    for number, hop in enumerate(chain, start=1):
+        if not isinstance(hop, dict):
+            raise RowError(f"hop {number} is {hop!r}, expected an object with title or calculate, ask, value and needs")
+        needs = hop.get("needs") or []
+        if not isinstance(needs, list) or not all(isinstance(need, int) and 1 <= need < number for need in needs):
+            raise RowError(f"hop {number} needs {needs!r}, expected numbers of earlier hops, counted from 1")
+        ask, needed = str(hop.get("ask") or ""), tuple(need - 1 for need in needs)
+        if "calculate" in hop:
+            title, value, needed = _calculation(hop, needed, hops)
+            hops.append(Hop(title, value, ask, needed, tool="Calculator"))
+        else:
+            hops.append(Hop(text(hop, "title"), str(hop.get("value") or ""), ask, needed))
     return Example(
         identifier(row, "id"),
         text(row, "question"),
@@ -316,22 +289,8 @@ def sample_example(row: Row) -> Example:
     )
 
 
-def _hop(hop: object, before: Sequence[Hop]) -> Hop:
-    """The hop after those `before`; it may need only them."""
-    number = len(before) + 1
-    if not isinstance(hop, dict):
-        raise RowError(f"hop {number} is {hop!r}, expected an object with title or calculate, ask, value and needs")
-    needs = hop.get("needs") or []
-    if not isinstance(needs, list) or not all(isinstance(need, int) and 1 <= need < number for need in needs):
-        raise RowError(f"hop {number} needs {needs!r}, expected numbers of earlier hops, counted from 1")
-    needed = tuple(need - 1 for need in needs)
-    if "calculate" in hop:
-        return _calculation(hop, needed, before)
-    return Hop(text(hop, "title"), str(hop.get("value") or ""), str(hop.get("ask") or ""), needed)
-
-
-def _calculation(hop: Row, needs: tuple[int, ...], before: Sequence[Hop]) -> Hop:
-    """A hop of the calculator. Raises `RowError` where its expression can't be worked out, or not to its value."""
+def _calculation(hop: Row, needs: tuple[int, ...], before: Sequence[Hop]) -> tuple[str, str, tuple[int, ...]]:
+    """Title, value and needs of a calculation. Raises `RowError` where it can't be worked out, or not to its value."""
     where, written = f"hop {len(before) + 1}", text(hop, "calculate")
     named = {int(place) for place in _PLACE.findall(written)}
     if "title" in hop:
@@ -342,10 +301,9 @@ def _calculation(hop: Row, needs: tuple[int, ...], before: Sequence[Hop]) -> Hop
     try:
         result = show_number(calculate(filled))
         value = result if hop.get("value") is None else str(hop["value"])
-        if not math.isclose(calculate(value), calculate(result), rel_tol=1e-9):
+        if not isclose(calculate(value), calculate(result), rel_tol=1e-9):
             raise RowError(f"{where}: {filled!r} is {result}, but its value is {value!r}")
     except ToolError as error:
         raise RowError(f"{where}: {written!r} can't be worked out: {error}") from None
-    needed = tuple(sorted({*needs, *(place - 1 for place in named)}))
     expression = _PLACE.sub(lambda place: f"{{{int(place[1]) - 1}}}", written)
-    return Hop(expression, value, str(hop.get("ask") or ""), needed, tool="Calculator")
+    return expression, value, tuple(sorted({*needs, *(place - 1 for place in named)}))

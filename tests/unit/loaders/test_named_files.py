@@ -8,7 +8,7 @@ import pytest
 from loader_rows import gsm8k_row, hotpotqa_row, own_set, sample_row, triviaqa_row, written
 
 from rewoo_bench.errors import DataError, SpecError
-from rewoo_bench.loaders.formats import FORMATS
+from rewoo_bench.loaders.formats import ROW_FORMATS
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 
 PHYSICS = """input,target
@@ -133,7 +133,7 @@ def test_bundled_sets_have_the_defaults_of_their_formats(tmp_path: Path) -> None
 
     for name in bundled_names("datasets", "dataset.toml"):
         spec = read_dataset(Named(name, bundled_folder("datasets") / name))
-        (defaults,) = {each.defaults for each in FORMATS if each.name == spec.format}
+        (defaults,) = {each.defaults for each in ROW_FORMATS if each.name == spec.format}
         if spec.format != "sample":
             assert (spec.exemplars, spec.scoring, spec.tools) == (defaults.style, defaults.scoring, defaults.tools), (
                 name
