@@ -36,17 +36,17 @@ class Fact(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     of: str
-    """Kind of the page."""
+    """ThingKind of the page."""
     noun: str
     says: str
     to: str = ""
-    """Kind of its value; "" for a number."""
+    """ThingKind of its value; "" for a number."""
     link: str = "of"
     numbers: tuple[int, int] = (100, 999)
     """The least and the greatest of its values, or of the prices that it names."""
 
 
-class Kind(BaseModel):
+class ThingKind(BaseModel):
     """A kind of thing: its names, its introduction, and the heirloom that is sold from owner to owner."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,10 +65,10 @@ FACTS = {
     kind: [Fact(of=kind, noun=noun, **fact) for noun, fact in table.pop("facts").items()]
     for kind, table in _WORLD["kinds"].items()
 }
-KINDS = {kind: Kind(**table) for kind, table in _WORLD["kinds"].items()}
+THING_KINDS = {kind: ThingKind(**table) for kind, table in _WORLD["kinds"].items()}
 
 
-def facts(kind: str, *, numeric: bool) -> list[Fact]:
+def askable_facts(kind: str, *, numeric: bool) -> list[Fact]:
     """What can be asked of a thing of that kind: for a number, or for another thing."""
     return [fact for fact in FACTS[kind] if (not fact.to) == numeric]
 
@@ -79,13 +79,13 @@ def sale(kind: str, which: str) -> Fact:
     `owner` and `price` are the last sale, asked for the one or the other.
     """
     texts = _WORLD["sales"][which]
-    noun = texts["noun"].format(KINDS[kind].heirloom)
+    noun = texts["noun"].format(THING_KINDS[kind].heirloom)
     return Fact(of=kind if which == "first" else "person", noun=noun, says=texts["says"], to="person")
 
 
 def called(kind: str, title: str) -> str:
     """A thing in a sentence: `the Torvane Guild`, `Marvenna`."""
-    return f"{KINDS[kind].article}{title}"
+    return f"{THING_KINDS[kind].article}{title}"
 
 
 class World:
@@ -94,7 +94,7 @@ class World:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.mentioned: list[tuple[str, str]] = []
-        """Kind and title of the things that pages name in other facts than the one asked for."""
+        """ThingKind and title of the things that pages name in other facts than the one asked for."""
         self._given: set[str] = set()
         self._words: dict[str, str] = {}  # title -> the word that titles like it share, or begin alike
         self._first: dict[str, str] = {}  # word -> its first syllable
@@ -127,14 +127,14 @@ class World:
             sentences.append(self.sentence(fact, title, value))
             self.mentioned += [(fact.to, value)] if fact.to else []
         self.random.shuffle(sentences)
-        noun, detail = self.random.choice(KINDS[kind].nouns), self.random.choice(KINDS[kind].details)
+        noun, detail = self.random.choice(THING_KINDS[kind].nouns), self.random.choice(THING_KINDS[kind].details)
         name = called(kind, title)
         opening = f"{name[0].upper()}{name[1:]} is a {noun} {detail}."
         return Document(title, " ".join([opening, *sentences]))
 
     def _drawn(self, kind: str, like: str) -> tuple[str, str]:
         """A title that may be taken already, and its word for `_words`."""
-        form, endings = KINDS[kind].title, KINDS[kind].endings
+        form, endings = THING_KINDS[kind].title, THING_KINDS[kind].endings
         if kind == "person":
             surname = like or self._word(_WORLD["surnames"])
             return form.format(self._word(endings), surname), surname
@@ -175,33 +175,19 @@ def draw_path(random: Random, hops: int, unforeseen: int, *, numeric: bool) -> l
 
     The unforeseen ones are sales after the first, for which the page before them brings the first.
     """
-    kind = random.choice(list(KINDS))
+    kind = random.choice(list(THING_KINDS))
     path: list[Fact] = []
     for _ in range(hops - unforeseen - 1):
-        path.append(_other(random, facts(kind, numeric=False), path))
+        path.append(_other(random, askable_facts(kind, numeric=False), path))
         kind = path[-1].to
     if not unforeseen:
-        return [*path, _other(random, facts(kind, numeric=numeric), path)]
+        return [*path, _other(random, askable_facts(kind, numeric=numeric), path)]
     between = [sale(kind, "next")] * (unforeseen - 1)
     return [*path, sale(kind, "first"), *between, sale(kind, "price" if numeric else "owner")]
 
 
 def _other(random: Random, among: list[Fact], path: list[Fact]) -> Fact:
     return random.choice([fact for fact in among if fact not in path[-1:]])
-
-
-def draw_numbers(random: Random, fact: Fact, width: int, stages: int, best: Callable[..., Any]) -> list[list[int]]:
-    """Numbers of each strand, stage by stage: never a tie, and the winner of the last stage wins no other.
-
-    So a comparison that stops early is wrong.
-    """
-    least, greatest = fact.numbers
-    drawn = [random.sample(range(least, greatest + 1), width) for _ in range(stages)]
-    winner = drawn[-1].index(best(drawn[-1]))
-    for stage in drawn[:-1]:
-        if stage.index(best(stage)) == winner:
-            stage.append(stage.pop(0))
-    return [list(strand) for strand in zip(*drawn, strict=True)]
 
 
 def draw_strand(world: World, path: list[Fact], numbers: list[int]) -> list[PageLink]:
@@ -222,27 +208,23 @@ def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
     turns = world.random.sample(world.mentioned, min(WRONG_TURNS, len(world.mentioned)))
     near = world.random.sample(links, len(links))
     for kind, title in turns:  # the pages of things that were only mentioned
-        fact = world.random.choice(facts(kind, numeric=False))
+        fact = world.random.choice(askable_facts(kind, numeric=False))
         pages.append(world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun))
-    pages += [_look_alike(world, near[place % len(near)]) for place in range(DISTRACTORS - len(turns))]
+    for place in range(DISTRACTORS - len(turns)):  # titles like those of gold pages, and the same facts of other things
+        link = near[place % len(near)]
+        fact, (kind, owned) = link.fact, link.owned
+        title = world.name(fact.of, like=link.title)
+        sold = (kind, title if owned == link.title else world.name(kind, like=owned))
+        value = world.value(fact)
+        pages.append(_page(world, PageLink(fact, title, value, world.random.randint(*fact.numbers), sold)))
     world.random.shuffle(pages)
     return tuple(pages)
 
 
 def _page(world: World, link: PageLink) -> Document:
-    thing = f"the {KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
+    thing = f"the {THING_KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
     sentence = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
     return world.page(link.fact.of, link.title, sentence, link.fact.noun)
-
-
-def _look_alike(world: World, link: PageLink) -> Document:
-    """A page with a title like a gold page's, and the same fact of another thing."""
-    kind, owned = link.owned
-    title = world.name(link.fact.of, like=link.title)
-    sold = (kind, title if owned == link.title else world.name(kind, like=owned))
-    return _page(
-        world, PageLink(link.fact, title, world.value(link.fact), world.random.randint(*link.fact.numbers), sold)
-    )
 
 
 MOST_HOPS, MOST_STRANDS = 12, 8
@@ -310,45 +292,48 @@ def question(hops: int, width: int, branching: int, *, seed: int, number: int) -
     unforeseen = random.randint(1, branching) if branching else 0
     path = draw_path(random, hops, unforeseen, numeric=width > 1)
     best = random.choice((max, min))
-    numbers = draw_numbers(random, path[-1], width, 1 + unforeseen, best)
+    # Numbers of each stage: never a tie, and the winner of the last wins no other, so who stops early is wrong.
+    least, greatest = path[-1].numbers
+    stages = [random.sample(range(least, greatest + 1), width) for _ in range(1 + unforeseen)]
+    for stage in stages[:-1]:
+        if stage.index(best(stage)) == stages[-1].index(best(stages[-1])):
+            stage.append(stage.pop(0))
+    numbers = [list(strand) for strand in zip(*stages, strict=True)]
     winner = numbers.index(best(numbers, key=lambda each: each[-1]))
     world = World(random)
     strands = [draw_strand(world, path, each) for each in numbers]
     starts = [strand[0] for strand in strands]
+    names = [called(start.fact.of, start.title) for start in starts]
     stated = [*path[: hops - unforeseen - 1], path[-1]]
-    word = "Who" if path[-1].to == "person" else "What"
-    inquiry = f"{word} is {_nested(stated, called(starts[0].fact.of, starts[0].title))}?"
+    if width > 1:
+        which = f"{', '.join(names[:-1])} and {names[-1]}"
+        superlative = "greatest" if best is max else "smallest"
+        if len(stated) == 1 and not stated[0].to:
+            asked = f"Which of {which} has the {superlative} {stated[0].noun}?"
+        else:
+            asked = f"For which of {which} is {_nested(stated, f'that {starts[0].fact.of}')} the {superlative}?"
+    else:
+        asked = f"{'Who' if path[-1].to == 'person' else 'What'} is {_nested(stated, names[0])}?"
+    chain: list[Hop] = []
+    for strand in strands:
+        first = len(chain)
+        for place, link in enumerate(strand):
+            compared = width > 1 and place == len(strand) - 1
+            needs = (first + place - 1,) if place else ()
+            value = str(link.number) if compared else link.value
+            chain.append(Hop(link.title, value, f"the {link.fact.noun}", needs, place < hops - unforeseen))
     return Example(
         identifier,
-        _comparison(stated, starts, greatest=best is max) if width > 1 else inquiry,
+        asked,
         (starts[winner].title if width > 1 else strands[0][-1].value,),
         documents(world, [link for strand in strands for link in strand]),
         f"{shape}+{unforeseen}" if unforeseen else shape,
-        tuple(_hops(strands, hops - unforeseen)),
+        tuple(chain),
     )
 
 
-def _hops(strands: list[list[PageLink]], foreseen: int) -> Iterator[Hop]:
-    """The gold chain, strand after strand."""
-    for number, strand in enumerate(strands):
-        for place, link in enumerate(strand):
-            compared = len(strands) > 1 and place == len(strand) - 1
-            value = str(link.number) if compared else link.value
-            needs = (number * len(strand) + place - 1,) if place else ()
-            yield Hop(link.title, value, f"the {link.fact.noun}", needs, place < foreseen)
-
-
-def _comparison(path: list[Fact], links: list[PageLink], *, greatest: bool) -> str:
-    """`For which of A and B is the height of the mayor of that town the greatest?`"""
-    names = [called(link.fact.of, link.title) for link in links]
-    which = f"{', '.join(names[:-1])} and {names[-1]}"
-    superlative = "greatest" if greatest else "smallest"
-    if len(path) == 1 and not path[0].to:
-        return f"Which of {which} has the {superlative} {path[0].noun}?"
-    return f"For which of {which} is {_nested(path, f'that {links[0].fact.of}')} the {superlative}?"
-
-
 def _nested(path: list[Fact], start: str) -> str:
+    """`the height of the mayor of that town`, from that town on."""
     for fact in path:
         start = f"the {fact.noun} {fact.link} {start}"
     return start

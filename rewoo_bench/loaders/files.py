@@ -25,10 +25,10 @@ from rewoo_bench.loaders.row_fields import Row
 from rewoo_bench.text.data_files import TooLarge, open_bounded, parse_json
 from rewoo_bench.text.words import counted
 
-SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
-SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
+_SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 _COLUMNS = "'question' and 'answers'"
-BATCH_ROWS = 256
+_BATCH_ROWS = 256
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -36,7 +36,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     if not path.is_file():
         raise DataError(f"no such data file: {str(path)!r}")
     name = plain_name(path)
-    if name.endswith(SHEETS):
+    if name.endswith(_SHEETS):
         raise DataError(f"{path}: a spreadsheet can't be read; save it as CSV, with the columns {_COLUMNS}")
     if name.endswith((".csv", ".tsv")):
         return _csv_rows(path, "," if name.endswith(".csv") else "\t")
@@ -139,7 +139,7 @@ def _parquet_rows(path: Path) -> Iterator[Any]:
                 source = io.BytesIO(file.rest())
         try:
             with pyarrow.parquet.ParquetFile(source) as table:
-                for batch in table.iter_batches(batch_size=BATCH_ROWS):
+                for batch in table.iter_batches(batch_size=_BATCH_ROWS):
                     yield from batch.to_pylist()
         except pyarrow.ArrowException as error:
             raise DataError(f"{path}: not valid parquet, or cut off: {error}") from None
@@ -215,4 +215,4 @@ def find_dataset(text: str) -> NamedDataset:
 
 
 def _is_data_file(name: str) -> bool:
-    return plain_name(Path(name)).endswith(SUFFIXES)
+    return plain_name(Path(name)).endswith(_SUFFIXES)

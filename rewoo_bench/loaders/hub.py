@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,53 +41,42 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
     firewall swallows the packets.
     """
     import datasets
+    import httpx  # huggingface_hub's client, which lets its errors through
     import huggingface_hub
     from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    where, is_offline = f"{source.path} ({config})", datasets.config.HF_HUB_OFFLINE
+    of_hub = (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError)
+
+    @contextmanager
+    def faults() -> Iterator[None]:
+        try:
+            yield
+        except of_hub as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            instead = f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
+            if is_offline:
+                instead = f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
+            raise DataError(f"can't read {where} from the Hugging Face hub: {reason}; {instead}") from None
+
+    def guarded(rows: Iterable[Any]) -> Iterator[Row]:
+        with faults():
+            yield from rows
 
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
         disable_progress_bars()
-    where = f"{source.path} ({config})"
-    try:
-        if not datasets.config.HF_HUB_OFFLINE:  # asked once: `datasets` itself retries for half a minute first
+    with faults():
+        if not is_offline:  # asked once: `datasets` itself retries for half a minute first
             huggingface_hub.HfApi().dataset_info(source.path, revision=source.revision, timeout=REACH_TIMEOUT_S)
         builder = datasets.load_dataset_builder(source.path, config, revision=source.revision)
         splits = list(builder.info.splits or builder.config.data_files or ())
-    except _hub_faults() as error:
-        raise _fault(where, error) from None
     if splits and split not in splits:
         raise DataError(f"{where}: {unknown('split', split, splits)}")
-    try:
+    with faults():
         if streaming:
             rows = builder.as_streaming_dataset(split=split)
         else:
             builder.download_and_prepare()
             rows = builder.as_dataset(split=split)
-    except _hub_faults() as error:
-        raise _fault(where, error) from None
-    return HubRows(_guarded(rows, where), builder.hash)
-
-
-def _guarded(rows: Iterable[Any], where: str) -> Iterator[Row]:
-    try:
-        yield from rows
-    except _hub_faults() as error:
-        raise _fault(where, error) from None
-
-
-def _fault(where: str, error: Exception) -> DataError:
-    import datasets
-
-    reason = " ".join(str(error).split())[:300] or type(error).__name__
-    instead = f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
-    if datasets.config.HF_HUB_OFFLINE:
-        instead = f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
-    return DataError(f"can't read {where} from the Hugging Face hub: {reason}; {instead}")
-
-
-def _hub_faults() -> tuple[type[Exception], ...]:
-    """What `datasets` and its HTTP clients raise for a hub, a configuration or a file that fails."""
-    import httpx  # huggingface_hub's client, which lets its errors through
-    from datasets.exceptions import DatasetsError
-
-    return (OSError, ValueError, RuntimeError, httpx.HTTPError, DatasetsError)
+    return HubRows(guarded(rows), builder.hash)
