@@ -13,7 +13,7 @@ from rewoo_bench.models.hosted.providers import route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_entry
 from rewoo_bench.models.local.server import ServerSettings, serve
 from rewoo_bench.runners.notation.grammars import numbered_grammar
-from rewoo_bench.runners.notation.plan_formats import complete_steps, read_numbered
+from rewoo_bench.runners.notation.plan_formats import complete_steps, read_plan
 from rewoo_bench.types import Message, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(600)]
@@ -46,5 +46,5 @@ async def test_a_streamed_plan_is_the_same_plan_whole(style: Literal["completion
         whole.usage.input_tokens, whole.usage.output_tokens
     )  # fmt: skip
     assert streamed.call_cost.usage_source == "provider"
-    plan = read_numbered(streamed.text)
+    plan = read_plan(streamed.text, "numbered")
     assert complete_steps(next(text for text in shown if "\n" in text)) == list(plan.steps[:1])

@@ -26,8 +26,8 @@ from rewoo_bench.types import Tool
 Arguments = str | dict[str, Any]
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SPACE = re.compile(r"\s*")
-_BRACKET = re.compile(r"[\[\]]")
+_JSON = re.compile(r"\s*+[{\"]")
+_CLOSING = re.compile(r"\s*+\]")
 _MARK = re.compile(r"""[\[\](){},:="']|[^\s\[\](){},:="']+""")
 _QUOTED = {
     '"': re.compile(r'"(?:[^"\\]|\\.)*+"(?=\s*+(?:[\],:)}=]|$))', re.DOTALL),
@@ -48,15 +48,13 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
     that is too deep or too long to be arguments (model_output.py) is read as text.
     """
     about = inputs(tool.arguments) if tool else None
-    quoted = _read_json(text, start, limit)
-    if quoted is not None and (isinstance(quoted[0], dict) or about is None or about.is_text):
-        return quoted
-    if about is not None:
-        closed = None if about.is_text else end_of_call(text, start, limit, "[]")
-        end = _closing_bracket(text, start, limit) if closed is None else closed
-        return read_inputs(text[start:end], about), end
-    end = _closing_bracket(text, start, limit)
-    return check_argument(" ".join(text[start:end].split())), end
+    written = _read_json(text, start, limit)
+    if written is not None and (isinstance(written[0], dict) or about is None or about.is_text):
+        return written
+    end = end_of_call(text, start, limit, "[]") if about and not about.is_text else None
+    if end is None:
+        end = closing_bracket(text, start, limit)
+    return read_inputs(text[start:end], about) if about else check_argument(" ".join(text[start:end].split())), end
 
 
 def read_inputs(text: str, about: Inputs) -> Arguments:
@@ -164,52 +162,40 @@ def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
     """The inputs by name, or None where the text is no reading of them. Raises `Misfit` for several readings."""
     text = text.strip()
     if text.startswith("{") and (found := literal(text)) and isinstance(found[0], dict):
-        return _object(found[0], about)
+        if about.items and not found[0].keys() <= about.by_name.keys():  # the value of the first input, where it fits
+            whole = {about.items[0].name: found[0]}
+            if "object" in (about.schema.kinds(about.items[0].schema) or ()) and _fits(whole, about):
+                return whole
+        return found[0]
     if not text or not about.items:
         return {}
     if text.startswith("{") and text.endswith("}") and (named := _by_name(split_inputs(text[1:-1]), about)):
         return named
     parts = split_inputs(text)
-    named = _by_name(parts, about)
-    if named is not None:
+    if (named := _by_name(parts, about)) is not None:
         return named
+    is_single = len(about.items) == 1
+    quoted = [unquoted(part.strip()) for part in parts]
+    is_list = len(parts) > 1 and any(quoted)
+    is_list = is_list and all(each is not None or literal(part) for each, part in zip(quoted, parts, strict=True))
+    candidates = [dict(zip(about.by_name, parts, strict=False))]
+    if is_single or not is_list:
+        candidates.append({about.items[0].name: text})
+    kinds = [about.schema.kinds(each.schema) for each in about]
+    if len(parts) == 1 and not is_single and not any(not each or "string" in each for each in kinds):
+        candidates.append(dict(zip(about.by_name, text.split(), strict=False)))
     readings: list[dict[str, Any]] = []
     misfits: list[dict[str, Any]] = []
-    first, *others = about.items
-    typed = [not (kinds := about.schema.kinds(each.schema)) or "string" in kinds for each in about.items]
-    candidates = [dict(zip(about.by_name, parts, strict=False))]
-    quoted = [unquoted(part.strip()) for part in parts]
-    listed = (
-        len(parts) > 1
-        and all(each is not None or literal(part) for each, part in zip(quoted, parts, strict=True))
-        and any(quoted)
-    )
-    can_only_be_listed = len(parts) > 1 and (listed or 1 < len(about.required) <= len(parts))
-    if not (others and listed):
-        candidates.append({first.name: text})
-    if len(parts) == 1 and others and not any(typed):
-        candidates.append(dict(zip(about.by_name, text.split(), strict=False)))
     for number, each in enumerate(candidates):
-        given = len(parts) if not number else len(each)
+        fits_in = (len(each) if number else len(parts)) <= len(about.items)
         values = {name: _value(raw, about.by_name[name], about) for name, raw in each.items()}
-        if given <= len(about.items) and _fits(values, about) and values not in readings:
+        if fits_in and _fits(values, about) and values not in readings:
             readings.append(values)
-        elif not number and can_only_be_listed and len(parts) <= len(about.items):
+        elif not number and fits_in and len(parts) > 1 and (is_list or 1 < len(about.required) <= len(parts)):
             misfits.append(values)  # whose fault says more than that of the whole text
     if len(readings) > 1:
         raise Misfit("it can be read in more than one way; name the inputs")
     return next(iter(readings or misfits), None)
-
-
-def _object(value: dict[str, Any], about: Inputs) -> dict[str, Any]:
-    """An object as the inputs of a call; as the value of the first one where that is what it fits."""
-    names = about.by_name
-    if about.items and not set(value) <= set(names):
-        whole = {about.items[0].name: value}
-        kinds = about.schema.kinds(about.items[0].schema)
-        if kinds and "object" in kinds and _fits(whole, about):
-            return whole
-    return value
 
 
 def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
@@ -240,17 +226,12 @@ def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
         raise Misfit(f"{shown(next(iter(before)))!r} is given twice")
     given = {**before, **named}
     for name, raw in given.items():
-        _check_end(name, raw.strip(), about)
+        raw = raw.strip()
+        is_bare = not raw.startswith(("[", "{")) and unquoted(raw) is None
+        for other in about.by_name if is_bare else ():  # city=Oslo year=2020
+            if other != name and re.search(rf"[\s;]{re.escape(other)}\s*+=", raw):
+                raise Misfit(f"{other!r} may begin inside the value of {name!r}: put a comma between them, or quote it")
     return {name: _value(raw, about.by_name[name], about) for name, raw in given.items()}
-
-
-def _check_end(name: str, raw: str, about: Inputs) -> None:
-    """Raises `Misfit` for a bare value in which another input may begin: `city=Oslo year=2020`."""
-    if raw.startswith(("[", "{")) or unquoted(raw) is not None:
-        return
-    for other in about.by_name:
-        if other != name and re.search(rf"[\s;]{re.escape(other)}\s*+=", raw):
-            raise Misfit(f"{other!r} may begin inside the value of {name!r}: put a comma between them, or quote it")
 
 
 def _value(raw: str, each: Input, about: Inputs) -> Any:
@@ -283,38 +264,33 @@ def _fits(values: Mapping[str, Any], about: Inputs) -> bool:
 
 def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | None:
     """A JSON object or string that fills the brackets; None where there is none."""
-    begin = _skip_space(text, start, limit)
-    if text[begin : begin + 1] not in ("{", '"'):
+    if (opening := _JSON.match(text, start, limit)) is None:
         return None
+    begin = opening.end() - 1
     try:
         # Not the whole text: many calls in a row would each be read to its end.
         value, size = decode(text[begin : begin + 2 * LARGEST_CALL])
     except ValueError:
         return None
-    end = _skip_space(text, begin + size, len(text))
-    if text[end : end + 1] != "]":
+    if (closing := _CLOSING.match(text, begin + size)) is None:
         return None
     try:
-        return (check_argument(value) if isinstance(value, str) else check_fields(value)), end
+        return (check_argument(value) if isinstance(value, str) else check_fields(value)), closing.end() - 1
     except ValueError as error:
         note(f"the arguments of a call were read as text: {error}")
         return None
 
 
-def _skip_space(text: str, start: int, limit: int) -> int:
-    match = _SPACE.match(text, start, limit)
-    return match.end() if match else start
-
-
-def _closing_bracket(text: str, start: int, limit: int) -> int:
+def closing_bracket(text: str, start: int, limit: int, brackets: str = "[]") -> int:
+    """Where the closing one of the two brackets is: the one that balances, else the line's last, else its end."""
     depth = 1
-    for bracket in _BRACKET.finditer(text, start, limit):
-        depth += 1 if bracket[0] == "[" else -1
+    for bracket in re.compile(rf"[\{brackets[0]}\{brackets[1]}]").finditer(text, start, limit):
+        depth += 1 if bracket[0] == brackets[0] else -1
         if depth == 0:
             return bracket.start()
     line_end = text.find("\n", start, limit)
     line_end = limit if line_end < 0 else line_end
-    last = text.rfind("]", start, line_end)
+    last = text.rfind(brackets[1], start, line_end)
     return last if last >= 0 else line_end
 
 
@@ -323,4 +299,4 @@ def _is_plain(text: str) -> bool:
     if text != " ".join(text.split()) or text.startswith(("{", '"')) or re.search(r"#E\d+[\s*`]*=", text):
         return False
     # A bracket left open inside would be closed by one in a later line.
-    return text.count("[") == text.count("]") and _closing_bracket(f"{text}]", 0, len(text) + 1) == len(text)
+    return text.count("[") == text.count("]") and closing_bracket(f"{text}]", 0, len(text) + 1) == len(text)

@@ -10,7 +10,8 @@ arXiv 2305.18323, section 2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from types import MappingProxyType
@@ -49,6 +50,10 @@ class PlanStep(BaseModel):
         needs = {*values.get("depends_on", ()), *references(args)}
         thought = " ".join(str(values.get("thought", "")).split())
         return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": check_text(thought)}
+
+    @property
+    def number(self) -> int:
+        return int(self.id.removeprefix("E"))
 
     @property
     def call(self) -> str:
@@ -125,47 +130,31 @@ def _number(id_: str) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else 0, id_)
 
 
-# Names of tools in what a model writes: `Search`, and as servers have them `web-search`, `fs.read`, `ns/tool`.
-
-
 NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})
 
 _NAME = r"[^\W\d][^\s*`\[\](){}=#\"',;<>|]{0,199}+"
-_ANY_NAME = re.compile(_NAME)
 
 
-def odd_names(tools: Iterable[str]) -> tuple[str, ...]:
-    """The names that only one who knows the tools takes for names, such as `3d`."""
-    return _odd_names(tuple(tools))
+class ToolNames:
+    """Names of tools in what a model writes: `Search`, and as servers have them `web-search`, `fs.read`, `ns/tool`."""
 
+    def __init__(self, names: Sequence[str]) -> None:
+        odd = [name for name in names if not re.fullmatch(_NAME, name)]
+        self.pattern = "|".join([*map(re.escape, sorted(odd, key=len, reverse=True)), _NAME])
+        """A regular expression for names, known or not; `3d` is one only where it is known."""
+        folded = Counter(map(_fold, names))
+        self._spellings = {_fold(name): name for name in names if folded[_fold(name)] == 1}
+        self._spellings |= {name: name for name in names}
 
-@lru_cache(maxsize=64)
-def _odd_names(tools: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in tools if not _ANY_NAME.fullmatch(name))
-
-
-def name_pattern(odd: Iterable[str] = ()) -> str:
-    """A regular expression for names of tools, known or not."""
-    return "|".join([*map(re.escape, sorted(odd, key=len, reverse=True)), _NAME])
-
-
-def spellings(tools: Iterable[str]) -> Mapping[str, str]:
-    """The tools' names by any spelling that means one of them."""
-    return _spellings(tuple(tools))
+    def spelt(self, written: str) -> str:
+        """The tool's own spelling of a name, or the name as it is written."""
+        return self._spellings.get(written) or self._spellings.get(_fold(written), written)
 
 
 @lru_cache(maxsize=64)
-def _spellings(tools: tuple[str, ...]) -> Mapping[str, str]:
-    exact = {name: name for name in tools}
-    folded: dict[str, list[str]] = {}
-    for name in exact:
-        folded.setdefault(_fold(name), []).append(name)
-    return {fold: names[0] for fold, names in folded.items() if len(names) == 1} | exact
-
-
-def spelt(written: str, known: Mapping[str, str]) -> str:
-    """The tool's own spelling of a name, or the name as it is written."""
-    return known.get(written) or known.get(_fold(written), written)
+def tool_names(names: tuple[str, ...]) -> ToolNames:
+    """The same for the same names, since every reply is read with them."""
+    return ToolNames(names)
 
 
 def _fold(name: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.arguments import Misfit, read_inputs, show_call, to_fields, to_model
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, count_references, references, spellings, spelt
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, count_references, references, tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.runners.notation.tools import form
@@ -65,10 +65,10 @@ def part_to_run(plan: Plan, tools: Mapping[str, Tool], max_steps: int) -> tuple[
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     """The plan with its tools' names as they are spelt (`search` is meant as `Search`), and their inputs by name."""
-    known = spellings(tools)
+    names = tool_names(tuple(tools))
     steps = []
     for step in plan.steps:
-        name, args = spelt(step.tool, known), step.args
+        name, args = names.spelt(step.tool), step.args
         if isinstance(args, str) and name in tools:
             args = read_inputs(args, inputs(tools[name].arguments))
         is_same = (name, args) == (step.tool, step.args)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import cast
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.runners.notation.arguments import Arguments, read_call, write_call
-from rewoo_bench.runners.notation.plan import name_pattern, odd_names, spellings, spelt
+from rewoo_bench.runners.notation.plan import tool_names
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Completion, StopReason, Tool
@@ -47,14 +46,15 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
     Action(thought='I know it.', tool='Finish', arguments='Rome')
     """
-    known = spellings(actions)
-    action, bare = _action_patterns(odd_names(actions))
-    # A line without `Action:` is one too where its name is known.
-    lines = (match for match in bare.finditer(text) if spelt(match[1], known) in actions)
-    match = action.search(text) or next(lines, None)
+    names = tool_names(tuple(actions))
+    # With or without Markdown's signs. A line without `Action:` is one too where its name is known.
+    match = re.search(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({names.pattern})[\s*`]*\[", text)
+    if not match:
+        lines = re.finditer(rf"^[ *`]*({names.pattern})[*`]*\[", text, re.MULTILINE)
+        match = next((line for line in lines if names.spelt(line[1]) in actions), None)
     if not match:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
-    name = spelt(match[1], known)
+    name = names.spelt(match[1])
     if name not in actions:
         raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
     meant = actions[name]
@@ -65,14 +65,6 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     before = text[: match.start()]  # text after the action may be invented
     thought = _THOUGHT.search(before)
     return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
-
-
-@lru_cache(maxsize=16)
-def _action_patterns(odd: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The beginning of an action after `Action:`, and on a line of its own; with or without Markdown's signs."""
-    name = name_pattern(odd)
-    action = re.compile(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({name})[\s*`]*\[")
-    return action, re.compile(rf"^[ *`]*({name})[*`]*\[", re.MULTILINE)
 
 
 def read_answer(text: str) -> str:

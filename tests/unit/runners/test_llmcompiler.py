@@ -16,7 +16,7 @@ from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.events import Event, current_place, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
-from rewoo_bench.runners.notation.plan_formats import read_numbered
+from rewoo_bench.runners.notation.plan_formats import read_plan
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.types import Completion, Message, Request, Runner, Trajectory
 
@@ -384,4 +384,5 @@ def test_a_streamed_plan_gives_what_the_whole_plan_gives(lines: list[str], data:
 
 def test_every_example_plan_ends_in_join() -> None:
     for _, written in PROMPTS.exemplars["planner"]:
-        assert written.content.endswith(f"{1 + len(read_numbered(written.content).steps)}. join()")
+        steps = read_plan(written.content, "numbered").steps
+        assert written.content.endswith(f"{1 + len(steps)}. join()")

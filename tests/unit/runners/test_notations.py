@@ -15,7 +15,7 @@ from timing import processor_time
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_checks import plan_faults
-from rewoo_bench.runners.notation.plan_formats import Notation, read_json, read_plan, read_text, write_plan
+from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
 
 NOTATIONS: list[Notation] = ["text", "json", "numbered"]
 
@@ -44,11 +44,11 @@ LIST = json.dumps(STEPS)
 
 
 def calls(text: str) -> list[tuple[str, str, Any]]:
-    return [(step.id, step.tool, step.args) for step in read_text(text).steps]
+    return [(step.id, step.tool, step.args) for step in read_plan(text).steps]
 
 
 def test_text_steps_are_read_with_their_thoughts() -> None:
-    assert read_text(TOWER).steps == (
+    assert read_plan(TOWER).steps == (
         PlanStep(id="E1", tool="Search", args="Kuala Lumpur Tower", thought="Find the tower."),
         PlanStep(id="E2", tool="LLM", args="Who designed it? Context: #E1", thought="Read the architect's name."),
     )
@@ -70,7 +70,7 @@ def test_text_steps_are_read_with_their_thoughts() -> None:
     ids=["prose", "fence", "no spaces", "windows", "numbered", "markdown", "one line", "quoted", "braces"],
 )
 def test_what_stands_around_the_steps_does_not_matter(text: str) -> None:
-    assert read_text(text) == read_text(TOWER)
+    assert read_plan(text) == read_plan(TOWER)
 
 
 @pytest.mark.parametrize(
@@ -99,31 +99,31 @@ def test_an_unclosed_argument_ends_with_its_line() -> None:
 
 
 def test_numbering_may_start_anywhere_and_have_gaps() -> None:
-    plan = read_text("#E05 = Search[a]\n#E12 = Search[#E5]")
+    plan = read_plan("#E05 = Search[a]\n#E12 = Search[#E5]")
     assert plan.dependencies() == {"E5": set(), "E12": {"E5"}}
     assert plan_faults(plan, toolbox()) == []
 
 
 def test_a_step_can_be_told_to_wait() -> None:
-    plan = read_text("#E1 = Search[a]\n#E2 = Search[b] after #E1\n#E3 = Search[#E1] after #E1, #E2.")
+    plan = read_plan("#E1 = Search[a]\n#E2 = Search[b] after #E1\n#E3 = Search[#E1] after #E1, #E2.")
     assert plan.dependencies() == {"E1": set(), "E2": {"E1"}, "E3": {"E1", "E2"}}
 
 
 @pytest.mark.parametrize("text", [TOWER[:-3], TOWER[: TOWER.index("#E2 = LLM[") + 10]])
 def test_a_text_plan_that_was_cut_off_is_broken(text: str) -> None:
     with pytest.raises(PlanError) as caught:
-        read_text(text)
+        read_plan(text)
     assert caught.value.faults == ("the plan ends in the middle of #E2",)
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "I don't know.", "#E1 = ", "E1 = Search[x]"])
 def test_a_text_without_a_step_says_what_a_step_is(text: str) -> None:
     with pytest.raises(PlanError, match=r"no step found; a step is a line such as '#E1 = Search\[title\]'"):
-        read_text(text)
+        read_plan(text)
 
 
 def test_json_steps_are_read_with_their_thoughts() -> None:
-    assert [step.model_dump(mode="json") for step in read_json(LIST).steps] == STEPS
+    assert [step.model_dump(mode="json") for step in read_plan(LIST, "json").steps] == STEPS
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_json_steps_are_read_with_their_thoughts() -> None:
     ids=["object", "plan", "fence", "hash", "numbers", "inferred", "null", "no list", "other keys", "no ids"],
 )
 def test_the_intent_of_json_counts(text: str) -> None:
-    assert read_json(text) == read_json(LIST)
+    assert read_plan(text, "json") == read_plan(LIST, "json")
 
 
 def test_text_args_are_the_first_field() -> None:
-    assert read_json('[{"id": "E1", "tool": "Search", "args": "Oslo"}]') == read_text("#E1 = Search[Oslo]")
+    assert read_plan('[{"id": "E1", "tool": "Search", "args": "Oslo"}]', "json") == read_plan("#E1 = Search[Oslo]")
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def test_text_args_are_the_first_field() -> None:
 )
 def test_what_is_wrong_with_json_is_said(text: str, fault: str) -> None:
     with pytest.raises(PlanError) as caught:
-        read_json(text)
+        read_plan(text, "json")
     assert caught.value.faults[0].startswith(fault)
 
 
 def test_all_faults_of_form_are_said_at_once() -> None:
     with pytest.raises(PlanError) as caught:
-        read_json('[{"id": "x", "tool": "Search"}, {"id": "E2", "tool": "Search", "args": "a"}, {"id": "E3"}]')
+        read_plan('[{"id": "x", "tool": "Search"}, {"id": "E2", "tool": "Search", "args": "a"}, {"id": "E3"}]', "json")
     assert [fault[:7] for fault in caught.value.faults] == ["step 1:", "step 3:"]
 
 
@@ -186,13 +186,13 @@ def test_all_faults_of_form_are_said_at_once() -> None:
 )
 def test_a_runaway_text_is_read_in_no_time(text: str) -> None:
     with processor_time(10):
-        assert read_text(f"{text}]\n#E2 = Search[a]").steps[-1].args == "a"
+        assert read_plan(f"{text}]\n#E2 = Search[a]").steps[-1].args == "a"
 
 
 @pytest.mark.parametrize("text", ['[{"' * 20_000, "[1 " * 50_000, '{"a": ' * 20_000, "[" + '"a",' * 50_000])
 def test_runaway_json_is_refused_in_no_time(text: str) -> None:
     with processor_time(10), pytest.raises(PlanError):
-        read_json(text)
+        read_plan(text, "json")
 
 
 # A thought is free text, but what looks like a step in it is one.
@@ -279,4 +279,4 @@ def test_any_text_is_a_plan_or_a_plan_error(notation: Notation, text: str) -> No
 )
 def test_any_json_is_a_plan_or_a_plan_error(items: list[dict[str, Any]]) -> None:
     with suppress(PlanError):
-        plan_faults(read_json(json.dumps(items)), toolbox())
+        plan_faults(read_plan(json.dumps(items), "json"), toolbox())

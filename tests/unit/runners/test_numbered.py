@@ -12,7 +12,7 @@ from parts import Told, toolbox
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_checks import read_checked
-from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, read_numbered, write_numbered
+from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, read_plan, write_plan
 
 TOWER = """1. Search("Kuala Lumpur Tower")
 2. LLM("Who designed it? Context: $1")
@@ -24,7 +24,7 @@ STEPS = (
 
 
 def args(line: str) -> Any:
-    (step,) = read_numbered(line).steps
+    (step,) = read_plan(line, "numbered").steps
     return step.args
 
 
@@ -47,7 +47,7 @@ def args(line: str) -> Any:
     ],
 )
 def test_what_stands_around_the_tasks_does_not_matter(text: str) -> None:
-    assert read_numbered(text).steps == STEPS
+    assert read_plan(text, "numbered").steps == STEPS
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_an_argument_goes_to_its_own_parenthesis(line: str, expected: Any) -> No
 
 
 def test_thoughts_belong_to_the_next_task() -> None:
-    first, second = read_numbered(f"Thought: find it\n{TOWER}").steps
+    first, second = read_plan(f"Thought: find it\n{TOWER}", "numbered").steps
     assert (first.thought, second.thought) == ("find it", "")
 
 
 def test_a_task_can_be_told_to_wait() -> None:
-    (step,) = read_numbered('3. Search("b") after $1, $2').steps
+    (step,) = read_plan('3. Search("b") after $1, $2', "numbered").steps
     assert step.depends_on == ("E1", "E2")
 
 
@@ -102,7 +102,7 @@ def test_a_task_can_be_told_to_wait() -> None:
 )
 def test_every_fault_of_form_is_told(text: str, faults: list[str]) -> None:
     with pytest.raises(PlanError) as caught:
-        read_numbered(text)
+        read_plan(text, "numbered")
     assert list(caught.value.faults) == faults
 
 
@@ -151,12 +151,12 @@ def plans(draw: st.DrawFn) -> Plan:
 
 @given(plans())
 def test_what_is_written_reads_back_equal(plan: Plan) -> None:
-    assert read_numbered(write_numbered(plan)) == plan
+    assert read_plan(write_plan(plan, "numbered"), "numbered") == plan
 
 
 @given(plans(), st.data())
 def test_the_beginning_of_a_plan_has_its_first_tasks_as_they_will_be(plan: Plan, data: st.DataObject) -> None:
-    written = write_numbered(plan).encode()
+    written = write_plan(plan, "numbered").encode()
     cut = data.draw(st.integers(0, len(written)))
     begun = written[:cut].decode("utf-8", "ignore")
     complete = complete_steps(begun)

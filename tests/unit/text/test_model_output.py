@@ -14,7 +14,7 @@ from rewoo_bench.evaluation.evaluator import run_noting_repairs
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.arguments import read_call
 from rewoo_bench.runners.notation.plan_checks import read_checked
-from rewoo_bench.runners.notation.plan_formats import read_json, read_text
+from rewoo_bench.runners.notation.plan_formats import read_plan
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import Line, ScriptedModel
@@ -129,7 +129,7 @@ def test_a_written_call_needs_a_name(name: str) -> None:
 def test_a_deep_argument_is_a_fault_of_the_plan() -> None:
     plan = json.dumps({"steps": [{"id": "E1", "tool": "Search", "args": {"query": nested(600)}}]})
     with pytest.raises(PlanError) as caught:
-        read_json(plan)
+        read_plan(plan, "json")
     assert caught.value.faults == ("step 1: its args can't be read: nested more than 32 deep",)
 
 
@@ -138,7 +138,7 @@ def test_an_id_of_any_type_is_a_fault_of_the_plan(value: Any) -> None:
     for field in ("id", "depends_on"):
         step = {"tool": "Search", "args": "x", field: [value] if field == "depends_on" else value}
         with pytest.raises(PlanError, match="is no step; steps are named E1, E2, …"):
-            read_json(json.dumps([step]))
+            read_plan(json.dumps([step]), "json")
 
 
 def test_an_argument_is_passed_on_up_to_20000_characters() -> None:
@@ -147,8 +147,8 @@ def test_an_argument_is_passed_on_up_to_20000_characters() -> None:
             found = [
                 parse_action(f"Action: Search[{written}]", toolbox()).arguments,
                 parse_action(f'Action: Search["{written}"]', toolbox()).arguments,
-                read_text(f"#E1 = Search[{written}]").steps[0].args,
-                read_json(json.dumps([{"tool": "Search", "args": written}])).steps[0].args,
+                read_plan(f"#E1 = Search[{written}]").steps[0].args,
+                read_plan(json.dumps([{"tool": "Search", "args": written}]), "json").steps[0].args,
                 check_call(ToolCall("1", "Search", {"query": written})).arguments["query"],
             ]
         assert found == ["x" * LONGEST_TEXT] * 5
