@@ -95,33 +95,33 @@ def test_the_number_of_questions_told_is_enough_four_times_in_five() -> None:
 
 def test_of_two_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty() -> None:
     kinds = []
-    for seed in range(200):
+    for seed in range(100):
         draw = np.random.default_rng(seed)
         systems = dict(zip(("rewoo", "react"), pair_of(0.0, 0.25, 120, draw), strict=True))
         (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 4.0}, draw)).parts
         kinds.append(part.decision.kind)
-    assert kinds.count("most accurate") <= 16  # 95 times in 100 at most 15 of 200 by chance, at 5%
-    assert kinds.count("undecided") > 100
+    assert kinds.count("most accurate") <= 9  # 97 times in 100 at most 9 of 100 by chance, at 5%
+    assert kinds.count("undecided") > 50
 
 
 def test_of_four_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty() -> None:
     kinds = []
-    for seed in range(100):
+    for seed in range(50):
         draw = np.random.default_rng(seed)
         systems = {name: draw.random(100) < 0.5 for name in ("a", "b", "c", "d")}
         (part,) = advise(drawn(systems, dict.fromkeys(systems, 1.0), draw)).parts
         kinds.append(part.decision.kind)
-    assert kinds.count("most accurate") <= 9
+    assert kinds.count("most accurate") <= 5
 
 
 def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended() -> None:
     wrong = []
-    for seed in range(200):
+    for seed in range(100):
         draw = np.random.default_rng(seed)
         react, rewoo = pair_of(0.05, 0.2, 400, draw)
         (part,) = advise(drawn({"rewoo": rewoo, "react": react}, {"rewoo": 1.0, "react": 4.0}, draw)).parts
         wrong.append(part.decision.recommended == "rewoo")
-    assert np.mean(wrong) <= 0.06
+    assert np.mean(wrong) <= 0.09
 
 
 def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import anyio
 import pytest
 from parts import architecture
 
-from rewoo_bench.calls.caps import Caps, RunLimits, Totals
+from rewoo_bench.calls.caps import CallEstimate, Caps, Reservation, RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, RunStopped
@@ -132,3 +133,71 @@ async def test_a_cap_holds_where_calls_take_far_more_than_was_reserved() -> None
     used = 6000 * provider.calls
     assert 60_000 <= used <= 66_000
     assert f"used {used:,} of 60,000 tokens" in reason
+
+
+def caps_of(limits: RunLimits, spent: Spent) -> Caps:
+    return Caps(limits, Totals(tasks=9, spent=spent), LiveCalls().shutdown)
+
+
+async def fits(caps: Caps, estimate: CallEstimate) -> Reservation | None:
+    """The reservation of a call that needn't wait; None for one that must."""
+    with anyio.move_on_after(0.01):
+        return await caps.admit(estimate)
+    return None
+
+
+async def test_a_call_reserves_its_prompt_and_its_longest_answer_each_at_its_price() -> None:
+    caps = caps_of(RunLimits(run_tokens=1000), Spent())
+    estimate = CallEstimate(100, 50, {"input": 2.0, "output": 10.0})
+    first = await caps.admit(estimate)
+    assert (first.tokens, first.estimate, first.cost_usd) == (150, 150, pytest.approx(700 / 1e6))
+    caps.release(first, CallCost(billed=Usage(input_tokens=200, output_tokens=100)))  # twice what was reserved
+    second = await caps.admit(estimate)
+    assert (second.tokens, second.estimate, second.cost_usd) == (300, 150, pytest.approx(1400 / 1e6))
+
+
+async def test_the_longest_answer_is_the_requests_limit_else_the_models_else_a_long_one() -> None:
+    request = Request([Message("user", "?")], role="agent")
+    provider = Provider(70)
+    assert CallEstimate.of(provider, replace(request, max_tokens=9)).answer == 9
+    assert CallEstimate.of(provider, request).answer == 70
+    del provider.max_output_tokens
+    assert CallEstimate.of(provider, request).answer == 1024
+
+
+async def test_without_prices_a_call_reserves_what_the_earlier_ones_cost_on_average() -> None:
+    caps = caps_of(RunLimits(run_cost=1.0), Spent())
+    for cost_usd in (0.125, 0.375):
+        reservation = await caps.admit(CallEstimate(10, 10, None))
+        caps.release(reservation, CallCost(cost_usd=cost_usd))
+    assert (await caps.admit(CallEstimate(10, 10, None))).cost_usd == 0.25
+
+
+@pytest.mark.parametrize(("spent", "is_room"), [(699, True), (700, False)])
+async def test_a_call_waits_where_spent_and_reserved_tokens_reach_the_cap(spent: int, is_room: bool) -> None:
+    caps = caps_of(RunLimits(run_tokens=1000), totals := Spent(tokens=spent - 100))
+    caps.release(await caps.admit(CallEstimate(50, 50, None)), CallCost(billed=Usage(input_tokens=100)))
+    totals.tokens = spent
+    assert await fits(caps, CallEstimate(200, 100, None))
+    assert bool(await fits(caps, CallEstimate(1, 1, None))) == is_room
+
+
+@pytest.mark.parametrize(("cap", "is_room"), [(0.75, False), (0.76, True)])
+async def test_a_call_waits_where_spent_and_reserved_dollars_reach_the_cap(cap: float, is_room: bool) -> None:
+    caps = caps_of(RunLimits(run_cost=cap), totals := Spent())
+    caps.release(await caps.admit(CallEstimate(50, 50, None)), CallCost(cost_usd=0.25))
+    totals.cost_usd = 0.25
+    assert await fits(caps, CallEstimate(1, 1, None))
+    third = await fits(caps, CallEstimate(1, 1, None))  # 0.25 is spent, and 0.25 reserved
+    assert third is not None
+    assert bool(await fits(caps, CallEstimate(1, 1, None))) == is_room
+    for _ in range(2):
+        caps.release(third, None)
+    assert await fits(caps, CallEstimate(1, 1, None))
+
+
+async def test_the_first_reason_for_the_end_of_a_run_counts() -> None:
+    shutdown = LiveCalls().shutdown
+    shutdown.request(RunStopped("first"))
+    shutdown.request(RunStopped("second"))
+    assert str(shutdown.reason) == "first"

@@ -67,3 +67,29 @@ async def test_no_more_calls_are_in_flight_than_there_are_places() -> None:
         for _ in range(20):
             group.start_soon(call)
     assert (most, limiter.in_use) == (4, 0)
+
+
+async def test_a_server_is_absent_where_three_attempts_and_all_first_calls_made_no_connection() -> None:
+    limiter = AdaptiveLimiter(8)
+    for refusals in range(4):
+        assert limiter.nobody_there == (refusals >= 3)
+        limiter.failed(None, unreachable=True)
+    limiter.failed(500)
+    assert not limiter.nobody_there
+    many, begun = AdaptiveLimiter(8), 0
+
+    async def first_call() -> None:
+        nonlocal begun
+        async with many:
+            begun += 1
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(first_call)
+        await anyio.wait_all_tasks_blocked()
+        for refusals in range(begun + 1):
+            assert many.nobody_there == (refusals >= 5)
+            many.failed(None, unreachable=True)
+        group.cancel_scope.cancel()
+    assert begun == 5

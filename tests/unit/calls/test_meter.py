@@ -242,3 +242,24 @@ def test_places_nest() -> None:
     with at_place("E3", level=2), at_place("summary"):
         assert current_place() == Place("E3/summary")
     assert current_place() == Place()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("limit", "most"), [(None, 2), (10_000, 2), (1_000, 1)])
+async def test_calls_of_a_question_wait_where_those_in_flight_may_use_up_the_rest(limit: int | None, most: int) -> None:
+    in_flight, peak = 0, 0
+
+    class Slow:
+        async def complete(self, request: Request) -> Completion:
+            nonlocal in_flight, peak
+            in_flight += 1
+            peak = max(peak, in_flight)
+            await anyio.sleep(0.01)
+            in_flight -= 1
+            return Completion("Neva", TWELVE)
+
+    meter = Meter({"": Slow()}, Limits(tokens=limit))
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(meter.complete, Request(ASK, role="agent"))
+    assert (peak, len(meter.calls)) == (most, 2)

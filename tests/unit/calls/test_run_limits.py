@@ -26,3 +26,36 @@ def test_a_run_that_a_cap_ended_continues_with_another(
     reason = limits.exceeded(Totals(tasks=2, done=1, errors=1, spent=spent))
     assert reason
     assert higher_cap(reason, done=done) == flag
+
+
+def test_a_cap_that_is_reached_exactly_ends_the_run() -> None:
+    tokens = Totals(tasks=2, done=1, spent=Spent(tokens=250))
+    assert RunLimits(run_tokens=250).exceeded(tokens) == "used 250 of 250 tokens (--run-tokens)"
+    assert RunLimits(run_tokens=251).exceeded(tokens) is None
+    dollars = Totals(tasks=2, done=1, spent=Spent(cost_usd=0.5))
+    assert RunLimits(run_cost=0.5).exceeded(dollars) == "cost 0.5000 of 0.5 USD (--run-cost)"
+    assert RunLimits(run_cost=0.6).exceeded(dollars) is None
+
+
+@pytest.mark.parametrize(
+    ("max_errors", "errors", "unfinished", "stops_early"),
+    [
+        (None, 1, "1 of 10 questions failed", False),
+        (None, 10, "every question failed; last: e10", False),
+        (1, 1, None, False),  # one question, not all of them
+        (1, 2, "2 of 10 questions failed", True),
+        (3, 3, None, False),
+        (0.2, 2, None, False),
+        (0.2, 3, "3 of 10 questions failed", True),
+    ],
+)
+def test_failed_questions_end_a_run_where_more_failed_than_are_tolerated(
+    max_errors: float | None, errors: int, unfinished: str | None, stops_early: bool
+) -> None:
+    totals = Totals(tasks=10)
+    for number in range(1, 11):
+        totals.add(f"e{number}" if number > 10 - errors else None)
+    assert (totals.done, totals.errors) == (10, errors)
+    limits = RunLimits(max_errors=max_errors)
+    assert limits.unfinished(totals) == unfinished
+    assert bool(limits.exceeded(totals)) == stops_early
