@@ -156,7 +156,7 @@ def _wrong_calls(folder: Path) -> Iterator[str]:
     others = ["call_index", "kind", "role", "status", "replayed", "started_at"]
     calls = read_table(folder / CALLS_FILE, CALLS, columns=[*key, *others, *counts])
     asked = calls.to_pandas().query("kind == 'model'").sort_values("call_index", kind="stable")
-    numbers = asked.reindex(columns=counts).astype(float)  # an older run lacks some
+    numbers = asked[counts].astype(float)
     tokens = numbers["input_tokens"].where(numbers["input_tokens"] > 0)
     sent = tokens.fillna(math.inf)  # of a call that failed it isn't known
     of_question = [asked[name] for name in key]

@@ -119,8 +119,6 @@ class Column(Generic[Record]):
     of_run: Callable[[RunRecord], Any] | None = None
     """Computes it once for the run."""
     null: str = ""
-    is_later: bool = False
-    """Whether older runs lack it; `load` adds it to them as null."""
     is_category: bool = False
     """Whether it has few different texts: a category in pandas."""
     is_private: bool = False
@@ -213,28 +211,22 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "solver_model", TEXT, "model of the solver",
         of_run=lambda run: run.options.solver_model or run.options.model, is_category=True,
     ),
-    Column("seed", LONG, "option of the run", of_run=lambda run: run.options.seed, is_later=True),
-    Column(
-        "temperature", FLOAT, "temperature of the default model",
-        of_run=lambda run: run.options.temperature, is_later=True,
-    ),
-    Column(
-        "tool_failure_rate", FLOAT, "option of the run",
-        of_run=lambda run: run.options.tool_failure_rate, is_later=True,
-    ),
+    Column("seed", LONG, "option of the run", of_run=lambda run: run.options.seed),
+    Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
+    Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
     Column(
         "oracle", BOOL, "the answers are an oracle's, or a replay of one: accuracy and latency mean nothing",
-        of_run=lambda run: run.oracle, null="where a replayed recording doesn't say", is_later=True,
+        of_run=lambda run: run.oracle, null="where a replayed recording doesn't say",
     ),
     Column("example_id", TEXT, "id of the question; join runs on it and on `trial`", lambda q: q.example.id),
     Column("question_type", TEXT, "kind of question", lambda q: q.example.kind, is_category=True),
     Column(
         "difficulty", TEXT, "difficulty of the question, in the data set's words",
-        lambda q: q.example.level or None, null="where the data set doesn't say", is_later=True, is_category=True,
+        lambda q: q.example.level or None, null="where the data set doesn't say", is_category=True,
     ),
     Column(
         "hops", INT, "number of look-ups and calculations in the gold evidence",
-        lambda q: len(q.example.chain) or None, null=_NO_CHAIN, is_later=True,
+        lambda q: len(q.example.chain) or None, null=_NO_CHAIN,
     ),
     Column("trial", INT, "trial of the question, from 0", lambda q: q.result.task.trial),
     Column("question", TEXT, "the question", lambda q: q.example.question, null="in a published run", is_private=True),
@@ -247,7 +239,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "SHA-256 of each gold answer as exact match compares it ([score a run again](README.md#score-a-run-again))",
         lambda q: q.result.answers_sha256,
         null="where exact match is no equality (PhysicsQA and ParallelQA have margins, a scorer of your own may)",
-        is_later=True,
     ),
     Column("prediction", TEXT, "the answer", lambda q: q.trajectory.answer, null="without an answer"),
     Column(
@@ -285,11 +276,11 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column(
         "broken_plans", INT, "plans, of the first one and the `replans`, that couldn't be run as written",
         lambda q: _broken_plans(q.trajectory.notes.get("drafts")),
-        null="where nothing is planned ahead", is_later=True,
+        null="where nothing is planned ahead",
     ),
     Column(
         "routed_to", TEXT, "architecture that a router chose",
-        lambda q: _routed_to(q.result), null="for other architectures", is_later=True,
+        lambda q: _routed_to(q.result), null="for other architectures",
     ),
     Column("input_tokens", LONG, "tokens of the prompts", lambda q: q.usage.input_tokens),
     Column(
@@ -303,7 +294,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     ),
     Column(
         "cache_write_tokens", LONG, "part of the input that the provider wrote into its cache",
-        lambda q: q.usage.cache_write_tokens, is_later=True,
+        lambda q: q.usage.cache_write_tokens,
     ),
     Column("total_tokens", LONG, "input and output", lambda q: q.usage.total_tokens),
     Column("planner_tokens", LONG, "the planner's part of the total", lambda q: q.tokens_of("planner")),
@@ -313,15 +304,15 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column(
         "router_tokens", LONG, "the router's part of the total",
         lambda q: q.tokens_of("router") if q.result.task.architecture.parents else None,
-        null="for architectures that aren't routers", is_later=True,
+        null="for architectures that aren't routers",
     ),
     Column(
         "evidence_tokens", LONG, "tokens of what the tools returned, each observation once, by the pinned tokenizer",
-        lambda q: sum(count_tokens(step.observation) for step in q.trajectory.steps), is_later=True,
+        lambda q: sum(count_tokens(step.observation) for step in q.trajectory.steps),
     ),
     Column(
         "gold_pages_found", FLOAT, "share of the pages of the gold evidence that an observation showed",
-        lambda q: gold_pages_found(q.example.chain, q.trajectory.steps), null=_NO_CHAIN, is_later=True,
+        lambda q: gold_pages_found(q.example.chain, q.trajectory.steps), null=_NO_CHAIN,
     ),
     Column(
         "billed_tokens", LONG, "tokens paid for in this run, failed attempts included; 0 in a replay",
@@ -347,7 +338,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
     Column(
         "startup_s", FLOAT,
         "seconds of waiting for a process, a library or an MCP server to start, which are in no latency",
-        lambda q: q.result.startup_s if q.is_measured else None, null=_NO_LATENCY, is_later=True,
+        lambda q: q.result.startup_s if q.is_measured else None, null=_NO_LATENCY,
     ),
     Column("retries", INT, "attempts beyond the first of each call",
            lambda q: sum(call.call_cost.attempts - 1 for call in q.model_calls)),
@@ -355,30 +346,29 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the run is older "
-        "than the next two columns, and the sizes of its calls tell of a loop",
-        lambda q: list(q.result.flags), is_later=True,
+        "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the next two columns "
+        "are inferred from the sizes of the calls",
+        lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,
-        f"step, from 1, at which the trajectory begins to repeat itself until its end ({_LOOP}); inferred in older "
-        "runs",
-        lambda q: q.loop[0], null="without a loop", is_later=True,
+        f"step, from 1, at which the trajectory begins to repeat itself until its end ({_LOOP})",
+        lambda q: q.loop[0], null="without a loop",
     ),
     Column(
         "loop_tokens", LONG, "tokens of the model calls from that step on; the first occurrence is not among them",
-        lambda q: q.loop[1], null="where no model call was seen", is_later=True,
+        lambda q: q.loop[1], null="where no model call was seen",
     ),
     Column("started_at", MOMENT, "when the question began, UTC", lambda q: q.result.started_at),
     Column(
         "trace_id", TEXT, "id of its OpenTelemetry trace",
         lambda q: trace_id_of(q.run["run_id"], q.result.task.key) if q.run.get("trace_id") else None,
-        of_run=lambda run: run.run_id if run.options.otel else None, null="without `--otel`", is_later=True,
+        of_run=lambda run: run.run_id if run.options.otel else None, null="without `--otel`",
     ),
 )  # fmt: skip
 
 _TOOL = "for a tool"
-_PROMPT = "for a tool, and in older runs"
+_PROMPT = "for a tool, and in some runs of results/"
 _SHARED = "for a tool, for a call in no question's cost, and without a journal"
 
 CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
@@ -417,12 +407,12 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
     ),
     Column(
         "cache_write_tokens", LONG, "part of the input that the provider wrote into its cache",
-        _of_model(lambda call: call.usage.cache_write_tokens), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.usage.cache_write_tokens), null=_PROMPT,
     ),
     Column(
         "discarded_tokens", LONG,
         "tokens of the reply behind the place where a stop string should have ended it: paid for, thrown away",
-        _of_model(lambda call: call.discarded_tokens), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.discarded_tokens), null=_PROMPT,
     ),
     Column(
         "billed_tokens", LONG, "tokens paid for in this run, failed attempts included; 0 in a replay",
@@ -430,29 +420,29 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
     ),
     Column(
         "billed_output_tokens", LONG, "part of the billed tokens that the model wrote, failed attempts included",
-        _of_model(lambda call: call.call_cost.billed.output_tokens), null=_TOOL, is_later=True,
+        _of_model(lambda call: call.call_cost.billed.output_tokens), null=_TOOL,
     ),
     Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
-        _of_model(lambda call: call.prompt_parts.context), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.prompt_parts.context), null=_PROMPT,
     ),
     Column(
         "exemplar_tokens", LONG, "part of the prompt, by the pinned tokenizer: exemplars",
-        _of_model(lambda call: call.prompt_parts.exemplars), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.prompt_parts.exemplars), null=_PROMPT,
     ),
     Column(
         "question_tokens", LONG, "part of the prompt, by the pinned tokenizer: the question",
-        _of_model(lambda call: call.prompt_parts.question), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.prompt_parts.question), null=_PROMPT,
     ),
     Column(
         "written_tokens", LONG, "part of the prompt, by the pinned tokenizer: what the model wrote in earlier turns",
-        _of_model(lambda call: call.prompt_parts.written), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.prompt_parts.written), null=_PROMPT,
     ),
     Column(
         "found_tokens", LONG,
         "part of the prompt, by the pinned tokenizer: what else came after the question (observations, the solver's "
         "plan and evidence)",
-        _of_model(lambda call: call.prompt_parts.found), null=_PROMPT, is_later=True,
+        _of_model(lambda call: call.prompt_parts.found), null=_PROMPT,
     ),
     # Known when the run ends (runs/journal/prefixes.py); in a replay those of the recorded run.
     Column(
@@ -460,31 +450,23 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
         "longest prefix of the prompt that an earlier call of the same question had, in the tokens of `input_tokens`; "
         "up to 127 characters are missed. A cache that keeps every prompt finds the longer one of this and "
         "`shared_run_tokens`",
-        null=_SHARED, is_later=True,
+        null=_SHARED,
     ),
-    Column(
-        "shared_question_age_s", FLOAT, "seconds since any call last had that prefix",
-        null="where there is none", is_later=True,
-    ),
+    Column("shared_question_age_s", FLOAT, "seconds since any call last had that prefix", null="where there is none"),
     Column(
         "shared_run_tokens", LONG,
-        "the same for calls of another question (same architecture, trial and model)", null=_SHARED, is_later=True,
+        "the same for calls of another question (same architecture, trial and model)", null=_SHARED,
     ),
-    Column(
-        "shared_run_age_s", FLOAT, "seconds since any call last had that prefix",
-        null="where there is none", is_later=True,
-    ),
+    Column("shared_run_age_s", FLOAT, "seconds since any call last had that prefix", null="where there is none"),
     Column(
         "marked_tokens", LONG,
         "tokens up to the prompt's first cache mark, the end of what all questions share; 0 without a mark",
-        null=_SHARED, is_later=True,
+        null=_SHARED,
     ),
-    Column(
-        "last_marked_tokens", LONG, "tokens up to its last cache mark; 0 without a mark", null=_SHARED, is_later=True,
-    ),
+    Column("last_marked_tokens", LONG, "tokens up to its last cache mark; 0 without a mark", null=_SHARED),
     Column(
         "shared_marked_tokens", LONG, "longest prefix up to a cache mark that an earlier call had; 0 without a mark",
-        null=_SHARED, is_later=True,
+        null=_SHARED,
     ),
     Column(
         "usage_source", TEXT, "who counted the tokens: `provider` or `estimated` (a tokenizer)",
@@ -497,9 +479,6 @@ CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
     Column("replayed", BOOL, "whether a recording answered", lambda c: c.call.call_cost.replayed),
     Column("started_at", MOMENT, "when the call began, UTC", lambda c: c.call.started_at),
 )  # fmt: skip
-
-LATER = frozenset([*(c.name for c in QUESTION_COLUMNS if c.is_later), *(c.name for c in CALL_COLUMNS if c.is_later)])
-"""Columns that files of earlier versions lack."""
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.columns import LATER, QUESTION_COLUMNS, QUESTIONS
+from rewoo_bench.runs.columns import QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
 from rewoo_bench.text.argument_checks import as_path
 
@@ -86,9 +86,6 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
             table = read_table(path, QUESTIONS, categories=CATEGORIES)
         except FileNotFoundError:
             raise no_table(run) from None
-        for field in QUESTIONS:
-            if field.name in LATER and field.name not in table.column_names:
-                table = table.append_column(field, pa.nulls(len(table), field.type))
         tables.append(table)
     return tables
 
@@ -153,8 +150,6 @@ def _check_schema(found: pa.Schema, expected: pa.Schema) -> None:
     """
     for field in expected:
         if field.name not in found.names:
-            if field.name in LATER:
-                continue
             raise DataError(f"the column {field.name!r} is missing")
         kind = found.field(field.name).type
         if _kind(kind) not in (_kind(field.type), "nothing"):

@@ -85,7 +85,7 @@ def _names(data: PlotData, sound: int, rejected: int) -> list[str]:
         raise NothingToDraw(f"needs questions with a valid plan; here all {rejected:,} plans were rejected")
     if not len(data.rows):
         raise NothingToDraw(
-            "needs questions with a known number of look-ups: the column hops, which this data set or an old run lacks"
+            "needs questions with a known number of look-ups: the column hops, which this data set or run lacks"
         )
     names = [name for name in data.architectures if positive(data.of(name), "tool_calls").any()]
     if not names or data.rows["look_ups"].nunique() < 2:
@@ -241,7 +241,7 @@ def _table(data: PlotData) -> pd.DataFrame:
     asked = asked[~asked["architecture"].isin(unknown)]
     sizes = scaled_parts(asked)
     if sizes is None:
-        raise NothingToDraw(f"needs calls.parquet with {', '.join(PARTS)}, which older runs lack")
+        raise NothingToDraw(f"needs calls.parquet with {', '.join(PARTS)}, which this run lacks")
     sizes = sizes.assign(output_tokens=asked["output_tokens"].astype("float64").fillna(0.0))
     sums = sizes.groupby(asked["architecture"], sort=False, observed=True).sum()
     rows = data.rows.groupby("architecture", sort=False, observed=True).size()

@@ -259,15 +259,15 @@ def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made
     assert "may reach beyond the points" in picture.caption
 
 
-def test_calls_of_an_older_run_have_no_parts(chains: Path, tmp_path: Path) -> None:
+def test_calls_whose_prompts_have_no_known_parts_are_not_drawn(chains: Path, tmp_path: Path) -> None:
     shutil.copytree(chains, tmp_path / "old")
     calls = pd.read_parquet(chains / "calls.parquet")
-    calls.drop(columns="found_tokens").to_parquet(tmp_path / "old" / "calls.parquet")
+    calls.assign(found_tokens=None).to_parquet(tmp_path / "old" / "calls.parquet")
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
     assert "not tested, no question needs more look-ups" in drawn["steps"].caption
     assert "of which" not in drawn["steps"].caption
-    assert skipped["parts"].endswith("found_tokens, which older runs lack")
+    assert skipped["parts"].endswith("found_tokens, which this run lacks")
 
 
 def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
