@@ -346,8 +346,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the next two columns "
-        "are inferred from the sizes of the calls",
+        "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the next two "
+        "columns are inferred from the sizes of the calls",
         lambda q: list(q.result.flags),
     ),
     Column(

@@ -254,7 +254,7 @@ def test_a_run_without_the_values_of_some_columns_is_drawn(chains: Path, tmp_pat
     old = tmp_path / "old"
     old.mkdir()
     rows = pd.read_parquet(chains / "questions.parquet")
-    unknown = ["hops", "difficulty", "gold_pages_found", "seed", "temperature", "tool_failure_rate", "cache_write_tokens"]
+    unknown = ["hops", "difficulty", "gold_pages_found", "seed", "temperature", "tool_failure_rate"]
     rows.assign(**dict.fromkeys(unknown)).to_parquet(old / "questions.parquet", index=False)
     assert list(pictures(old)) == ["ratio", "steps"]  # no calls.parquet, so no parts
 
