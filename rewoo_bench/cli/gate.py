@@ -70,7 +70,7 @@ def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_tim
     """
     # fmt: on
     from rewoo_bench.gate.check import ComparisonTerms, check_run
-    from rewoo_bench.gate.render import text, tracked
+    from rewoo_bench.gate.render import tracked, verdict_text
     from rewoo_bench.runs.folder import load
 
     if mcp or tools:
@@ -83,7 +83,7 @@ def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_tim
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
     terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
-    click.echo(terminal(text(verdict)))
+    click.echo(terminal(verdict_text(verdict)))
     _write(verdict, lambda: tracked(load(run)), markdown, junit_file, json_file)
     return verdict.code
 
@@ -97,13 +97,13 @@ def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budg
     from rewoo_bench.evaluation.toolbox import tool_sizes
     from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
     from rewoo_bench.gate.count_checks import EXACT_MARGIN
-    from rewoo_bench.gate.render import text
+    from rewoo_bench.gate.render import verdict_text
 
     limits = read_tool_budgets(budgets) if budgets is not None else ()
     before = read_tool_points(baseline) if baseline is not None else None
     sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
     verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-    click.echo(terminal(tool_table(sizes) + (f"\n\n{text(verdict)}" if verdict.checks else "")))
+    click.echo(terminal(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else "")))
     _write(verdict, lambda: tool_points(sizes), markdown, junit_file, json_file)
     return verdict.code
 
@@ -111,18 +111,17 @@ def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budg
 def _write(verdict: Verdict, points: Callable[[], str], markdown: Path | None, junit_file: Path | None,
            json_file: Path | None) -> None:  # fmt: skip
     """Writes the requested reports, and on GitHub the job's summary."""
-    from rewoo_bench.gate import render
-    from rewoo_bench.gate import render as reports
+    from rewoo_bench.gate.render import junit, verdict_markdown, write_output
 
-    shown = render.markdown(verdict)
+    shown = verdict_markdown(verdict)
     if markdown is not None:
-        reports.write_report(markdown, shown, "--markdown")
+        write_output(markdown, shown, "--markdown")
     elif os.environ.get(_SUMMARY):
-        reports.append_report(Path(os.environ[_SUMMARY]), shown, f"${_SUMMARY}")
+        write_output(Path(os.environ[_SUMMARY]), shown, f"${_SUMMARY}", append=True)
     if junit_file is not None:
-        reports.write_report(junit_file, reports.junit(verdict), "--junit")
+        write_output(junit_file, junit(verdict), "--junit")
     if json_file is not None:
-        reports.write_report(json_file, points(), "--json")
+        write_output(json_file, points(), "--json")
 
 
 # `rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`.
@@ -147,7 +146,7 @@ def baseline() -> None:
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
     from rewoo_bench.gate.check import open_baseline
-    from rewoo_bench.gate.render import write_report
+    from rewoo_bench.gate.render import write_output
     from rewoo_bench.runs.manifest import MANIFEST, no_run
     from rewoo_bench.system.files import is_stream
 
@@ -157,7 +156,7 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
         before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
-    write_report(out, text, "--out")
+    write_output(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"

@@ -29,14 +29,10 @@ from rewoo_bench.gate.count_checks import (
     ROUNDING,
     Growth,
     cache_check,
-    described,
     exact_counts,
     growth_of,
     live_counts,
     prefix_checks,
-    prices_of,
-    question_ids,
-    scored_pairs,
 )
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status, too_many_failed
 from rewoo_bench.runs.manifest import differences
@@ -44,158 +40,7 @@ from rewoo_bench.text.argument_checks import check_switches, shown
 from rewoo_bench.text.words import counted
 
 ACCURACY_MARGIN = 0.02
-
-
-def check_answers(
-    group: Group, old: pd.DataFrame, new: pd.DataFrame, tests: int, *, exact: bool, oracle: bool
-) -> Iterator[Check]:
-    """Exact match, the share answered and, of a deterministic model, the share that was soundly planned.
-
-    Of a deterministic model every fall fails, of an oracle, too: its exact match is no measure of an architecture, but
-    where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
-    that answers nothing is cheap, whatever its baseline did.
-    """
-    old, new = scored_pairs(old, new)
-    ids = question_ids(old)
-    n = len(set(ids))
-    for name in ("exact_match", "answered", "sound_plans") if exact else ("exact_match", "answered"):
-        before, now = _good_rows(name, old), _good_rows(name, new)
-        if name == "answered" and now is not None and not now.any():
-            yield Check("accuracy", "fail", group, name, "no question was answered", 0.0, n=n)
-            continue
-        if before is None or now is None:
-            text = f"{name}: the baseline is of an older version and doesn't have it; `baseline update` writes it anew"
-            yield Check("accuracy", "warn", group, name, text, n=n)
-            continue
-        limit = float(before.mean())
-        status: Status = "pass"
-        reason = ""
-        if exact:
-            if now.mean() < before.mean() - ROUNDING:
-                status, reason = "fail", "; the same questions gave the same answers before"
-        else:
-            limit -= ACCURACY_MARGIN
-            if name == "exact_match" and oracle:
-                reason = "; an oracle's means nothing"
-            else:
-                status, reason = live_fall(before, now, ids, tests)
-        text = f"{name} {before.mean():.3f} -> {now.mean():.3f}{reason}"
-        measured = float(now.mean())
-        yield Check("accuracy", status, group, name, text, measured, limit, float(before.mean()), n, oracle=oracle)
-
-
-def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any] | None:
-    """1 where a row is right, answered, or its plan or turn could be read and run as written; None where unknown."""
-    if name == "exact_match":
-        return rows["exact_match"].to_numpy(float)
-    if "stop_reason" not in rows:  # as in older baselines
-        return None
-    if name == "answered":
-        return (rows["stop_reason"] == "answered").to_numpy(float)
-    sound = ~rows["stop_reason"].isin(["invalid_plan", "unparsable"])
-    if {"broken_plans", "replans"} <= set(rows):
-        sound &= ~(rows["broken_plans"].astype(float) > rows["replans"].astype(float))
-    return sound.to_numpy(float)
-
-
-def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
-    """Whether shares of rows fell, with the reason."""
-    if now.mean() >= before.mean() - ACCURACY_MARGIN:
-        return "pass", ""
-    n, test = len(set(ids)), mcnemar_exact(before, now, ids)
-    # p is two-sided, so this is FALSE_ALARMS for the two shares of all architectures.
-    if test.p <= FALSE_ALARMS / tests:
-        rows = f"{test.only_a:,} of {len(before):,} rows only before and {test.only_b:,} only now"
-        return "fail", f": {rows}, p {'< 0.0001' if test.p < 1e-4 else f'= {test.p:.4f}'} (exact McNemar)"
-    if n < ENOUGH_QUESTIONS:
-        return "warn", f"; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough to tell"
-    difference = difference_of_proportions(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
-    bounds = f"[{difference.low:+.3f}, {difference.high:+.3f}] at {difference.level:.2%}"
-    return "fail" if difference.high < 0 else "pass", f", difference {difference.estimate:+.3f} {bounds}"
-
-
-# Why not to compare: the kind of difference, and a sentence. Another prompt, setting or tool is what a gate is for: it
-# is named (`changes`), and the counts are still compared.
-Mismatch = tuple[str, str]
-_SHOWN = 3
-
-
-def incomparable_runs(before: Baseline, now: Baseline) -> Iterator[Mismatch]:
-    """Differences that make every count incomparable, a line of each kind."""
-    dataset = differences(before.dataset, now.dataset, "dataset", without=("ids_hash",))
-    corpus = differences(before.corpus, now.corpus, "corpus")
-    yield from _folded("data set", [*dataset, *corpus])
-    models = differences(before.models, now.models, "models")
-    known = before.options.keys() & now.options.keys()  # an older baseline lacks some
-    old, new = ({name: side.options[name] for name in side.options if name in known} for side in (before, now))
-    yield from _folded("model", [*models, *differences(old, new, "options")])
-    if before.tokenizer and now.tokenizer:
-        yield from _folded("tokenizer", differences(before.tokenizer, now.tokenizer, "tokenizer"))
-    if before.prices is not None and now.prices is not None:
-        yield from _folded("prices", differences(before.prices, now.prices, "prices"))
-
-
-def _folded(what: str, texts: Iterable[str]) -> Iterator[Mismatch]:
-    """One line: the names that differ, which imply the rest, or else the first differences; and how many more."""
-    every = list(texts)
-    shown = [text for text in every if ".name was " in text][:_SHOWN] or every[:_SHOWN]
-    if every:
-        rest = len(every) - len(shown)
-        yield (what, "; ".join(shown) + (f"; and {counted(rest, 'more difference')}" if rest else ""))
-
-
-def incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
-    """Differences that make the counts of one architecture incomparable."""
-    if architecture not in before.questions:
-        yield ("architecture", "the baseline has no rows of this architecture; update it")
-    elif architecture not in now.questions:
-        yield ("architecture", "the baseline has this architecture, and the run has no rows of it")
-    else:
-        yield from _ids(before, now, architecture)
-        old, new = (side.architectures[architecture].usage_sources for side in (before, now))
-        yield from (("tokenizer", text) for text in differences(old, new, "usage_source"))
-
-
-def _ids(before: Baseline, now: Baseline, architecture: str) -> Iterator[Mismatch]:
-    """Pairs are made by id and trial: each has to belong to the same question on both sides."""
-    old, new = ({(row[0], row[1]): row[2] for row in side.questions[architecture]} for side in (before, now))
-    gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
-    if gone or added:
-        missing = f"{counted(len(gone), 'question')} gone{_named(gone)}"
-        yield ("ids", f"{missing}, {counted(len(added), 'question')} new{_named(added)}")
-        return
-    others = [key for key in old if old[key] != new[key]]
-    if others:
-        how = f"under the same id, with another text or answer{_named(others)}"
-        yield ("ids", f"{counted(len(others), 'question')} {how}")
-    elif before.dataset.get("ids_hash") != now.dataset.get("ids_hash"):
-        yield ("ids", "the same ids in another order")
-
-
-def _named(keys: Sequence[tuple[str, int]]) -> str:
-    names = [f"{name!r}" + (f" (trial {trial})" if trial else "") for name, trial in keys[:_SHOWN]]
-    more = [f"{len(keys) - _SHOWN} more"] if len(keys) > _SHOWN else []
-    return f" ({', '.join(names + more)})" if names else ""
-
-
-def changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
-    """Deliberate changes of an architecture: texts by name, then settings, tools and runner."""
-    old, new = (side.architectures[architecture].manifest for side in (before, now))
-
-    def others(key: str) -> list[str]:
-        """Names with another digest than before; none where a side has no digests."""
-        was, is_now = old.get(key), new.get(key)
-        if was is None or is_now is None:
-            return []
-        return [name for name in sorted({**was, **is_now}) if was.get(name) != is_now.get(name)]
-
-    found = [f"{name} changed" for name in others("texts_sha256")]
-    if not found and old.get("prompts_sha256") != new.get("prompts_sha256"):
-        found = ["its prompts changed"]
-    found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
-    for part in ("runner", "settings", "tools", "parents", "router_file"):
-        found += differences(old.get(part), new.get(part), part)
-    return found
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,32 +66,105 @@ class ComparisonTerms:
 def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms, *, oracle: bool) -> Iterator[Check]:
     """Every check of a run against its baseline. `oracle`: an oracle answered the run, or a replay of one."""
     names = sorted({*before.questions, *now.questions})
-    mismatches = {name: list(incomparable_rows(before, now, name)) for name in names}
+    mismatches = {name: list(_incomparable_rows(before, now, name)) for name in names}
     shared = [each for each in mismatches[names[0]] if all(each in others for others in mismatches.values())]
-    shared += incomparable_runs(before, now)
-    everything = Group("every architecture", str(now.dataset.get("name")), now.model)
-    yield from (_not_comparable(everything, mismatch) for mismatch in shared)
-    for name in names:
-        own = [mismatch for mismatch in mismatches[name] if mismatch not in shared]
-        yield from (_not_comparable(now.group(name), mismatch) for mismatch in own)
-        if not shared and not own:
-            yield from _architecture(before, now, name, terms, tests=len(names), oracle=oracle)
+    shared += _incomparable_runs(before, now)
+    everything = Group("every architecture", now.dataset.name, now.model)
+    groups = [(everything, shared)]
+    groups += [(now.group(name), [each for each in mismatches[name] if each not in shared]) for name in names]
+    for group, found in groups:
+        for what, text in found:
+            yield Check("not comparable", "fail", group, what, f"not comparable ({what}): {text}")
+        if not shared and not found and group is not everything:
+            yield from _architecture(before, now, group, terms, tests=len(names), oracle=oracle)
+
+
+# Why not to compare: the kind of difference, and a sentence. Another prompt, setting or tool is what a gate is for: it
+# is named (`_changes`), and the counts are still compared.
+_Mismatch = tuple[str, str]
+
+
+def _incomparable_runs(before: Baseline, now: Baseline) -> Iterator[_Mismatch]:
+    """Differences that make every count incomparable, a line of each kind."""
+    old, new = (side.dataset.model_dump(exclude={"ids_hash"}) for side in (before, now))
+    dataset = [*differences(old, new, "dataset"), *differences(before.corpus, now.corpus, "corpus")]
+    model = [*differences(before.models, now.models, "models"), *differences(before.options, now.options, "options")]
+    kinds: dict[str, Iterable[str]] = {"data set": dataset, "model": model}
+    if before.tokenizer and now.tokenizer:
+        kinds["tokenizer"] = differences(before.tokenizer, now.tokenizer, "tokenizer")
+    if before.prices is not None and now.prices is not None:
+        kinds["prices"] = differences(before.prices, now.prices, "prices")
+    for what, texts in kinds.items():
+        every = list(texts)
+        # the names that differ imply the rest
+        named = [text for text in every if ".name was " in text][:_MOST_NAMED] or every[:_MOST_NAMED]
+        more = f"; and {counted(len(every) - len(named), 'more difference')}" if len(every) > len(named) else ""
+        if every:
+            yield what, "; ".join(named) + more
+
+
+def _incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[_Mismatch]:
+    """Differences that make the counts of one architecture incomparable."""
+    if architecture not in before.questions:
+        yield "architecture", "the baseline has no rows of this architecture; update it"
+        return
+    if architecture not in now.questions:
+        yield "architecture", "the baseline has this architecture, and the run has no rows of it"
+        return
+    # pairs are made by id and trial: each has to belong to the same question on both sides
+    old, new = (
+        {(line.example_id, line.trial): line.text for line in side.questions[architecture]} for side in (before, now)
+    )
+    gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
+    others = [key for key in old if key in new and old[key] != new[key]]
+    if gone or added:
+        missing = f"{counted(len(gone), 'question')} gone{_named(gone)}"
+        yield "ids", f"{missing}, {counted(len(added), 'question')} new{_named(added)}"
+    elif others:
+        how = f"under the same id, with another text or answer{_named(others)}"
+        yield "ids", f"{counted(len(others), 'question')} {how}"
+    elif before.dataset.ids_hash != now.dataset.ids_hash:
+        yield "ids", "the same ids in another order"
+    was, used = (side.architectures[architecture].usage_sources for side in (before, now))
+    yield from (("tokenizer", text) for text in differences(was, used, "usage_source"))
+
+
+def _named(keys: Sequence[tuple[str, int]]) -> str:
+    names = [f"{name!r}" + (f" (trial {trial})" if trial else "") for name, trial in keys[:_MOST_NAMED]]
+    more = [f"{len(keys) - _MOST_NAMED} more"] if len(keys) > _MOST_NAMED else []
+    return f" ({', '.join(names + more)})" if names else ""
 
 
 def _architecture(
-    before: Baseline, now: Baseline, name: str, terms: ComparisonTerms, *, tests: int, oracle: bool
+    before: Baseline, now: Baseline, group: Group, terms: ComparisonTerms, *, tests: int, oracle: bool
 ) -> Iterator[Check]:
     """The checks of one of `tests` architectures, which can be compared."""
-    group, old, new = now.group(name), before.rows(name), now.rows(name)
-    growth = growth_of(old, new)
+    name = group.architecture
+    growth = growth_of(group, before.rows(name), now.rows(name))
     exact = terms.mode == "exact" or (terms.mode is None and before.deterministic and now.deterministic)
-    changed = changes(before, now, name)
-    cause = growth.cause() if not changed or terms.accept_prompts else None  # the failed "changed" check has it
+    changed = _changes(before, now, name)
+    cause = growth.cause()
     if changed:
-        yield _changed(group, changed, growth, accepted=terms.accept_prompts)
-    yield from _failed_questions(group, growth, exact)
+        effect = growth.described("total_tokens") if growth.n else "no question was answered on both sides"
+        text = f"{', '.join(changed)}; {effect}" + (f"; {cause}" if cause else "")
+        if terms.accept_prompts:
+            yield Check("changed", "pass", group, "prompts", text, n=growth.n)
+        else:
+            cause = None  # this failure has it
+            advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
+            yield Check("changed", "fail", group, "prompts", f"{text}. {advice}", n=growth.n, grown=growth.grown)
+    if growth.failed or not growth.n:
+        # Failed questions are in no mean. A deterministic model has none; of a live one too many fail the gate.
+        left = len(growth.old)
+        of = f"{growth.failed:,} of {counted(left + growth.failed, 'row')}"
+        text = f"{of} failed in the infrastructure in one of the two runs, and the other {left:,} are compared"
+        fails = exact or too_many_failed(growth.failed, left + growth.failed)
+        yield Check("failed questions", "fail" if fails else "warn", group, "failed questions", text, n=growth.n)
+
     sides = (before.architectures[name], now.architectures[name])
-    prices = prices_of(*sides)
+    was, usd = (side.usd_per_1000 for side in sides)
+    factors = {price: usd[price] / was[price] for price in sorted(was.keys() & usd.keys())}
+    prices = "".join(f"; up to {factor:.2f} times the price under {price}" for price, factor in factors.items())
     prefixes = list(prefix_checks(group, *sides, EXACT_MARGIN, prices, changed=bool(changed)))
     yield from prefixes
     if not growth.n:
@@ -257,37 +175,80 @@ def _architecture(
         text = "no tokens were counted, so there is nothing to compare"
         yield Check("growth", "fail", group, "total_tokens counted", text, 0.0, n=growth.n)
     if exact:
-        yield from exact_counts(group, growth, old, new, margin, cause)
+        yield from exact_counts(growth, margin, cause)
     else:
-        yield from live_counts(group, growth, old, new, margin, tests, cause, strict=terms.strict)
-    yield from cache_check(group, growth, old, new, margin, tests, prefixes, prices, exact=exact)
-    yield from check_answers(group, old, new, tests, exact=exact, oracle=oracle)
+        yield from live_counts(growth, margin, tests, cause, strict=terms.strict)
+    yield from cache_check(growth, margin, tests, prefixes, prices, exact=exact)
+    yield from _answers(growth, tests, exact=exact, oracle=oracle)
 
 
-def _not_comparable(group: Group, mismatch: Mismatch) -> Check:
-    what, text = mismatch
-    return Check("not comparable", "fail", group, what, f"not comparable ({what}): {text}")
+def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
+    """Deliberate changes of an architecture: texts by name, then settings, tools and runner."""
+    old, new = (side.architectures[architecture].manifest.model_dump() for side in (before, now))
+
+    def others(key: str) -> list[str]:
+        """Names with another digest than before; none where a side has no digests."""
+        was, is_now = old[key], new[key]
+        names = [] if was is None or is_now is None else sorted({**was, **is_now})
+        return [name for name in names if was.get(name) != is_now.get(name)]
+
+    found = [f"{name} changed" for name in others("texts_sha256")]
+    if not found and old["prompts_sha256"] != new["prompts_sha256"]:
+        found = ["its prompts changed"]
+    found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
+    for part in ("runner", "settings", "tools", "parents", "router_file"):
+        found += differences(old.get(part), new.get(part), part)
+    return found
 
 
-def _changed(group: Group, changed: list[str], growth: Growth, *, accepted: bool) -> Check:
-    """The deliberate changes of an architecture, with their effect on total tokens."""
-    effect = described(growth, "total_tokens") if growth.n else "no question was answered on both sides"
-    cause = growth.cause() if growth.n else None
-    text = f"{', '.join(changed)}; {effect}" + (f"; {cause}" if cause else "")
-    if accepted:
-        return Check("changed", "pass", group, "prompts", text, n=growth.n)
-    advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
-    return Check("changed", "fail", group, "prompts", f"{text}. {advice}", n=growth.n, grown=growth.grown)
+def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterator[Check]:
+    """Exact match, the share answered and, of a deterministic model, the share that was soundly planned.
+
+    Of a deterministic model every fall fails, of an oracle, too: its exact match is no measure of an architecture, but
+    where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
+    that answers nothing is cheap, whatever its baseline did.
+    """
+    for name in ("exact_match", "answered", "sound_plans") if exact else ("exact_match", "answered"):
+        before, now = _good_rows(name, growth.old), _good_rows(name, growth.new)
+        if name == "answered" and not now.any():
+            yield Check("accuracy", "fail", growth.group, name, "no question was answered", 0.0, n=growth.n)
+            continue
+        was, measured = float(before.mean()), float(now.mean())
+        status: Status = "pass"
+        reason = ""
+        if exact and measured < was - ROUNDING:
+            status, reason = "fail", "; the same questions gave the same answers before"
+        elif not exact and name == "exact_match" and oracle:
+            reason = "; an oracle's means nothing"
+        elif not exact:
+            status, reason = live_fall(before, now, growth.ids, tests)
+        text, limit = f"{name} {was:.3f} -> {measured:.3f}{reason}", was - (0 if exact else ACCURACY_MARGIN)
+        yield Check("accuracy", status, growth.group, name, text, measured, limit, was, growth.n, oracle=oracle)
 
 
-def _failed_questions(group: Group, growth: Growth, exact: bool) -> Iterator[Check]:
-    """Failed questions are in no mean. A deterministic model has none; of a live one too many fail the gate."""
-    if growth.failed or not growth.n:
-        total = growth.rows + growth.failed
-        text = (
-            f"{growth.failed:,} of {counted(total, 'row')} failed in the infrastructure in one of the two runs, "
-            f"and the other {growth.rows:,} are compared"
-        )
-        fails = exact or too_many_failed(growth.failed, total)
-        status: Status = "fail" if fails else "warn"
-        yield Check("failed questions", status, group, "failed questions", text, n=growth.n)
+def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any]:
+    """1 where a row is right, answered, or its plan or turn could be read and run as written."""
+    if name == "exact_match":
+        return rows["exact_match"].to_numpy(float)
+    if name == "answered":
+        return (rows["stop_reason"] == "answered").to_numpy(float)
+    sound = ~rows["stop_reason"].isin(["invalid_plan", "unparsable"])
+    if "replans" in rows:
+        sound &= ~(rows["broken_plans"].astype(float) > rows["replans"].astype(float))
+    return sound.to_numpy(float)
+
+
+def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
+    """Whether shares of rows fell, with the reason."""
+    if now.mean() >= before.mean() - ACCURACY_MARGIN:
+        return "pass", ""
+    n, test = len(set(ids)), mcnemar_exact(before, now, ids)
+    # p is two-sided, so this is FALSE_ALARMS for the two shares of all architectures.
+    if test.p <= FALSE_ALARMS / tests:
+        rows = f"{test.only_a:,} of {len(before):,} rows only before and {test.only_b:,} only now"
+        return "fail", f": {rows}, p {'< 0.0001' if test.p < 1e-4 else f'= {test.p:.4f}'} (exact McNemar)"
+    if n < ENOUGH_QUESTIONS:
+        return "warn", f"; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough to tell"
+    difference = difference_of_proportions(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
+    bounds = f"[{difference.low:+.3f}, {difference.high:+.3f}] at {difference.level:.2%}"
+    return "fail" if difference.high < 0 else "pass", f", difference {difference.estimate:+.3f} {bounds}"

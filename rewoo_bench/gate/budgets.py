@@ -38,10 +38,9 @@ from rewoo_bench.gate.verdict import (
     NOTHING_CACHED,
     Check,
     Group,
-    Kind,
     Status,
     Verdict,
-    shown,
+    amount,
     too_many_failed,
 )
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows
@@ -85,40 +84,35 @@ def check_tools(
     sizes: Sequence[ToolSize], budgets: Sequence[ToolBudget], before: Sequence[ToolSize] | None, margin: float
 ) -> Verdict:
     """Tools, the largest first, against budgets and those `before`. Raises `UsageError` for an unknown server."""
-    checks = [check for budget in budgets for check in _within(budget, sizes)]
-    return Verdict((*checks, *([] if before is None else [_growth(sizes, before, margin)])))
-
-
-def _within(budget: ToolBudget, sizes: Sequence[ToolSize]) -> Iterator[Check]:
-    if budget.server is not None:
+    checks = []
+    for budget in budgets:
         sources = dict.fromkeys(size.source for size in sizes)
-        if budget.server not in sources:
+        if budget.server is not None and budget.server not in sources:
             raise UsageError(f"[[tools]]: {unknown('server', budget.server, sources)}")
-        sizes = [size for size in sizes if size.source == budget.server]
-    of = f" of {budget.server}" if budget.server else ""
-    schemas = [f"{size.name} {size.schema:,}" for size in sizes]
-    if budget.total_tokens is not None:
-        total = sum(size.schema for size in sizes)
-        yield _tool_check(f"total_tokens{of}", total, budget.total_tokens.max, f"the largest: {', '.join(schemas[:5])}")
-    if budget.tokens_per_tool is not None:
-        limit = budget.tokens_per_tool.max
-        over = ", ".join(schemas[: sum(size.schema > limit for size in sizes)])
-        yield _tool_check(f"tokens_per_tool{of}", max((size.schema for size in sizes), default=0), limit, over)
-    if budget.number_of_tools is not None:
-        names = ", ".join(size.name for size in sizes)
-        yield _tool_check(f"number_of_tools{of}", len(sizes), budget.number_of_tools.max, names)
+        own = [size for size in sizes if budget.server in (None, size.source)]
+        schemas, names = [f"{size.name} {size.schema:,}" for size in own], ", ".join(size.name for size in own)
+        per_tool = budget.tokens_per_tool.max if budget.tokens_per_tool else 0
+        larger = ", ".join(schemas[: sum(size.schema > per_tool for size in own)])
+        measures = {
+            "total_tokens": (sum(size.schema for size in own), f"the largest: {', '.join(schemas[:5])}"),
+            "tokens_per_tool": (max((size.schema for size in own), default=0), larger),
+            "number_of_tools": (len(own), names),
+        }
+        for key, (measured, more) in measures.items():
+            if (limit := getattr(budget, key)) is None:
+                continue
+            name = key + (f" of {budget.server}" if budget.server else "")
+            over = measured > limit.max
+            text = f"{name}: {measured:,} is {'over' if over else 'within'} the limit of {limit.max:,}"
+            text += f" ({more})" if over else ""
+            status: Status = "fail" if over else "pass"
+            checks.append(Check("budget", status, _SCHEMAS, name, text, float(measured), float(limit.max)))
+    if before is not None:
+        checks.append(_tool_growth(sizes, before, margin))
+    return Verdict(tuple(checks))
 
 
-def _tool_check(name: str, measured: int, limit: int, more: str) -> Check:
-    """`more` is said where the limit is exceeded."""
-    if measured > limit:
-        text = f"{name}: {measured:,} is over the limit of {limit:,} ({more})"
-        return Check("budget", "fail", _SCHEMAS, name, text, float(measured), float(limit))
-    text = f"{name}: {measured:,} is within the limit of {limit:,}"
-    return Check("budget", "pass", _SCHEMAS, name, text, float(measured), float(limit))
-
-
-def _growth(sizes: Sequence[ToolSize], before: Sequence[ToolSize], margin: float) -> Check:
+def _tool_growth(sizes: Sequence[ToolSize], before: Sequence[ToolSize], margin: float) -> Check:
     """The tokens of all schemas; what grew is named, new tools too."""
     old, new = ({size.name: size.schema for size in side} for side in (before, sizes))
     total, was = sum(new.values()), sum(old.values())
@@ -169,8 +163,7 @@ def read_tool_points(path: Path) -> list[ToolSize]:
     return [ToolSize(point.name, "", point.value, 0) for point in points if point.name != _ALL]
 
 
-GROUP_KEYS = list(Group._fields)
-METRICS = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
+BUDGETED = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]  # no text, no truth value
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -234,19 +227,17 @@ class Budget(_Table):
         return Group(self.architecture, self.dataset, self.model)
 
     @property
-    def limits(self) -> Iterator[tuple[str, Literal["max", "mean", "p95"], float]]:
+    def limits(self) -> list[tuple[str, Literal["max", "mean", "p95"], float]]:
         """`("total_tokens", "mean", 2000.0)`, …"""
-        for metric in METRICS:
-            limit = getattr(self, metric) or Limit()
-            for kind in ("max", "mean", "p95"):
-                if getattr(limit, kind) is not None:
-                    yield metric, kind, getattr(limit, kind)
+        kinds: tuple[Literal["max", "mean", "p95"], ...] = ("max", "mean", "p95")
+        given = [(metric, kind, getattr(getattr(self, metric), kind, None)) for metric in BUDGETED for kind in kinds]
+        return [(metric, kind, limit) for metric, kind, limit in given if limit is not None]
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
         cache = self.cached_input_tokens or CacheFloor()
         others = (cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved)
-        if not any(self.limits) and (*others, self.exact_match, self.f1) == (None,) * 6:
+        if not self.limits and (*others, self.exact_match, self.f1) == (None,) * 6:
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 
@@ -265,12 +256,6 @@ def read_tool_budgets(path: Path) -> tuple[ToolBudget, ...]:
     return budgets
 
 
-def _read(path: Path) -> Budgets:
-    if not path.exists():
-        raise SpecError(f"no such file: {str(path)!r}")
-    return read_spec(path, Budgets)
-
-
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
     if not (budgets := _read(path).budget):
@@ -282,9 +267,16 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
     return budgets
 
 
+def _read(path: Path) -> Budgets:
+    if not path.exists():
+        raise SpecError(f"no such file: {str(path)!r}")
+    return read_spec(path, Budgets)
+
+
 def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
     """A check of every limit on rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
-    groups = {Group(*map(str, key)): group for key, group in rows.groupby(GROUP_KEYS, sort=False, observed=True)}
+    keys = list(Group._fields)
+    groups = {Group(*map(str, key)): group for key, group in rows.groupby(keys, sort=False, observed=True)}
     for budget in budgets:
         if budget.group not in groups:
             there_are = "; ".join(map(str, groups)) or "none"
@@ -307,53 +299,59 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
 
 def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
     """Failed questions, which no budget counts; and whether any question was answered at all."""
-    n, failures = int(scored["example_id"].nunique()), len(every) - len(scored)
+    n, failures = _questions(scored), len(every) - len(scored)
     unmetered = int(flagged(every, UNMETERED).sum())
     if not n:
         text = "nothing was measured: every question failed" + (" or is unmetered" if unmetered else "")
         yield Check("failed questions", "fail", group, "failed questions", text)
-    elif failures:
+        return
+    if failures:
         rows = f"{failures:,} of {counted(len(every), 'row')}"
         how = "failed in the infrastructure" + (f" or are unmetered ({unmetered:,})" if unmetered else "")
         text = f"{rows} {how}; the figures below are of the other {len(scored):,}"
         status: Status = "fail" if too_many_failed(failures, len(every)) else "warn"
         yield Check("failed questions", status, group, "failed questions", text, n=n)
-    if n and not (scored["stop_reason"] == "answered").any():
+    if not (scored["stop_reason"] == "answered").any():
         text = "no question was answered, and what isn't answered is cheap"
         yield Check("accuracy", "fail", group, "answered", text, 0.0, n=n)
 
 
+def _questions(rows: pd.DataFrame) -> int:
+    return int(rows["example_id"].nunique())
+
+
 def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "mean", "p95"], limit: float) -> Check:
-    values, n = rows[metric].dropna().astype("float64"), int(rows["example_id"].nunique())
-    name = f"{metric} {kind}"
-    if metric == "latency_s" and not len(values):
+    values, n = rows[metric].dropna().astype("float64"), _questions(rows)
+    name, is_latency = f"{metric} {kind}", metric == "latency_s"
+    if is_latency and not len(values):
         text = f"{name}: no latency was measured, as in a replay"
         return Check("latency", "warn", group, name, text, limit=limit, n=n)
-    if metric != "latency_s" and len(values) < len(rows):
-        missing = f"{len(rows) - len(values)} of {len(rows)} rows"
-        text = f"{name}: the cost of {missing} is unknown, which is not 0; the model has no known price"
-        return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
+    if not is_latency and len(values) < len(rows):
+        return _unknown_cost(group, name, f"{len(rows) - len(values)} of {len(rows)} rows is", limit, n)
     measured = float(values.quantile(0.95) if kind == "p95" else getattr(values, kind)())
     over = measured > limit * (1 + ROUNDING)
-    text = f"{name}: {shown(metric, measured)} is {'over' if over else 'within'} the limit of {shown(metric, limit)}"
-    sort: Kind = "latency" if metric == "latency_s" else "budget"
-    status: Status = "pass" if not over else "warn" if metric == "latency_s" else "fail"
-    return Check(sort, status, group, name, text, measured, limit, n=n)
+    text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
+    status: Status = "pass" if not over else "warn" if is_latency else "fail"
+    return Check("latency" if is_latency else "budget", status, group, name, text, measured, limit, n=n)
+
+
+def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
+    text = f"{name}: the cost of {rows} unknown, which is not 0; the model has no known price"
+    return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
 
 
 def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
     """An amount of all questions for each exact match, with its interval; of few questions the interval decides."""
-    n, metric = int(rows["example_id"].nunique()), PER_SOLVED[name]
+    n, metric = _questions(rows), PER_SOLVED[name]
     if rows[metric].isna().any():
-        text = f"{name}: the cost of some rows is unknown, which is not 0; the model has no known price"
-        return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
+        return _unknown_cost(group, name, "some rows is", limit, n)
     columns = (rows[column].to_numpy(float) for column in (metric, "exact_match"))
     found = per_solved(*columns, clusters=rows["example_id"].to_numpy(str))
     solved, oracle = math.isfinite(found.estimate), bool(oracle_rows(rows).any())
     over = found.estimate > limit * (1 + ROUNDING)
-    values = f"{shown(metric, found.estimate)} [{shown(metric, found.low)}, {shown(metric, found.high)}]"
-    measured = values if solved else f"none solved, so more than {shown(metric, found.low)}"
-    text = f"{name}: {measured} is {'over' if over else 'within'} the limit of {shown(metric, limit)}"
+    values = f"{amount(metric, found.estimate)} [{amount(metric, found.low)}, {amount(metric, found.high)}]"
+    measured = values if solved else f"none solved, so more than {amount(metric, found.low)}"
+    text = f"{name}: {measured} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
     status: Status = "fail" if over else "pass"
     if over and oracle:
         status, text = "warn", f"{text}; an oracle's means nothing"
@@ -366,32 +364,32 @@ def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Ch
 def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
     """Input tokens read from the prefix cache: the mean of a question, and their share."""
     floor = budget.cached_input_tokens or CacheFloor()
-    cached, n = float(rows["cached_input_tokens"].mean()), int(rows["example_id"].nunique())
+    cached = float(rows["cached_input_tokens"].mean())
     share = cached / max(float(rows["input_tokens"].mean()), 1.0)
-    measures = {"mean": (cached, floor.mean_at_least), "share": (share, floor.share_at_least)}
-    for kind, (measured, limit) in measures.items():
+    measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
+    for kind, (measured, limit, form) in measures.items():
         if limit is not None:
             below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
-            form = ".3f" if kind == "share" else ",.1f"
             text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
-            text += f"; {NOTHING_CACHED}" if not cached else ""
+            text += "" if cached else f"; {NOTHING_CACHED}"
             status: Status = "fail" if below else "pass"
-            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=n)
+            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=_questions(rows))
 
 
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
     scored = rows[["example_id", metric]].dropna()
-    n, limit, name = int(scored["example_id"].nunique()), round(floor.min - floor.margin, 9), f"{metric} min"
+    n, limit, name = _questions(scored), round(floor.min - floor.margin, 9), f"{metric} min"
     if not n:
         text = f"{name}: no question was scored, every one failed"
         return Check("accuracy", "fail", group, name, text, limit=limit)
-    measured = float(scored[metric].astype("float64").mean())
+    measured, oracle = float(scored[metric].astype("float64").mean()), bool(oracle_rows(rows).any())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
-    oracle = bool(oracle_rows(rows).any())
-    status: Status = "pass" if measured >= limit else "warn" if oracle or n < ENOUGH_QUESTIONS else "fail"
-    if status == "warn":
+    status: Status = "pass" if measured >= limit else "fail"
+    if status == "fail" and oracle:
+        status, text = "warn", f"{text}; an oracle's means nothing"
+    elif status == "fail" and n < ENOUGH_QUESTIONS:
         few = f"too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-        text = f"{text}; an oracle's means nothing" if oracle else f"{text}; {few}"
+        status, text = "warn", f"{text}; {few}"
     return Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle)

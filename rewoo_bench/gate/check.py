@@ -2,7 +2,7 @@
 
     verdict = check_run("results/local/mine", budgets="budgets.toml", baseline="baseline.json")
     verdict.code            # 0 passed, 1 failed, 3 the run is incomplete
-    print(text(verdict))
+    print(verdict_text(verdict))
 
 baseline.py has the counts to compare, of a run or a file. baseline_checks.py and count_checks.py judge by them,
 budgets.py by fixed limits, and render.py shows the verdict.
@@ -31,6 +31,7 @@ from rewoo_bench.runs.rows import failed, oracle_rows
 from rewoo_bench.text.words import counted
 
 _COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
+_KEY = ["architecture", "example_id", "trial"]
 _MOST_DENSER = 2.0  # tokens of a character, of a prompt and the one before it; 1.04 times in the published runs
 __all__ = ["ComparisonTerms", "check_run", "open_baseline"]
 
@@ -84,11 +85,9 @@ def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
 
 def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
     architectures, examples, trials = _shape(manifest)
-    again = rows[rows.duplicated(["architecture", "example_id", "trial"])]
+    again = rows[rows.duplicated(_KEY)]
     if len(again):
-        first = again.iloc[0]
-        where = f"{first['architecture']}, question {first['example_id']!r}, trial {first['trial']}"
-        yield f"it has {counted(len(again), 'row')} twice, such as {where}"
+        yield f"it has {counted(len(again), 'row')} twice, such as {_place(*again[_KEY].iloc[0])}"
     if (most := architectures * examples * trials) < len(rows):
         yield f"it has {len(rows):,} rows, and {architectures} x {examples} x {trials} = {most:,} were to be asked"
     default = manifest.models.get("default", {}).get("name")
@@ -101,7 +100,7 @@ def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
         "trial": range(trials),
     }
     for column, allowed in named.items():
-        for value in rows[column].unique() if column in rows and any(allowed) | (column == "trial") else ():
+        for value in rows[column].unique() if any(allowed) or column == "trial" else ():
             if value not in allowed:
                 expected = f"0 to {trials - 1}" if column == "trial" else " or ".join(map(repr, allowed))
                 yield f"the column {column!r} has {value!r}, and {MANIFEST} says {expected}"
@@ -112,34 +111,33 @@ def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
     for column in rows.columns:
         if column not in ("seed", "temperature") and rows[column].dtype.kind in "if" and (rows[column] < 0).any():
             yield f"{column!r} is negative: {rows[column].min():,}"
-    looped = measured[(measured["loop_tokens"] > measured["total_tokens"]).fillna(False)]
-    for row in looped.head(1).to_dict("records"):
-        where = f"{row['architecture']}, question {row['example_id']!r}, trial {row['trial']}"
-        said = f"'loop_tokens' is {row['loop_tokens']:,} in the row of {where}"
+    for row in measured[(measured["loop_tokens"] > measured["total_tokens"]).fillna(False)].to_dict("records"):
+        said = f"'loop_tokens' is {row['loop_tokens']:,} in the row of {_place(*(row[name] for name in _KEY))}"
         yield f"{said}, and its input and output tokens have {row['total_tokens']:,}"
+
+
+def _place(architecture: str, example_id: str, trial: int) -> str:
+    return f"{architecture}, question {example_id!r}, trial {trial}"
 
 
 def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
     """Measured rows whose total isn't that of its parts, or whose counts aren't the sums over their calls."""
-    key, tokens = ["architecture", "example_id", "trial"], ["input_tokens", "output_tokens"]
-    measured = rows[~failed(rows)].astype({"architecture": str, "example_id": str, "trial": int}).set_index(key)
+    tokens = ["input_tokens", "output_tokens"]
+    measured = rows[~failed(rows)].astype({"architecture": str, "example_id": str, "trial": int}).set_index(_KEY)
     expected = {"total_tokens": ("its input and output tokens", measured[tokens].sum(axis=1))}
     path = folder / CALLS_FILE
     if path.is_file():
         tokens += ["cached_input_tokens", "billed_tokens"]
-        calls = read_table(path, CALLS, columns=[*key, "kind", "role", *tokens]).to_pandas()
+        calls = read_table(path, CALLS, columns=[*_KEY, "kind", "role", *tokens]).to_pandas()
         asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
         calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
-        sums = calls.groupby(key)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
+        sums = calls.groupby(_KEY)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
     for column, (parts, sums) in expected.items():
         written, sums = measured[column].fillna(0).astype("int64"), sums.astype("int64")
-        if (wrong := written.to_numpy() != sums.to_numpy()).any():
-            (architecture, example_id, trial), said, sum_ = next(
-                zip(written.index[wrong], written[wrong], sums[wrong], strict=True)
-            )
-            where = f"{architecture}, question {example_id!r}, trial {trial}"
-            yield f"{column!r} is {said:,} in the row of {where}, and {parts} have {sum_:,}"
+        wrong = written.to_numpy() != sums.to_numpy()
+        for key, said, found in zip(written.index[wrong], written[wrong], sums[wrong], strict=True):
+            yield f"{column!r} is {said:,} in the row of {_place(*key)}, and {parts} have {found:,}"
 
 
 def _wrong_calls(folder: Path) -> Iterator[str]:
@@ -151,15 +149,14 @@ def _wrong_calls(folder: Path) -> Iterator[str]:
     """
     if not (folder / CALLS_FILE).is_file():
         return
-    key = ["architecture", "trial", "example_id"]
     counts = ["input_tokens", "output_tokens", "cached_input_tokens", "billed_tokens", *SHARED]
     others = ["call_index", "kind", "role", "status", "replayed", "started_at"]
-    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*key, *others, *counts])
+    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*_KEY, *others, *counts])
     asked = calls.to_pandas().query("kind == 'model'").sort_values("call_index", kind="stable")
     numbers = asked[counts].astype(float)
     tokens = numbers["input_tokens"].where(numbers["input_tokens"] > 0)
     sent = tokens.fillna(math.inf)  # of a call that failed it isn't known
-    of_question = [asked[name] for name in key]
+    of_question = [asked[name] for name in _KEY]
     earlier = sent.groupby(of_question).cummax().groupby(of_question).shift(fill_value=0.0)
     found = numbers[["shared_question_tokens", "shared_run_tokens"]].max(axis=1)
     the_input, one_more = "the call's input", found + 1  # marks are rounded, prefixes rounded down
@@ -192,8 +189,8 @@ def _wrong_calls(folder: Path) -> Iterator[str]:
 def _of_call(call: Any, column: str, numbers: pd.DataFrame) -> str:
     """`'marked_tokens' is 200 in call 1 of rewoo, question 'q1', trial 0`."""
     value = numbers.loc[call.name, column]
-    where = f"call {call['call_index']} of {call['architecture']}, question {call['example_id']!r}"
-    return f"{column!r} is {'missing' if value != value else f'{value:,.10g}'} in {where}, trial {call['trial']}"
+    said = "missing" if value != value else f"{value:,.10g}"
+    return f"{column!r} is {said} in call {call['call_index']} of {_place(*call[_KEY])}"
 
 
 def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
@@ -235,12 +232,9 @@ def _shape(manifest: Manifest) -> tuple[int, int, int]:
         "options.trials": manifest.options.get("trials"),
     }
     for key, number in factors.items():
-        if number is None or number == 0:
-            raise DataError(f"run {manifest.run_id!r} can't be judged: its {MANIFEST} lacks {key!r}; it was changed")
-        if type(number) is not int or number < 0:
-            expected = "a whole number from 1 on was expected; it was changed"
-            raise DataError(
-                f"run {manifest.run_id!r} can't be judged: {key} of its {MANIFEST} is {number!r}; {expected}"
-            )
-    architectures, examples, trials = (int(number) for number in factors.values() if number)
+        if type(number) is not int or number < 1:
+            wrong = f"{key} of its {MANIFEST} is {number!r}; a whole number from 1 on was expected"
+            fault = wrong if number else f"its {MANIFEST} lacks {key!r}"
+            raise DataError(f"run {manifest.run_id!r} can't be judged: {fault}; it was changed")
+    architectures, examples, trials = map(int, filter(None, factors.values()))
     return architectures, examples, trials

@@ -18,7 +18,7 @@ FALSE_ALARMS = 0.005
 (Bonferroni); and as much of its tests of answers."""
 NOTHING_CACHED = "no call read a token from a prefix cache"
 
-Kind = Literal[
+CheckKind = Literal[
     "budget",
     "cost unknown",
     "latency",
@@ -63,7 +63,7 @@ class GrowthDetail:
 class Check:
     """One line of the gate. `text` can be read without the other checks of its group."""
 
-    kind: Kind
+    kind: CheckKind
     status: Status
     group: Group
     name: str
@@ -122,10 +122,10 @@ def too_many_failed(failed: int, rows: int) -> bool:
     return failed > 0.1 * rows
 
 
-def shown(metric: str, value: float | None) -> str:
+def amount(metric: str, value: float | None) -> str:
     """A value as tables show it, with enough digits to tell it from 0.
 
-    >>> shown("total_tokens", 1431.92), shown("llm_calls", 2), shown("latency_s", 0.001), shown("cost_usd", None)
+    >>> amount("total_tokens", 1431.92), amount("llm_calls", 2), amount("latency_s", 0.001), amount("cost_usd", None)
     ('1,431.9', '2.00', '0.001 s', 'unknown')
     """
     if value is None:

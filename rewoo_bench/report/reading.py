@@ -216,14 +216,14 @@ def assert_within_budget(
 
     Arguments and `UsageError` as for `check_gate`.
     """
-    from rewoo_bench.gate.render import text
+    from rewoo_bench.gate.render import verdict_text
 
     __tracebackhide__ = True  # pytest shows the test's line and the gate's text
     verdict = check_gate(
         run, budgets=budgets, baseline=baseline, max_increase=max_increase, accept_prompts=accept_prompts
     )
     if verdict.code:
-        raise AssertionError(text(verdict))
+        raise AssertionError(verdict_text(verdict))
 
 
 def frame_of(rows: Any) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.render import text
+from rewoo_bench.gate.render import verdict_text
 from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.system.files import bundled_folder
 
@@ -80,7 +80,7 @@ def test_the_price_of_a_prefix_is_that_of_a_cache_that_holds_it(monkeypatch: pyt
 
 def test_no_price_is_named_where_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = judged(monkeypatch, "react", "Broken", "")
-    assert (verdict.failures, "times the price" in text(verdict)) == ((), False)
+    assert (verdict.failures, "times the price" in verdict_text(verdict)) == ((), False)
 
 
 def test_a_replay_has_the_prefixes_and_prices_of_the_run_that_it_replays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,17 +131,3 @@ def test_a_summary_that_cant_be_written_is_one_line(
         main(["gate", str(whole), "--baseline", str(whole)])
     assert done.value.code == 2
     assert "$GITHUB_STEP_SUMMARY: can't write" in capsys.readouterr().err
-
-
-def test_an_older_baseline_says_what_it_cant_check(tmp_path: Path) -> None:
-    whole = write_run(tmp_path / "whole", rows(5))
-    older = open_baseline(whole).model_dump()
-    place = older["columns"].index("stop_reason")
-    older["columns"].pop(place)
-    for line in older["questions"]["rewoo"]:
-        line.pop(place)
-    (tmp_path / "older.json").write_text(type(open_baseline(whole)).model_validate(older).text(), encoding="utf-8")
-    verdict = check_run(whole, baseline=tmp_path / "older.json")
-    assert verdict.code == 0
-    assert {check.name for check in verdict.warnings} == {"answered", "sound_plans"}
-    assert all("`baseline update` writes it anew" in check.text for check in verdict.warnings)

@@ -83,7 +83,7 @@ import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.comparability import differences
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.gate.baseline import OPTIONS
+from rewoo_bench.gate.baseline import BASELINE_OPTIONS
 from rewoo_bench.analysis.claims.run_groups import _SETTINGS
 
 def command(*words):
@@ -105,7 +105,7 @@ with suppress(rewoo_bench.UsageError):
     sys.exit("green was taken")
 runs = {folder: read_manifest(Path(folder)) for folder in ("one", "two", "three")}
 colours = {folder: run.options["colour"] for folder, run in runs.items()}
-print(colours, len(anyio.run(evaluated, "blue")), "colour" in OPTIONS, "colour" in _SETTINGS)
+print(colours, len(anyio.run(evaluated, "blue")), "colour" in BASELINE_OPTIONS, "colour" in _SETTINGS)
 print(differences(runs))
 """
 

@@ -13,7 +13,7 @@ from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summarise, table
 from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.render import text
+from rewoo_bench.gate.render import verdict_text
 from rewoo_bench.report.plots.data import read
 from rewoo_bench.runs.rows import answers_of_oracle
 
@@ -88,7 +88,7 @@ def test_the_gate_only_warns_of_a_replayed_oracles_accuracy(replayed: BenchRun, 
     budgets.write_text(BUDGET.format(f"replay/{replayed.folder.with_name('recorded')}"))
     verdict = check_run(replayed.folder, budgets=budgets)
     assert (verdict.code, [check.status for check in verdict.checks]) == (0, ["warn"])
-    assert "exact_match min (an oracle's: means nothing)" in text(verdict)
+    assert "exact_match min (an oracle's: means nothing)" in verdict_text(verdict)
 
 
 def test_plots_take_a_replayed_oracle_for_an_oracle(replayed: BenchRun) -> None:
