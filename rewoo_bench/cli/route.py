@@ -14,7 +14,7 @@ from rewoo_bench.text.escaping import terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rewoo_bench.analysis.routing.report import Format
+    from rewoo_bench.analysis.routing.report import RoutingFormat
     from rewoo_bench.runs.manifest import Manifest
 
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Output format.")
 def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
-          out: Path | None, form: Format) -> int:
+          out: Path | None, form: RoutingFormat) -> int:
     """Estimate what a router would buy: a choice between two architectures for each question.
 
     RUN is a run's folder with both architectures. The output has accuracy and cost of each policy (rules, a learned
     router out of fold, a model where the run has one), against always taking either, with bounds of the best choice.
     A learned router is used with --arch 'router?policy=learned&file=router.json'.
     """
-    from rewoo_bench.analysis.routing.report import render
+    from rewoo_bench.analysis.routing.report import render_routing
     from rewoo_bench.errors import UsageError
     from rewoo_bench.report.reading import route as route_runs
     from rewoo_bench.runs.folder import manifests
@@ -53,7 +53,7 @@ def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str 
         raise UsageError(f"--parents: expected two architectures, as in rewoo,react; got {parents!r}")
     texts = _texts(dataset, list(manifests(*runs).values())) if dataset else {}
     report = route_runs(*runs, parents=names, router=router, texts=texts, threshold=threshold, out=out)
-    click.echo(terminal(render(report, form)))
+    click.echo(terminal(render_routing(report, form)))
     if out and form != "json":
         click.echo(terminal(f"\nwritten: {out}; use it with --arch 'router?policy=learned&file={out}'"), err=True)
     return 0

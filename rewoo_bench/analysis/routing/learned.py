@@ -1,6 +1,6 @@
 """Fits a learned router, and predicts each question by a router that was fitted without it.
 
-    router = fit(outcomes, threshold=0.5)                   # a RouterFile, for router.json
+    router = fit_router(outcomes, threshold=0.5)                   # a RouterFile, for router.json
     choices = out_of_fold(outcomes, threshold=0.5)          # 0 or 1 for each question
 
 The logistic regression is of "the dearer parent alone is right" against "the cheaper one alone is right". A question
@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from hashlib import sha256
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rewoo_bench.analysis.routing.outcomes import Floats, Outcomes, Whole
+from rewoo_bench.analysis.routing.outcomes import Integers, Outcomes
+from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.router import NUMBERS, VERSION, RouterFile, TrainingData, features_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.text.words import counted
@@ -31,10 +30,21 @@ FEWEST_QUESTIONS = 2  # of the fit, that have a word; a word of one question alo
 STRENGTH = 1.0  # scikit-learn's C, its default; it isn't tuned
 
 
-def fit(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
+def fit_router(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
     """A router of all questions. Raises `DataError` where it would have nothing to learn from."""
+    try:
+        from sklearn.linear_model import LogisticRegression
+    except ImportError:
+        raise UsageError("fitting a router needs scikit-learn: pip install 'rewoo-bench[route]'") from None
     _check_both_win(outcomes)
-    vocabulary, intercept, weights = _fitted(outcomes)
+    decided = np.flatnonzero(outcomes.gain)
+    features = [features_of(outcomes.texts[place]) for place in decided]
+    counts = Counter(name for each in features for name in each)
+    vocabulary = sorted(name for name, count in counts.items() if count >= FEWEST_QUESTIONS or name in NUMBERS)
+    table = np.array([[each.get(name, 0.0) for name in vocabulary] for each in features])
+    of_dearer = outcomes.gain[decided] * (1 if outcomes.cheaper == 0 else -1)
+    model = LogisticRegression(C=STRENGTH, max_iter=1000)
+    model.fit(table, of_dearer > 0, sample_weight=np.abs(of_dearer))
     return RouterFile(
         version=VERSION,
         rewoo_bench=version("rewoo-bench"),
@@ -46,18 +56,18 @@ def fit(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
             datasets=outcomes.datasets,
             models=outcomes.models,
             questions=outcomes.questions,
-            decided=int((outcomes.gain != 0).sum()),
+            decided=len(decided),
             ids_sha256=outcomes.ids_sha256,
         ),
-        intercept=intercept,
-        weights=dict(zip(vocabulary, weights, strict=True)),
+        intercept=float(model.intercept_[0]),
+        weights=dict(zip(vocabulary, model.coef_[0].tolist(), strict=True)),
     )
 
 
-def out_of_fold(outcomes: Outcomes, threshold: float = 0.5, folds: int = FOLDS) -> Whole:
+def out_of_fold(outcomes: Outcomes, threshold: float = 0.5, folds: int = FOLDS) -> Integers:
     """The parent for each question, 0 or 1, by a router that was fitted on the other folds.
 
-    Where the other folds have questions of one winner only, that one is chosen. Raises `DataError` as `fit` does.
+    Where the other folds have questions of one winner only, that one is chosen. Raises `DataError` as `fit_router`.
     """
     _check_both_win(outcomes)
     choice = np.full(outcomes.questions, outcomes.cheaper, dtype=np.int64)
@@ -65,16 +75,17 @@ def out_of_fold(outcomes: Outcomes, threshold: float = 0.5, folds: int = FOLDS) 
     for fold in np.unique(of):
         held_out = np.flatnonzero(of == fold)
         others = outcomes.only(of != fold)
-        if _winners(others) == {-1, 1}:
-            router = fit(others, threshold)
+        winners = _winners(others)
+        if winners == {-1, 1}:
+            router = fit_router(others, threshold)
             names = [router.choose(outcomes.texts[place]) for place in held_out]
             choice[held_out] = [outcomes.parents.index(name) for name in names]
         else:
-            choice[held_out] = int(1 in _winners(others)) if _winners(others) else others.cheaper
+            choice[held_out] = int(1 in winners) if winners else others.cheaper
     return choice
 
 
-def fold_of(outcomes: Outcomes, folds: int) -> Whole:
+def fold_of(outcomes: Outcomes, folds: int) -> Integers:
     """The fold of each question, with questions of each winner spread evenly. The hash of its id decides, no seed."""
     drawn = [sha256(name.encode()).hexdigest() for name in outcomes.ids]
     order = sorted(range(outcomes.questions), key=lambda place: (np.sign(outcomes.gain[place]), drawn[place]))
@@ -83,28 +94,9 @@ def fold_of(outcomes: Outcomes, folds: int) -> Whole:
     return of
 
 
-def _fitted(outcomes: Outcomes) -> tuple[list[str], float, list[float]]:
-    """The vocabulary, the intercept and a weight for each feature."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError:
-        raise UsageError("fitting a router needs scikit-learn: pip install 'rewoo-bench[route]'") from None
-    decided = np.flatnonzero(outcomes.gain)
-    features = [features_of(outcomes.texts[place]) for place in decided]
-    counts = Counter(name for each in features for name in each)
-    vocabulary = sorted(name for name, count in counts.items() if count >= FEWEST_QUESTIONS or name in NUMBERS)
-    table = np.array([[each.get(name, 0.0) for name in vocabulary] for each in features])
-    of_dearer = outcomes.gain[decided] * (1 if outcomes.cheaper == 0 else -1)
-    model = LogisticRegression(C=STRENGTH, max_iter=1000)
-    model.fit(table, of_dearer > 0, sample_weight=np.abs(of_dearer))
-    weights: Floats = model.coef_[0]
-    return vocabulary, float(model.intercept_[0]), weights.tolist()
-
-
 def _winners(outcomes: Outcomes) -> set[int]:
     """The signs of the differences: -1 where the first parent alone is right somewhere, 1 for the second."""
-    signs: NDArray[Any] = np.sign(outcomes.gain[outcomes.gain != 0])
-    return set(map(int, signs))
+    return set(map(int, np.sign(outcomes.gain[outcomes.gain != 0])))
 
 
 def _check_both_win(outcomes: Outcomes) -> None:
@@ -133,12 +125,12 @@ def _check_both_win(outcomes: Outcomes) -> None:
 # Each returns a parent, 0 or 1, for each row.
 
 
-def best_by_question(outcomes: Outcomes) -> Whole:
+def best_by_question(outcomes: Outcomes) -> Integers:
     """The better parent of each question by its own outcome; the cheaper one of two that are equal."""
     return _by_sign(outcomes.gain, outcomes)[outcomes.question]
 
 
-def across_trials(outcomes: Outcomes) -> Whole | None:
+def across_trials(outcomes: Outcomes) -> Integers | None:
     """The better parent by the other trials of the question; None where no question has two trials."""
     if outcomes.rows == outcomes.questions:
         return None
@@ -148,7 +140,7 @@ def across_trials(outcomes: Outcomes) -> Whole | None:
     return _by_sign(sums[outcomes.question] - gain, outcomes)
 
 
-def by_type(outcomes: Outcomes, folds: int = FOLDS) -> Whole | None:
+def by_type(outcomes: Outcomes, folds: int = FOLDS) -> Integers | None:
     """The better parent of the question's type by the other folds; None where all have one type."""
     types = np.array(outcomes.types, dtype=object)
     if len(set(outcomes.types)) < 2:
@@ -161,5 +153,5 @@ def by_type(outcomes: Outcomes, folds: int = FOLDS) -> Whole | None:
     return choice[outcomes.question]
 
 
-def _by_sign(gain: Floats, outcomes: Outcomes) -> Whole:
+def _by_sign(gain: Floats, outcomes: Outcomes) -> Integers:
     return np.where(gain == 0, outcomes.cheaper, gain > 0).astype(np.int64)

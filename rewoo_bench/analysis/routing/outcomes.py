@@ -10,7 +10,7 @@ Rows that the infrastructure failed for one of the two are left out for both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Literal
@@ -20,7 +20,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.compare import aligned
+from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import (
+    Floats,
     Interval,
     difference_of_means,
     difference_of_proportions,
@@ -34,9 +36,8 @@ from rewoo_bench.runs.rows import oracle_rows, pairs_left_out
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.words import counted
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-MEASURES = ("exact_match", "f1", "total_tokens", "cost_usd", "latency_s")
+Integers = NDArray[np.int64]
+OUTCOME_COLUMNS = ("exact_match", "f1", "total_tokens", "cost_usd", "latency_s")
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Outcomes:
     """By question, sorted; with its data set in front where there are several."""
     texts: tuple[str, ...]
     types: tuple[str, ...]
-    question: Whole
+    question: Integers
     measures: Mapping[str, Floats]
     """Of each a row for each parent; NaN where the value isn't known."""
     left_out: int
@@ -96,18 +97,17 @@ class Outcomes:
     def only(self, questions: NDArray[np.bool_]) -> Outcomes:
         """The same for the questions of a mask."""
         kept = questions[self.question]
-        place = np.cumsum(questions) - 1
+        places = np.flatnonzero(questions)
+        return replace(
+            self,
+            ids=tuple(self.ids[place] for place in places),
+            texts=tuple(self.texts[place] for place in places),
+            types=tuple(self.types[place] for place in places),
+            question=np.searchsorted(places, self.question[kept]),
+            measures={name: values[:, kept] for name, values in self.measures.items()},
+        )
 
-        def chosen(values: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(value for value, is_kept in zip(values, questions, strict=True) if is_kept)
-
-        return Outcomes(
-            self.parents, chosen(self.ids), chosen(self.texts), chosen(self.types), place[self.question[kept]],
-            {name: values[:, kept] for name, values in self.measures.items()},
-            self.left_out, self.datasets, self.models, self.oracle,
-        )  # fmt: skip
-
-    def taken(self, choice: Whole) -> dict[str, Floats]:
+    def taken(self, choice: Integers) -> dict[str, Floats]:
         """The measures of a router that takes parent `choice` (0 or 1) for each row."""
         return {name: values[choice, np.arange(self.rows)] for name, values in self.measures.items()}
 
@@ -120,7 +120,7 @@ def read_outcomes(
     `texts` are the questions by id, for rows without a text (published runs). Raises `UsageError` where a parent or a
     text is missing.
     """
-    check_columns(rows.columns, ["architecture", "dataset", "model", "example_id", "trial", *MEASURES])
+    check_columns(rows.columns, ["architecture", "dataset", "model", "example_id", "trial", *OUTCOME_COLUMNS])
     there = [str(name) for name in rows["architecture"].unique()]
     for name in parents:
         if name not in there:
@@ -145,46 +145,32 @@ def read_outcomes(
     same = {name: each[~failed] for name, each in same.items()}
     if not len(same[parents[0]]):
         raise DataError("routing needs questions that both parents finished, and there is none")
-    return _outcomes(parents, same, known, datasets, int(failed.sum())), {name: same[name] for name in others}
-
-
-def _outcomes(
-    parents: tuple[str, str], same: Mapping[str, pd.DataFrame], texts: Mapping[str, str], datasets: tuple[str, ...],
-    left_out: int,
-) -> Outcomes:  # fmt: skip
     first = same[parents[0]]
-    ids, position, question = np.unique(
+    names, position, question = np.unique(
         first["example_id"].to_numpy(dtype=object), return_index=True, return_inverse=True
     )
-    missing = [name for name in ids if name not in texts]
-    if missing:
+    if missing := [name for name in names if name not in known]:
         raise UsageError(
-            f"{counted(len(missing), 'question')} of {len(ids)} have no text here, such as {missing[0]!r}: a published "
-            "run has none; give the data set with --dataset"
+            f"{counted(len(missing), 'question')} of {len(names)} have no text here, such as {missing[0]!r}: a "
+            "published run has none; give the data set with --dataset"
         )
-    kinds = first["question_type"].astype(str).to_numpy(dtype=object)[position] if "question_type" in first else ids
-    return Outcomes(
+    kinds = first["question_type"].astype(str).to_numpy(dtype=object)[position] if "question_type" in first else names
+    outcomes = Outcomes(
         parents=parents,
-        ids=tuple(map(str, ids)),
-        texts=tuple(texts[name] for name in ids),
+        ids=tuple(map(str, names)),
+        texts=tuple(known[name] for name in names),
         types=tuple(map(str, kinds)),
         question=question.astype(np.int64),
-        measures={name: np.stack([measured(same[parent], name) for parent in parents]) for name in MEASURES},
-        left_out=left_out,
+        measures={name: np.stack([column(same[parent], name) for parent in parents]) for name in OUTCOME_COLUMNS},
+        left_out=int(failed.sum()),
         datasets=datasets,
         models=tuple(sorted({str(model) for name in parents for model in same[name]["model"].unique()})),
         oracle=bool(np.any([oracle_rows(same[name]) for name in parents])),
     )
+    return outcomes, {name: same[name] for name in others}
 
 
-def measured(rows: pd.DataFrame, name: str) -> Floats:
-    """A column as numbers, NaN where there is none."""
-    values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return values
-
-
-Kind = Literal["parent", "policy", "bound", "biased bound"]
-F1_ENDS = (0.0, 1.0)
+WayKind = Literal["parent", "policy", "bound", "biased bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +192,7 @@ class Way:
     """A way of choosing: always one parent, a policy, or a bound that no policy can be held to."""
 
     name: str
-    kind: Kind
+    kind: WayKind
     share: float
     """Share of the rows that go to the second parent."""
     exact_match: Interval
@@ -217,7 +203,7 @@ class Way:
     against: tuple[Against, Against]
 
 
-def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], outcomes: Outcomes) -> Way:
+def way_of(name: str, kind: WayKind, share: float, taken: Mapping[str, Floats], outcomes: Outcomes) -> Way:
     """The way with these measures by row of `outcomes`. Rows that failed are left out of its estimates."""
     there = np.isfinite(taken["exact_match"])
     own = {measure: values[there] for measure, values in taken.items()}
@@ -230,7 +216,7 @@ def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], out
             outcomes.parents[place],
             difference_of_proportions(of["exact_match"], own["exact_match"], clusters=clusters),
             mcnemar_exact(of["exact_match"], own["exact_match"], clusters).p,
-            difference_of_means(of["f1"], own["f1"], ends=F1_ENDS, clusters=clusters),
+            difference_of_means(of["f1"], own["f1"], ends=(0.0, 1.0), clusters=clusters),
             _ratio(of["total_tokens"], own["total_tokens"], clusters),
             _ratio(of["cost_usd"], own["cost_usd"], clusters),
             None if outcomes.oracle else _ratio(of["latency_s"], own["latency_s"], clusters),
@@ -241,7 +227,7 @@ def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], out
         kind,
         share,
         proportion(own["exact_match"], clusters=clusters),
-        mean_of(own["f1"], ends=F1_ENDS, clusters=clusters),
+        mean_of(own["f1"], ends=(0.0, 1.0), clusters=clusters),
         _mean(own["total_tokens"], clusters),
         _mean(own["cost_usd"], clusters),
         None if outcomes.oracle else _mean(own["latency_s"], clusters),
@@ -249,10 +235,10 @@ def way_of(name: str, kind: Kind, share: float, taken: Mapping[str, Floats], out
     )
 
 
-def _mean(values: Floats, clusters: Whole | None) -> Interval | None:
+def _mean(values: Floats, clusters: Integers | None) -> Interval | None:
     """None where a value isn't known: a mean of the others would mislead."""
     return mean_of(values, clusters=clusters) if np.isfinite(values).all() else None
 
 
-def _ratio(parent: Floats, own: Floats, clusters: Whole | None) -> Interval | None:
+def _ratio(parent: Floats, own: Floats, clusters: Integers | None) -> Interval | None:
     return ratio_of_means(parent, own, clusters=clusters) if np.isfinite(parent + own).all() and parent.any() else None

@@ -21,15 +21,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit, out_of_fold
+from rewoo_bench.analysis.pairs import ALPHA, column
+from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit_router, out_of_fold
 from rewoo_bench.analysis.routing.outcomes import (
-    MEASURES,
-    Floats,
-    Kind,
+    OUTCOME_COLUMNS,
+    Integers,
     Outcomes,
     Way,
-    Whole,
-    measured,
+    WayKind,
     read_outcomes,
     way_of,
 )
@@ -45,7 +44,8 @@ from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import markdown, markdown_table, one_line, text_table, with_finite_numbers
 from rewoo_bench.text.words import counted
 
-Format = Literal["terminal", "markdown", "json"]
+RoutingFormat = Literal["terminal", "markdown", "json"]
+LARGEST_LOSS, LARGEST_SHARE = 0.02, 0.1  # of exact match, and of the parent's exact match: 2 points of 7 are no detail
 _NOTES = (
     "out of fold: each question is routed by a model that was fitted on the other folds",
     "biased upward: it chooses by the outcome that it is scored on; no router can be held to it",
@@ -73,7 +73,7 @@ class RoutingReport:
     verdict: str
 
     def __str__(self) -> str:
-        return render(self, "terminal")
+        return render_routing(self, "terminal")
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; what isn't known, or is without a bound, is None."""
@@ -81,65 +81,52 @@ class RoutingReport:
         return known
 
 
-def render(report: RoutingReport, form: Format) -> str:
+def render_routing(report: RoutingReport, form: RoutingFormat) -> str:
     """The report in one of the formats, without a newline at its end."""
     if form == "json":
         return json.dumps(report.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     as_markdown = form == "markdown"
     line: Callable[[str], str] = markdown if as_markdown else one_line
     table: Callable[[list[list[str]]], list[str]] = markdown_table if as_markdown else text_table
-    blocks = [line(report.verdict), line(_title(report))]
-    blocks += ["\n".join(table(cells)) for cells in (_means(report), _differences(report))]
-    notes = [*_NOTES, *(f"left out: {reason}" for reason in report.missing)]
-    blocks.append("\n".join(f"- {line(note)}" if as_markdown else line(note) for note in notes))
-    return "\n\n".join(blocks)
-
-
-def _title(report: RoutingReport) -> str:
     trials = f", {report.rows:,} rows with their trials" if report.rows > report.questions else ""
     failed = f"; {counted(report.left_out, 'pair')} of rows left out, because one failed" if report.left_out else ""
-    return (
+    title = (
         f"{', '.join(report.datasets)}; {', '.join(report.models)}: {counted(report.questions, 'question')}{trials}, "
         f"{report.decided} with another exact match of the two{failed}; means per question [95% interval]"
     )
-
-
-def _means(report: RoutingReport) -> list[list[str]]:
-    header = ["choice", "n", f"to {report.parents[1]}", "EM", "F1", "tokens", "$ / 1000", "latency s"]
-    rows = [
-        [
-            way.name,
-            f"{way.exact_match.n:,}",
-            f"{way.share:.0%}",
-            _interval(way.exact_match, ".3f"),
-            _interval(way.f1, ".3f"),
-            _interval(way.total_tokens, ",.0f"),
-            _interval(way.cost_usd, ".3f", 1000),
-            _interval(way.latency_s, ".2f"),
-        ]
-        for way in report.ways
-    ]
-    return [header, *rows]
-
-
-def _differences(report: RoutingReport) -> list[list[str]]:
-    header = ["choice, against", "n", "EM", "p", "F1", "tokens, ratio", "cost, ratio", "latency, ratio"]
-    rows = [
-        [
-            f"{way.name} - {against.parent}",
-            f"{against.exact_match.n:,}",
-            _interval(against.exact_match, "+.3f"),
-            "-" if way.kind == "biased bound" else "<0.001" if against.p < 0.001 else f"{against.p:.3f}",
-            _interval(against.f1, "+.3f"),
-            _interval(against.total_tokens, ".3f"),
-            _interval(against.cost_usd, ".3f"),
-            _interval(against.latency_s, ".3f"),
-        ]
-        for way in report.ways
-        for against in way.against
-        if way.name != f"always {against.parent}"
-    ]
-    return [header, *rows]
+    means = [["choice", "n", f"to {report.parents[1]}", "EM", "F1", "tokens", "$ / 1000", "latency s"]]
+    differences = [["choice, against", "n", "EM", "p", "F1", "tokens, ratio", "cost, ratio", "latency, ratio"]]
+    for way in report.ways:
+        means.append(
+            [
+                way.name,
+                f"{way.exact_match.n:,}",
+                f"{way.share:.0%}",
+                _interval(way.exact_match, ".3f"),
+                _interval(way.f1, ".3f"),
+                _interval(way.total_tokens, ",.0f"),
+                _interval(way.cost_usd, ".3f", 1000),
+                _interval(way.latency_s, ".2f"),
+            ]
+        )
+        for against in way.against:
+            if way.name != f"always {against.parent}":
+                differences.append(
+                    [
+                        f"{way.name} - {against.parent}",
+                        f"{against.exact_match.n:,}",
+                        _interval(against.exact_match, "+.3f"),
+                        "-" if way.kind == "biased bound" else "<0.001" if against.p < 0.001 else f"{against.p:.3f}",
+                        _interval(against.f1, "+.3f"),
+                        _interval(against.total_tokens, ".3f"),
+                        _interval(against.cost_usd, ".3f"),
+                        _interval(against.latency_s, ".3f"),
+                    ]
+                )
+    notes = [*_NOTES, *(f"left out: {reason}" for reason in report.missing)]
+    shown = "\n".join(f"- {line(note)}" if as_markdown else line(note) for note in notes)
+    tables = ["\n".join(table(cells)) for cells in (means, differences)]
+    return "\n\n".join([line(report.verdict), line(title), *tables, shown])
 
 
 def _interval(value: Interval | None, form: str, times: float = 1.0) -> str:
@@ -149,11 +136,7 @@ def _interval(value: Interval | None, form: str, times: float = 1.0) -> str:
     return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
-SIGNIFICANT = 0.05
-LARGEST_LOSS, LARGEST_SHARE = 0.02, 0.1  # of exact match, and of the parent's exact match: 2 points of 7 are no detail
-
-
-def verdict_of(outcomes: Outcomes, ways: Sequence[Way]) -> str:
+def _verdict(outcomes: Outcomes, ways: Sequence[Way]) -> str:
     """The finding in one sentence: whether a policy beats the better of the two parents.
 
     Always taking the better parent needs no router, so that is what a policy has to beat. It buys accuracy where its
@@ -170,7 +153,7 @@ def verdict_of(outcomes: Outcomes, ways: Sequence[Way]) -> str:
     gains = [
         (name, against.exact_match)
         for (name, against), p in zip(policies, adjusted, strict=True)
-        if p < SIGNIFICANT and against.exact_match.estimate > 0
+        if p < ALPHA and against.exact_match.estimate > 0
     ]
     if gains:
         name, accuracy = max(gains, key=lambda gain: gain[1].estimate)
@@ -208,80 +191,53 @@ def examine(
     manifests: Manifests | None = None,
 ) -> RoutingReport:
     """The report on `outcomes`; `rows` are the run's, for those of a router that asks a model."""
-    missing: list[str] = []
-    ways = [
-        _chosen(outcomes, f"always {name}", "parent", np.full(outcomes.rows, place, dtype=np.int64))
-        for place, name in enumerate(outcomes.parents)
-    ]
-    if any(rule.choose not in outcomes.parents for rule in rules):
-        missing.append(f"rule: the rules choose other architectures than {' and '.join(outcomes.parents)}")
+    parents, ways, missing = outcomes.parents, list[Way](), list[str]()
+
+    def add(name: str, kind: WayKind, choice: Integers) -> None:
+        ways.append(way_of(name, kind, float(choice.mean()), outcomes.taken(choice), outcomes))
+
+    for place, name in enumerate(parents):
+        add(f"always {name}", "parent", np.full(outcomes.rows, place, dtype=np.int64))
+    if any(rule.choose not in parents for rule in rules):
+        missing.append(f"rule: the rules choose other architectures than {' and '.join(parents)}")
     else:
-        ways.append(_chosen(outcomes, "rule", "policy", by_rules(outcomes, rules)))
+        fitting = [rule_for(tuple(rules), text) for text in outcomes.texts]
+        choice = [0 if rule is None else parents.index(rules[rule].choose) for rule in fitting]
+        add("rule", "policy", np.array(choice, dtype=np.int64)[outcomes.question])
     try:
-        learned = out_of_fold(outcomes, threshold)[outcomes.question]
-        ways.append(_chosen(outcomes, "learned, out of fold", "policy", learned))
+        add("learned, out of fold", "policy", out_of_fold(outcomes, threshold)[outcomes.question])
     except DataError as error:
         missing.append(f"learned: {error}")
-    routers = _model_routers(rows, outcomes.parents, manifests or {})
-    ways += [_of_router(rows, outcomes.parents, texts, name) for name in routers]
+
+    # routers of the run that ask a model which of the parents to take: their own rows, with the tokens of that call
+    settings = {each.name: each.settings or {} for of in (manifests or {}).values() for each in of.architectures}
+    there = [str(name) for name in rows["architecture"].unique()]
+    asking = [name for name in there if settings.get(name, {}).get("policy") == "model"]
+    routers = [name for name in asking if set(settings[name].get("parents", ())) == set(parents)]
+    for name in routers:
+        same, routed = read_outcomes(rows, parents, texts, others=(name,))
+        own = routed[name]
+        share = float((own["routed_to"].astype(str) == parents[1]).mean())
+        taken = {measure: column(own, measure) for measure in OUTCOME_COLUMNS}
+        ways.append(way_of(f"model ({name})", "policy", share, taken, same))
     if not routers:
-        arch = ",".join((*outcomes.parents, "'router?policy=model'"))
+        arch = ",".join((*parents, "'router?policy=model'"))
         missing.append(f"model: the run has no rows of a router that asks a model; run --arch {arch}")
-    ways += _bounds(outcomes, missing)
-    return RoutingReport(
-        parents=outcomes.parents, datasets=outcomes.datasets, models=outcomes.models, questions=outcomes.questions,
-        rows=outcomes.rows, left_out=outcomes.left_out, decided=int((outcomes.gain != 0).sum()), oracle=outcomes.oracle,
-        ways=tuple(ways), missing=tuple(missing), verdict=verdict_of(outcomes, ways),
-    )  # fmt: skip
 
-
-def by_rules(outcomes: Outcomes, rules: Sequence[Rule]) -> Whole:
-    """The parent that the rules choose for each row; the first where none fits."""
-    places = [rule_for(tuple(rules), text) for text in outcomes.texts]
-    names = [outcomes.parents[0] if place is None else rules[place].choose for place in places]
-    return np.array([outcomes.parents.index(name) for name in names], dtype=np.int64)[outcomes.question]
-
-
-def _bounds(outcomes: Outcomes, missing: list[str]) -> list[Way]:
-    found = []
-    kind = by_type(outcomes)
-    if kind is None:
+    if (of_types := by_type(outcomes)) is None:
         missing.append("best parent of each type: the questions have one type")
     else:
-        found.append(_chosen(outcomes, "best parent of each type, across folds", "bound", kind))
-    trials = across_trials(outcomes)
-    if trials is None:
+        add("best parent of each type, across folds", "bound", of_types)
+    if (of_trials := across_trials(outcomes)) is None:
         missing.append("best parent of each question, across trials: needs a run with --trials 2 or more")
     else:
-        found.append(_chosen(outcomes, "best parent of each question, across trials", "bound", trials))
-    return [
-        *found,
-        _chosen(outcomes, "best of both by question, biased upward", "biased bound", best_by_question(outcomes)),
-    ]
-
-
-def _chosen(outcomes: Outcomes, name: str, kind: Kind, choice: Whole) -> Way:
-    return way_of(name, kind, float(choice.mean()), outcomes.taken(choice), outcomes)
-
-
-def _model_routers(rows: pd.DataFrame, parents: tuple[str, str], manifests: Manifests) -> list[str]:
-    """Names of the routers of the run that ask a model which of the parents to take."""
-    settings = {entry.name: entry.settings or {} for manifest in manifests.values() for entry in manifest.architectures}
-    there = [str(name) for name in rows["architecture"].unique()]
-    return [
-        name
-        for name in there
-        if settings.get(name, {}).get("policy") == "model" and set(settings[name].get("parents", ())) == set(parents)
-    ]
-
-
-def _of_router(rows: pd.DataFrame, parents: tuple[str, str], texts: Mapping[str, str], name: str) -> Way:
-    """A router that ran: its own rows, with the tokens and the time of its own call."""
-    outcomes, routed = read_outcomes(rows, parents, texts, others=(name,))
-    own = routed[name]
-    taken: dict[str, Floats] = {measure: measured(own, measure) for measure in MEASURES}
-    share = float((own["routed_to"].astype(str) == parents[1]).mean())
-    return way_of(f"model ({name})", "policy", share, taken, outcomes)
+        add("best parent of each question, across trials", "bound", of_trials)
+    add("best of both by question, biased upward", "biased bound", best_by_question(outcomes))
+    return RoutingReport(
+        parents=parents, datasets=outcomes.datasets, models=outcomes.models, questions=outcomes.questions,
+        rows=outcomes.rows, left_out=outcomes.left_out, decided=int((outcomes.gain != 0).sum()), oracle=outcomes.oracle,
+        ways=tuple(ways), missing=tuple(missing), verdict=_verdict(outcomes, ways),
+    )  # fmt: skip
 
 
 def route_runs(
@@ -292,12 +248,19 @@ def route_runs(
     threshold: float,
     out: Path | None,
 ) -> RoutingReport:
-    """The report on runs, and the file of the learned router. Raises `UsageError` and `DataError`."""
+    """The report on runs, and the file of the learned router. Raises `UsageError`, `SpecError` and `DataError`."""
     if not runs:
         raise DataError("no run given")
     if not 0 <= threshold <= 1:
         raise UsageError(f"threshold: expected a number from 0 to 1, got {threshold!r}")
-    settings = router_settings(router)
+    named = find_named("architectures", router)
+    if named is None or named.folder is None:
+        known = unknown("architecture", router, known_names("architectures"))
+        raise SpecError(f"--router: {known}; or a folder's path")
+    spec = read_architecture(named)
+    if spec.runner != "router":
+        raise SpecError(f"--router: {router!r} is no router: its runner is {spec.runner!r}")
+    settings = validated(RouterSettings, spec.settings, f"--router: {router!r}: [settings]")
     chosen = parents or settings.parents
     if isinstance(chosen, str) or len(chosen) != 2 or chosen[0] == chosen[1]:
         raise UsageError(f"parents: expected two different architectures, got {chosen!r}")
@@ -305,21 +268,10 @@ def route_runs(
     outcomes, _ = read_outcomes(rows, (chosen[0], chosen[1]), texts)
     report = examine(outcomes, rows, rules=settings.rules, texts=texts, threshold=threshold, manifests=manifests(*runs))
     if out is not None:
-        written = fit(outcomes, threshold).written().encode()
+        written = fit_router(outcomes, threshold).written().encode()
         try:
             with replaced(out) as file:
                 file.write(written)
         except OSError as error:
             raise UsageError(f"--out: can't write {str(out)!r}: {error.strerror or error}") from None
     return report
-
-
-def router_settings(name: str) -> RouterSettings:
-    """The settings of a router by its name or folder. Raises `SpecError`."""
-    named = find_named("architectures", name)
-    if named is None or named.folder is None:
-        raise SpecError(f"--router: {unknown('architecture', name, known_names('architectures'))}; or a folder's path")
-    spec = read_architecture(named)
-    if spec.runner != "router":
-        raise SpecError(f"--router: {name!r} is no router: its runner is {spec.runner!r}")
-    return validated(RouterSettings, spec.settings, f"--router: {name!r}: [settings]")

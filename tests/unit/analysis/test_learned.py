@@ -23,8 +23,15 @@ from routing_runs import (
     write_run,
 )
 
-from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit, fold_of, out_of_fold
-from rewoo_bench.analysis.routing.outcomes import Outcomes, Whole
+from rewoo_bench.analysis.routing.learned import (
+    across_trials,
+    best_by_question,
+    by_type,
+    fit_router,
+    fold_of,
+    out_of_fold,
+)
+from rewoo_bench.analysis.routing.outcomes import Integers, Outcomes
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.config.router import NUMBERS, RouterFile, features_of, read_router
 from rewoo_bench.errors import DataError
@@ -32,7 +39,7 @@ from rewoo_bench.errors import DataError
 sklearn = pytest.importorskip("sklearn")
 
 
-def gain(outcomes: Outcomes, choice: Whole) -> Interval:
+def gain(outcomes: Outcomes, choice: Integers) -> Interval:
     """Exact match of a choice minus that of the better parent."""
     taken = outcomes.taken(choice)["exact_match"]
     clusters = outcomes.question if outcomes.rows > outcomes.questions else None
@@ -48,7 +55,7 @@ def decided(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
 def written(decided: Outcomes, tmp_path_factory: pytest.TempPathFactory) -> RouterFile:
     """The router of these outcomes, as read back from its file."""
     path = tmp_path_factory.mktemp("file") / "router.json"
-    path.write_text(fit(decided).written(), encoding="utf-8")
+    path.write_text(fit_router(decided).written(), encoding="utf-8")
     return read_router(path)
 
 
@@ -196,7 +203,7 @@ def test_the_winner_of_a_type_is_that_of_the_other_folds(tmp_path: Path) -> None
 def test_where_one_never_wins_there_is_nothing_to_learn(tmp_path: Path, first: str, second: str, message: str) -> None:
     texts = [comparison(i) for i in range(4)]
     folder = write_run(tmp_path / "0001", texts, [m == "1" for m in first], [m == "1" for m in second])
-    for learn in (fit, out_of_fold):
+    for learn in (fit_router, out_of_fold):
         with pytest.raises(DataError, match=message):
             learn(outcomes_of(folder))
 
