@@ -47,7 +47,17 @@ def test_whole_numbers_of_other_types_are_kept_as_pythons() -> None:
 
 @pytest.mark.parametrize(
     ("price", "kept"),
-    [(0.5, 0.5), (0, 0.0), ("0.5", 0.5), (-0.1, None), (float("nan"), None), ("much", None), ([], None)],
+    [
+        (0.5, 0.5),
+        (0, 0.0),
+        ("0.5", 0.5),
+        (-0.1, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (np.float64(0.5), 0.5),
+        ("much", None),
+        ([], None),
+    ],
 )
 def test_a_price_that_is_none_is_unknown(price: Any, kept: float | None) -> None:
     cost = CallCost(billed=USED, cost_usd=price)

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.calls.recorded import RecordedModel, recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, RecordedText, recorded_tools
 from rewoo_bench.calls.recorder import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
 from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
@@ -317,3 +318,57 @@ async def test_the_record_of_a_call_has_its_times_and_the_marks_of_its_prefixes(
     assert [receipt["cache_marks"] for receipt in receipts] == [[0], [0, 3], [0]]
     for receipt in receipts:
         assert before <= receipt["sent_at"] <= receipt["ended_at"] <= time.time()
+
+
+async def test_queueing_and_back_off_are_no_part_of_the_time_at_which_a_request_was_sent(tmp_path: Path) -> None:
+    lines: Lines = [ModelError("busy", retryable=True), "Neva"]
+    async with session(tmp_path) as recorder:
+        retrying = RetryingModel(ScriptedModel(lines), base_delay=0.0, sleep=lambda _: anyio.sleep(0.1))
+        await RecordedModel(recorder, retrying).complete(Request(ASK, role="solver"))
+    async with read_journal(tmp_path / "journal.sqlite") as journal:
+        (receipt,) = [record.answer["receipt"] for record in journal.calls(TASK)]
+    assert receipt["latency_s"] >= 0.1
+    assert 0 <= receipt["ended_at"] - receipt["sent_at"] <= receipt["latency_s"] - 0.09
+
+
+async def test_the_record_of_a_tools_call_has_its_seconds(tmp_path: Path) -> None:
+    class Slow(Told):
+        async def __call__(self, arguments: Any) -> str:
+            await anyio.sleep(0.05)
+            return await super().__call__(arguments)
+
+    took = []
+    for _ in range(2):
+        start = time.monotonic()
+        async with session(tmp_path) as recorder:
+            text = await recorded_tools(recorder, {"Search": Slow()})["Search"](Query(query="a"))
+        took.append(time.monotonic() - start)
+    assert isinstance(text, RecordedText)
+    assert text.call_cost.measured_s is not None
+    assert 0.05 <= text.call_cost.measured_s <= took[0]
+
+
+async def test_calls_that_were_paid_for_and_are_not_made_again_are_abandoned(tmp_path: Path) -> None:
+    usage = Usage(10, 0, 2)
+    paid = Completion("Neva", usage, call_cost=CallCost(billed=usage))
+    async with session(tmp_path) as recorder:
+        await ask(recorder, [paid], place="turn 1")
+        await ask(recorder, [paid], place="turn 2")
+        await ask(recorder, [Completion("Ob", Usage())], place="turn 3")
+        await recorded_tools(recorder, {"Search": Told()})["Search"](Query(query="a"))
+        assert recorder.abandoned() == []
+    async with session(tmp_path) as recorder:
+        await ask(recorder, [], place="turn 1")
+        assert [(call.key.kind, call.key.place) for call in recorder.abandoned()] == [("model", "turn 2")]
+
+
+async def test_in_a_replay_the_calls_of_live_roles_are_made(tmp_path: Path) -> None:
+    async with session(tmp_path) as recorder:
+        await ask(recorder, ["Neva"])
+    (tmp_path / "replay").mkdir()
+    async with read_journal(tmp_path / "journal.sqlite") as recorded:
+        for roles, lines, said in ((frozenset({"solver"}), ["Ob"], "Ob"), (frozenset({"planner"}), ["Ob"], "Neva")):
+            shutil.rmtree(tmp_path / "replay")
+            (tmp_path / "replay").mkdir()
+            async with session(tmp_path / "replay", replay=recorded, live_roles=roles) as recorder:
+                assert (await ask(recorder, lines)).text == said
