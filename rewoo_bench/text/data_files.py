@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,3 +81,20 @@ def parse_json(text: str) -> Any:
         if isinstance(error, json.JSONDecodeError):
             raise
         raise ValueError("a whole number with too many digits") from None
+
+
+DATA_FAULTS = (ValueError, EOFError, zlib.error, OSError)
+"""What reading a damaged file raises."""
+
+
+def data_fault(error: Exception) -> str:
+    """One of `DATA_FAULTS` in words, as the end of a message."""
+    if isinstance(error, TooLarge):
+        return f"larger than a data file may be: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 text: {error}; save it as UTF-8"
+    if isinstance(error, ValueError):
+        return f"not valid JSON, or cut off: {error}"
+    if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+        return f"can't be read: {error.strerror or error}"
+    return f"damaged gzip, or cut off: {error}"

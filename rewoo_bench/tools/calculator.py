@@ -55,16 +55,8 @@ def as_python(expression: str) -> str:
     text = _EQUALS_AT_END.sub("", text)
     text = _PERCENT_IN_WORDS.sub("%", _TIMES.sub("*", text))
     text = _LARGE_NUMBER.sub(lambda large: f"({large[1]}*{_LARGE[large[2]]})", _OF.sub("*", text))
-    text = _without_units(text, expression)
-    if foreign := _FOREIGN.search(text):
-        raise ToolError(f"unexpected {foreign[0]!r} in {expression!r}; expected numbers, operators and parentheses")
-    if unit := _NUMBER_THEN_WORD.search(text):  # Python would warn about some of these, not refuse them
-        raise ToolError(f"unexpected letter after a number in {expression!r} (at {unit[0]!r}); expected no units")
-    return _PERCENT_SIGN.sub(f'["{PERCENT}"]', _without_group_commas(text))
 
-
-def _without_units(text: str, expression: str) -> str:
-    """The text without units and signs of money. Raises `ToolError` where different ones are added or subtracted."""
+    # Units and signs of money go, unless different ones are added or subtracted.
     words = [match[1] for match in _UNIT.finditer(text)]
     every = [word for unit in words for word in unit.split()]
     if word := next(filter(_CHANGES_THE_NUMBER.fullmatch, every), None):
@@ -75,34 +67,32 @@ def _without_units(text: str, expression: str) -> str:
     units = {tuple(terms(unit)): unit for unit in words}
     named = sorted({*units.values(), *money})
     if len(named) > 1 and re.search(r"[\d.)%]\s*[-+]", text):
-        raise ToolError(
-            f"{expression!r} adds or subtracts different units ({', '.join(named)}); convert them to one unit"
-        )
-    return text
+        shown = ", ".join(named)
+        raise ToolError(f"{expression!r} adds or subtracts different units ({shown}); convert them to one unit")
+    if foreign := _FOREIGN.search(text):
+        raise ToolError(f"unexpected {foreign[0]!r} in {expression!r}; expected numbers, operators and parentheses")
+    if unit := _NUMBER_THEN_WORD.search(text):  # Python would warn about some of these, not refuse them
+        raise ToolError(f"unexpected letter after a number in {expression!r} (at {unit[0]!r}); expected no units")
 
-
-def _without_group_commas(text: str) -> str:
-    """1,250 becomes 1250, except in the arguments of a function: there a comma separates two numbers."""
-    calls: list[tuple[int, int]] = []
+    # 1,250 becomes 1250, except in the arguments of a function: there a comma separates two numbers.
+    arguments: set[int] = set()
     stack: list[tuple[int, bool]] = []
     for match in _PARENTHESIS.finditer(text):
         if match[0] != ")":
             stack.append((match.start(), len(match[0]) > 1))
         elif stack:
-            start, call = stack.pop()
-            calls += [(start, match.end())] if call else []
-    inside = [any(start <= at < end for start, end in calls) for at in range(len(text))]
-    return _GROUPED.sub(lambda number: number[0] if inside[number.start()] else number[0].replace(",", ""), text)
+            start, is_call = stack.pop()
+            arguments |= {*range(start, match.end())} if is_call else set()
+    text = _GROUPED.sub(lambda number: number[0] if number.start() in arguments else number[0].replace(",", ""), text)
+    return _PERCENT_SIGN.sub(f'["{PERCENT}"]', text)
 
-
-Number = int | float
 
 LONGEST_EXPRESSION = 250  # characters
 LARGEST = 10**300  # of any result on the way, so that floats can hold it and 9**9**9 is refused
 MOST_DIGITS = 100  # that round() may keep
 SIGNIFICANT_DIGITS = 12  # of a printed result that isn't whole
 
-_OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -110,7 +100,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_FUNCTIONS: dict[str, tuple[Callable[..., Number], int, int]] = {  # with the fewest and most arguments
+_FUNCTIONS: dict[str, tuple[Callable[..., float], int, int]] = {  # with the fewest and most arguments
     "sqrt": (math.sqrt, 1, 1),
     "abs": (abs, 1, 1),
     "round": (round, 1, 2),
@@ -148,7 +138,7 @@ class Calculator:
         return show_number(calculate(arguments.expression))
 
 
-def calculate(expression: str) -> Number:
+def calculate(expression: str) -> float:
     """The value of an expression. Raises `ToolError`, always at once, however big the numbers are."""
     if len(expression) > LONGEST_EXPRESSION:
         raise ToolError(f"{len(expression)} characters; expected an expression of at most {LONGEST_EXPRESSION}")
@@ -164,14 +154,14 @@ def calculate(expression: str) -> Number:
         raise ToolError(f"{expression!r} has no value: {error}") from None
 
 
-def show_number(value: Number) -> str:
+def show_number(value: float) -> str:
     """Whole numbers plain, others with up to 12 significant digits."""
     if isinstance(value, float) and not (value.is_integer() and abs(value) < 2**53):
         return f"{value:.{SIGNIFICANT_DIGITS}g}"
     return str(int(value))
 
 
-def _value(node: ast.expr) -> Number:
+def _value(node: ast.expr) -> float:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             return _bounded(value)
@@ -187,20 +177,28 @@ def _value(node: ast.expr) -> Number:
             return _bounded(_power(_value(left), _value(right)))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _bounded(_OPERATORS[type(op)](_value(left), _value(right)))
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _bounded(_call(name, [_value(argument) for argument in arguments]))
+        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in _FUNCTIONS:
+            arguments = [_value(argument) for argument in given]
+            function, fewest, most = _FUNCTIONS[name]
+            if not fewest <= len(arguments) <= most:
+                expected = f"{fewest} to {most}" if most > fewest else str(fewest)
+                count = f"{name} got {len(arguments)} numbers"
+                raise ToolError(f"{count}; expected {expected} (inside it a comma parts numbers)")
+            if name == "round" and len(arguments) == 2 and abs(arguments[1]) > MOST_DIGITS:
+                raise ToolError(f"round to {arguments[1]} digits; expected at most {MOST_DIGITS}")
+            return _bounded(function(*arguments))
     raise ToolError(
         f"can't work out {ast.unparse(node)!r}; expected numbers, + - * / // % ^ and {', '.join(_FUNCTIONS)}"
     )
 
 
-def _bounded(value: Number) -> Number:
+def _bounded(value: float) -> float:
     if not abs(value) < LARGEST:  # also true of nan
         raise OverflowError
     return value
 
 
-def _power(base: Number, exponent: Number) -> Number:
+def _power(base: float, exponent: float) -> float:
     """Refused before it is worked out where it would be too big: 9**9**9 has 369 million digits."""
     if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
         if exponent > LARGEST.bit_length():
@@ -211,13 +209,3 @@ def _power(base: Number, exponent: Number) -> Number:
     if isinstance(result, complex):
         raise ValueError("a root of a negative number")
     return float(result) if isinstance(result, float) else int(result)
-
-
-def _call(name: str, arguments: list[Number]) -> Number:
-    function, fewest, most = _FUNCTIONS[name]
-    if not fewest <= len(arguments) <= most:
-        expected = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise ToolError(f"{name} got {len(arguments)} numbers; expected {expected} (inside it a comma parts numbers)")
-    if name == "round" and len(arguments) == 2 and abs(arguments[1]) > MOST_DIGITS:
-        raise ToolError(f"round to {arguments[1]} digits; expected at most {MOST_DIGITS}")
-    return function(*arguments)

@@ -24,17 +24,16 @@ The passages of a page are adjacent, in the file's order: so the best passage of
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -45,25 +44,27 @@ from pyarrow import parquet
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
-from rewoo_bench.text.data_files import BoundedFile, TooLarge, open_bounded, parse_json
+from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.words import K1, B, clean_title, terms, title_key
 from rewoo_bench.tools.documents import Hit, Titles
 from rewoo_bench.types import Document
 
-EXPECTED = 'an object with the strings "title" and "text"'
-SUFFIXES = (".jsonl", ".json", ".txt")  # each also as .gz; and .parquet
-TEXTS = ("text", "contents", "content")
+_EXPECTED = 'an object with the strings "title" and "text"'
+_PASSAGE_SUFFIXES = (".jsonl", ".json", ".txt")  # each also as .gz; and .parquet
+_TEXT_KEYS = ("text", "contents", "content")
 
 
 def check_passages(path: Path) -> None:
     """Raises `DataError` where a file is missing, empty or of another format, without reading it."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected a corpus in jsonl, json, txt or parquet")
-    if not _plain_name(path).endswith(SUFFIXES) and path.suffix.lower() != ".parquet":
-        raise DataError(f"{path}: unknown extension {path.suffix!r}; expected {', '.join(SUFFIXES)} (or .gz), .parquet")
+    if not _plain_name(path).endswith(_PASSAGE_SUFFIXES) and path.suffix.lower() != ".parquet":
+        raise DataError(
+            f"{path}: unknown extension {path.suffix!r}; expected {', '.join(_PASSAGE_SUFFIXES)} (or .gz), .parquet"
+        )
     if path.stat().st_size == 0:
-        raise DataError(f"{path}: the file is empty; expected {EXPECTED} on each line")
+        raise DataError(f"{path}: the file is empty; expected {_EXPECTED} on each line")
 
 
 def read_passages(path: Path) -> Iterator[Document]:
@@ -72,79 +73,43 @@ def read_passages(path: Path) -> Iterator[Document]:
     Raises `DataError` as `check_passages` does, and for a damaged file, naming the line (the row, in parquet).
     """
     check_passages(path)
+    kind = Path(_plain_name(path)).suffix
     if path.suffix.lower() == ".parquet":
         yield from _read_parquet(path)
         return
-    place = _Place(path)
+    number, count = 0, 0  # of the line, and of the paragraph
+    paragraph: list[str] = []
     try:
         with open_bounded(path) as file:
-            yield from _READERS[Path(_plain_name(path)).suffix](file, place)
-    except json.JSONDecodeError as error:
-        place.line += error.lineno - 1
-        raise DataError(f"{place}: not JSON ({error.msg}, column {error.colno}); expected {EXPECTED}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{place}: not UTF-8; expected {EXPECTED}") from None
-    except TooLarge as error:
-        raise DataError(f"{place.next}: larger than a corpus may be: {error}; expected {EXPECTED}") from None
-    except ValueError as error:
-        raise DataError(f"{place}: not JSON ({error}); expected {EXPECTED}") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{place.next}: damaged or cut off gzip data ({error}); expected a whole file") from None
-
-
-@dataclass
-class _Place:
-    """The file and the line that is read, for messages."""
-
-    path: Path
-    line: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
-
-    @property
-    def next(self) -> str:
-        """The line after it, which couldn't be read."""
-        return f"{self.path}:{self.line + 1}"
+            if kind == ".json":
+                number = 1
+                rows = parse_json(file.rest().decode("utf-8-sig"))
+                if not isinstance(rows, list | dict):
+                    raise DataError(f"{path}: found {rows!r:.60}; expected a list of passages, {_EXPECTED} each")
+                for place, row in enumerate(rows.values() if isinstance(rows, dict) else rows, start=1):
+                    yield from _passage(row, f"{path}: passage {place}")
+                return
+            for number, line in enumerate(chain(file.lines(), [b""]), start=1):
+                text = line.decode()
+                if kind == ".jsonl":
+                    if text.strip():
+                        yield from _passage(parse_json(text), f"{path}:{number}")
+                elif words := text.split():
+                    paragraph += words
+                elif paragraph:
+                    count += 1
+                    yield Document(f"Paragraph {count}", " ".join(paragraph))
+                    paragraph = []
+    except DATA_FAULTS as error:
+        if isinstance(error, json.JSONDecodeError):
+            number += error.lineno - 1
+        elif isinstance(error, TooLarge) or not isinstance(error, ValueError):  # the next line couldn't be read
+            number += 1
+        raise DataError(f"{path}:{number}: {data_fault(error)}; expected {_EXPECTED}") from None
 
 
 def _plain_name(path: Path) -> str:
     return path.name.lower().removesuffix(".gz")
-
-
-def _lines(file: BoundedFile, place: _Place) -> Iterator[str]:
-    for place.line, line in enumerate(file.lines(), start=1):
-        yield line.decode()
-
-
-def _read_jsonl(file: BoundedFile, place: _Place) -> Iterator[Document]:
-    for line in _lines(file, place):
-        if line.strip():
-            yield from _passage(parse_json(line), str(place))
-
-
-def _read_json(file: BoundedFile, place: _Place) -> Iterator[Document]:
-    place.line = 1
-    rows = parse_json(file.rest().decode("utf-8-sig"))
-    if not isinstance(rows, list | dict):
-        raise DataError(f"{place.path}: found {rows!r:.60}; expected a list of passages, {EXPECTED} each")
-    for number, row in enumerate(rows.values() if isinstance(rows, dict) else rows, start=1):
-        yield from _passage(row, f"{place.path}: passage {number}")
-
-
-def _read_text(file: BoundedFile, place: _Place) -> Iterator[Document]:
-    """The paragraphs of a plain text, each on one line."""
-    number, lines = 0, list[str]()
-    for line in chain(_lines(file, place), [""]):
-        if words := line.split():
-            lines += words
-        elif lines:
-            number += 1
-            yield Document(f"Paragraph {number}", " ".join(lines))
-            lines = []
-
-
-_READERS = {".jsonl": _read_jsonl, ".json": _read_json, ".txt": _read_text}
 
 
 def _read_parquet(path: Path) -> Iterator[Document]:
@@ -152,7 +117,7 @@ def _read_parquet(path: Path) -> Iterator[Document]:
     try:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            key = next((key for key in TEXTS if key in names), TEXTS[0])
+            key = next((key for key in _TEXT_KEYS if key in names), _TEXT_KEYS[0])
             missing = {"title", key} - set(names)
             if missing:
                 raise DataError(
@@ -170,12 +135,12 @@ def _read_parquet(path: Path) -> Iterator[Document]:
 def _passage(row: Any, where: str) -> Iterator[Document]:
     """The row as a passage, or nothing where its text is blank."""
     if not isinstance(row, dict):
-        raise DataError(f"{where}: found {row!r:.60}; expected {EXPECTED}")
-    text = next((key for key in TEXTS if key in row), TEXTS[0])
+        raise DataError(f"{where}: found {row!r:.60}; expected {_EXPECTED}")
+    text = next((key for key in _TEXT_KEYS if key in row), _TEXT_KEYS[0])
     for key in ("title", text):
         if not isinstance(row.get(key), str):
             found = f"{key!r} is {row[key]!r:.60}" if key in row else f"no {key!r} among {', '.join(map(repr, row))}"
-            raise DataError(f"{where}: {found[:200]}; expected {EXPECTED}")
+            raise DataError(f"{where}: {found[:200]}; expected {_EXPECTED}")
     if row[text].strip():
         yield Document(replace_surrogates(row["title"]), replace_surrogates(row[text].strip()))
 
@@ -230,18 +195,6 @@ class SavedRanking:
         return scores
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """An open entry. The arrays are memory-mapped and only read."""
-
-    titles: list[str]
-    by_title: Titles
-    text: npt.NDArray[np.uint8]
-    offsets: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
-    ranking: SavedRanking
-
-
 def write_index(passages: Iterable[Document], folder: Path) -> None:
     """Writes the entry's files into an existing folder. Raises `NoWords` where no passage has any."""
     import bm25s  # takes longer to load than an index to be opened
@@ -276,25 +229,6 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
     (folder / _MANIFEST).write_text(json.dumps(sums), encoding="utf-8")
 
 
-def read_index(folder: Path) -> Index:
-    """Opens an entry. Raises `DamagedIndex` where any file isn't what `write_index` left."""
-    try:
-        sums = json.loads((folder / _MANIFEST).read_bytes())
-        for name, written in sums.items():
-            if _size_and_crc(folder / name) != written:
-                raise DamagedIndex(f"{folder / name}: not what was written")
-        ranking = SavedRanking.open(folder)
-        titles = json.loads((folder / "titles.json").read_bytes())
-        with np.load(folder / "pages.npz") as arrays:
-            offsets, starts = arrays["offsets"], arrays["starts"]
-        text = np.memmap(folder / "text.bin", dtype=np.uint8, mode="r").view(
-            np.ndarray
-        )  # slices of a plain array cost less
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise DamagedIndex(f"{folder}: {error}") from error
-    return Index(titles["titles"], Titles(titles["titles"], titles["keys"]), text, offsets, starts, ranking)
-
-
 def _size_and_crc(file: Path) -> list[int]:
     """Bytes and CRC-32, read in pieces: mapped pages would count as the process's memory."""
     crc = 0
@@ -311,39 +245,77 @@ class Corpus:
     Any number of threads may search at once.
     """
 
-    def __init__(self, index: Index, content_hash: str) -> None:
-        self._index = index
+    def __init__(self, entry: Path, content_hash: str) -> None:
+        """Opens an entry of the cache. Raises `DamagedIndex` where any file isn't what `write_index` left."""
         self.content_hash = content_hash
+        try:
+            for name, written in json.loads((entry / _MANIFEST).read_bytes()).items():
+                if _size_and_crc(entry / name) != written:
+                    raise DamagedIndex
+            self._ranking = SavedRanking.open(entry)
+            titles = json.loads((entry / "titles.json").read_bytes())
+            with np.load(entry / "pages.npz") as arrays:
+                self._offsets, self._starts = arrays["offsets"], arrays["starts"]
+            # Slices of a plain array cost less than those of a memmap.
+            self._text = np.memmap(entry / "text.bin", dtype=np.uint8, mode="r").view(np.ndarray)
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            raise DamagedIndex from error
+        self._titles: list[str] = titles["titles"]
+        self._by_title = Titles(self._titles, titles["keys"])
 
     @classmethod
     def open(cls, path: str | Path, cache_dir: Path | None = None) -> Corpus:
-        """The corpus of a file that `passages` reads; `cache_dir` replaces the usual cache folder.
+        """The corpus of a file that `read_passages` reads; `cache_dir` replaces the usual cache folder.
 
         Raises `DataError` where the file can't be used or the cache can't be written.
         """
-        path = Path(path)
+        path, cache_dir = Path(path), cache_dir or paths.cache_dir()
         check_passages(path)
         try:
             with path.open("rb") as file:
                 content_hash = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise DataError(f"{path}: can't be read ({error.strerror})") from None
-        return cls(_cached_index(path, content_hash, cache_dir or paths.cache_dir()), content_hash)
+        kind = "-txt" if _plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
+        entry = cache_dir / "corpus" / f"{content_hash[:32]}{kind}-v{_FORMAT}"
+        with suppress(DamagedIndex):
+            return cls(entry, content_hash)
+        try:
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(cache_dir / "corpus.lock"):
+                with suppress(DamagedIndex):
+                    return cls(entry, content_hash)  # another process has written it meanwhile
+                with TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
+                    made = Path(work, "made")
+                    made.mkdir()
+                    write_index(read_passages(path), made)
+                    if entry.exists():
+                        entry.rename(Path(work, "replaced"))
+                    made.rename(entry)  # nobody ever sees half of one
+            return cls(entry, content_hash)
+        except DamagedIndex:
+            raise DataError(f"{entry}: can't be read back after it was written; expected a sound disk") from None
+        except NoWords:
+            raise DataError(f"{path}: no passage with text; expected {_EXPECTED} on each line") from None
+        except OSError as error:
+            where = f"{error.filename or entry.parent}: {error.strerror}"
+            raise DataError(
+                f"can't keep the index of {path}: {where}; set REWOO_BENCH_CACHE to a writable folder"
+            ) from None
 
     def __len__(self) -> int:
-        return len(self._index.titles)
+        return len(self._titles)
 
     def find(self, title: str) -> Document | None:
-        page = self._index.by_title.find(title)
+        page = self._by_title.find(title)
         return None if page is None else self._document(page)
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best pages, each by its best passage. Equal scores: the earlier page first."""
-        index = self._index
-        ids = index.ranking.term_ids(terms(query))
+        ids = self._ranking.term_ids(terms(query))
         if not ids or k < 1:
             return []
-        scores = np.maximum.reduceat(index.ranking.scores(ids), index.starts)
+        scores = np.maximum.reduceat(self._ranking.scores(ids), self._starts)
         found = np.flatnonzero(scores > 0)
         if len(found) > k:
             # Not bm25s's own top k: that sorts zeros too, knows no pages and breaks ties at random.
@@ -353,37 +325,8 @@ class Corpus:
         return [Hit(self._document(int(page)), float(scores[page])) for page in best]
 
     def similar(self, title: str, k: int) -> list[str]:
-        return [self._index.titles[page] for page in self._index.by_title.similar(title, k)]
+        return [self._titles[page] for page in self._by_title.similar(title, k)]
 
     def _document(self, page: int) -> Document:
-        start, end = self._index.offsets[page : page + 2]
-        return Document(self._index.titles[page], self._index.text[start:end].tobytes().decode("utf-8"))
-
-
-def _cached_index(path: Path, content_hash: str, cache_folder: Path) -> Index:
-    kind = "-txt" if _plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
-    entry = cache_folder / "corpus" / f"{content_hash[:32]}{kind}-v{_FORMAT}"
-    with suppress(DamagedIndex):
-        return read_index(entry)
-    try:
-        entry.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(cache_folder / "corpus.lock"):
-            with suppress(DamagedIndex):
-                return read_index(entry)  # another process has written it meanwhile
-            with tempfile.TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
-                made = Path(work, "made")
-                made.mkdir()
-                write_index(read_passages(path), made)
-                if entry.exists():
-                    entry.rename(Path(work, "replaced"))
-                made.rename(entry)  # nobody ever sees half of one
-        return read_index(entry)
-    except DamagedIndex:
-        raise DataError(f"{entry}: can't be read back after it was written; expected a sound disk") from None
-    except NoWords:
-        raise DataError(f"{path}: no passage with text; expected {EXPECTED} on each line") from None
-    except OSError as error:
-        where = f"{error.filename or entry.parent}: {error.strerror}"
-        raise DataError(
-            f"can't keep the index of {path}: {where}; set REWOO_BENCH_CACHE to a writable folder"
-        ) from None
+        start, end = self._offsets[page : page + 2]
+        return Document(self._titles[page], self._text[start:end].tobytes().decode("utf-8"))

@@ -20,7 +20,7 @@ from typing import Protocol, runtime_checkable
 from rewoo_bench.text.words import bm25, clean_title, terms, title_key, without_disambiguation
 from rewoo_bench.types import Document
 
-LONGEST_TITLE = 300  # characters; Wikipedia allows 255 bytes
+_LONGEST_TITLE = 300  # characters; Wikipedia allows 255 bytes
 _SIMILARITY = 0.75  # difflib's ratio; lets through one wrong letter in four
 _SAME_BEGINNING = 3  # letters that near titles of a big store must share, to have few to compare
 
@@ -47,7 +47,7 @@ class Titles:
 
         Without one, the only page that has this title with a disambiguation in parentheses.
         """
-        if len(title) > LONGEST_TITLE:
+        if len(title) > _LONGEST_TITLE:
             return None
         key = title_key(title)
         pages = self._by_key.get(key, ())
@@ -62,7 +62,7 @@ class Titles:
     def similar(self, title: str, k: int) -> list[int]:
         """Up to k pages with almost the same title, nearest first."""
         key = title_key(title)
-        if len(title) > LONGEST_TITLE or not key:
+        if len(title) > _LONGEST_TITLE or not key:
             return []
         keys = self._sorted_keys
         if len(keys) > 1000:  # of a big store only those with the same beginning are compared

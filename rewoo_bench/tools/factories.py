@@ -62,7 +62,16 @@ class ToolFactory:
             raise
         except Exception as error:  # of somebody's own function: the architecture can't run
             raise SpecError(f"{where}: the factory raised {type(error).__name__}: {error}") from error
-        if fault := _fault(tool):
+        fault, arguments = "", getattr(tool, "arguments", None)
+        call = None if inspect.isclass(tool) else getattr(type(tool), "__call__", None)  # noqa: B004
+        if call is None or not inspect.iscoroutinefunction(inspect.unwrap(call)):
+            fault = "it must have a method `async def __call__(self, arguments)`"
+        for name in ("description", "name"):
+            if not isinstance(value := getattr(tool, name, None), str) or not value.strip():
+                fault = f"{name!r} must be a text"
+        if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments is not BaseModel):
+            fault = "'arguments' must be a pydantic model class"
+        if fault:  # of several the last
             raise SpecError(f"{where}: the factory returned {tool!r:.80}, which is no tool: {fault}")
 
 
@@ -92,20 +101,6 @@ def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory |
 
 
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def _fault(tool: object) -> str | None:
-    """Why an object is no tool, or None."""
-    arguments = getattr(tool, "arguments", None)
-    if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments is not BaseModel):
-        return "'arguments' must be a pydantic model class"
-    for name in ("name", "description"):
-        if not isinstance(value := getattr(tool, name, None), str) or not value.strip():
-            return f"{name!r} must be a text"
-    call = getattr(type(tool), "__call__", None) if callable(tool) and not inspect.isclass(tool) else None  # noqa: B004
-    if call is None or not inspect.iscoroutinefunction(inspect.unwrap(call)):
-        return "it must have a method `async def __call__(self, arguments)`"
-    return None
 
 
 class LLMArguments(BaseModel):

@@ -45,15 +45,12 @@ class FaultyTool(WrappedTool):
         self._calls: Counter[str] = Counter()
 
     async def __call__(self, arguments: Any) -> str:
-        if not self._faults.strikes(self._example_id, self._step(), self.name):
+        place = current_place().name
+        self._calls[place] += 1
+        number = _NUMBER.search(place)
+        step = int(number[0]) if number else self._calls[place]  # of the plan or the turn, else the call's own
+        if not self._faults.strikes(self._example_id, step, self.name):
             return await self._tool(arguments)
         if self._faults.mode == "empty":
             return ""
         raise ToolError("timeout" if self._faults.mode == "timeout" else "the tool failed")
-
-    def _step(self) -> int:
-        """The number of the step that calls: of the plan, or of the turn; where there is none, of the call."""
-        place = current_place().name
-        self._calls[place] += 1
-        number = _NUMBER.search(place)
-        return int(number[0]) if number else self._calls[place]

@@ -60,7 +60,19 @@ class McpAddress:
     @classmethod
     def read(cls, text: str) -> McpAddress:
         """Raises `UsageError`."""
-        options, rest = _options(text)
+        options: dict[str, Any] = {}
+        rest = text.strip()
+        if match := _OPTIONS.fullmatch(rest):
+            rest = match[2].strip()
+            for word in match[1].split():
+                name, has_value, value = word.partition("=")
+                if name not in _KNOWN:
+                    raise UsageError(f"--mcp: {unknown('option', name, _KNOWN)}")
+                if bool(has_value and value) != (name in ("prefix", "only")):
+                    raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared sse]")
+                options[name] = tuple(value.split(",")) if name == "only" else value or True
+            if _plain(prefix := options.get("prefix", "")) != prefix:
+                raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
         try:
             words = [rest] if _is_address(rest) else shlex.split(rest)
         except ValueError as error:
@@ -73,7 +85,7 @@ class McpAddress:
         shown = hide_credentials(words[0])
         if _is_address(shown) and f"://{HIDDEN}@" in shown and "authorization" in map(str.lower, values):
             raise UsageError(f"--mcp: {shown!r} has a user, and the header Authorization is given, too; leave one out")
-        return cls(text, tuple(words), values, **options)  # type: ignore[arg-type]
+        return cls(text, tuple(words), values, **options)
 
     @property
     def shown(self) -> str:
@@ -127,24 +139,6 @@ class McpAddress:
 
 def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name, flags=re.ASCII)
-
-
-def _options(text: str) -> tuple[dict[str, object], str]:
-    """The options in brackets, and what stands behind them."""
-    match = _OPTIONS.fullmatch(text.strip())
-    if match is None:
-        return {}, text.strip()
-    options: dict[str, object] = {}
-    for word in match[1].split():
-        name, has_value, value = word.partition("=")
-        if name not in _KNOWN:
-            raise UsageError(f"--mcp: {unknown('option', name, _KNOWN)}")
-        if bool(has_value and value) != (name in ("prefix", "only")):
-            raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared sse]")
-        options[name] = tuple(value.split(",")) if name == "only" else value or True
-    if (prefix := options.get("prefix")) is not None and _plain(str(prefix)) != prefix:
-        raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
-    return options, match[2].strip()
 
 
 def _is_address(text: str) -> bool:

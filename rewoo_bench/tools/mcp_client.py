@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
-from anyio.abc import ByteSendStream, Process
+from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -139,7 +138,7 @@ class McpServer:
                 await self._end()  # the next call starts it again
                 raise self._error(self._with_lines(str(error) or type(error).__name__)) from error
             raise self._error(str(error) or type(error).__name__) from error
-        text = without(replace_surrogates(text_of(result)), self.address.secrets)
+        text = without(replace_surrogates(result_text(result)), self.address.secrets)
         if (surplus := len(text) - _LONGEST_RESULT) > 0:
             text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
         if result.is_error:
@@ -148,6 +147,7 @@ class McpServer:
 
     async def _live(self, started: asyncio.Future[None]) -> None:
         """The life of a connection, in one task from its beginning to its end, as the SDK requires."""
+        reason = ""
         self._limit.deadline = anyio.current_time() + self._timeout_s
         with self._limit:
             try:
@@ -161,49 +161,55 @@ class McpServer:
                 if not started.done():
                     started.set_exception(error)
             except Exception as error:  # of the server, or of its program; raised where it was started
-                if not started.done() and not self._limit.cancel_called:
-                    started.set_exception(self._unusable(self._reason(error)))
+                first: BaseException = error
+                while isinstance(first, BaseExceptionGroup):
+                    first = first.exceptions[0]
+                if isinstance(first, ValidationError):
+                    reason = self._hidden(f"its list of tools can't be read: {_first_of(first)}")
+                elif isinstance(first, UsageError):
+                    reason = self._hidden(str(first).removeprefix("--mcp: "))
+                else:
+                    said = str(first).partition("\nFor more information")[0]
+                    reason = self._with_lines(said or type(first).__name__)
             finally:
                 self._client = None
                 self._ends.set()
         if not started.done():
-            late = f"it didn't answer within {self._timeout_s:g} s (--mcp-timeout)"
-            started.set_exception(self._unusable(self._with_lines(late)))
+            if self._limit.cancel_called or not reason:
+                reason = self._with_lines(f"it didn't answer within {self._timeout_s:g} s (--mcp-timeout)")
+            started.set_exception(UsageError(f"--mcp: {self.address.shown!r} can't be used: {reason}"))
 
     @asynccontextmanager
     async def _client_of(self) -> AsyncIterator[Client]:
         """The SDK's client, connected."""
+
+        async def note_refusal(response: Any) -> None:
+            # The SDK's errors don't name the status.
+            if response.status_code >= 400 and response.request.method == "POST":
+                self._log.add(f"HTTP {response.status_code} {response.reason_phrase}\n".encode())
+
+        def http_client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+            client = create_mcp_http_client(headers, timeout, auth)
+            client.follow_redirects = False  # a header goes to no other origin
+            client.event_hooks["response"].append(note_refusal)
+            return client
+
         async with AsyncExitStack() as stack:
-            if self.address.is_remote:
-                transport = await self._remote(stack)
+            transport: Any
+            needs_folder = self.address.needs_folder and not self.address.is_remote
+            folder = TemporaryDirectory(prefix="rewoo-bench-mcp-") if needs_folder else nullcontext("")
+            words, values = self.address.filled(stack.enter_context(folder))
+            if self.address.is_remote and self.address.is_sse:
+                transport = sse_client(words[0], values, sse_read_timeout=_IDLE_S, httpx_client_factory=http_client)
+            elif self.address.is_remote:
+                client = await stack.enter_async_context(http_client(values))
+                client.timeout.read = _IDLE_S
+                transport = streamable_http_client(words[0], http_client=client)
             else:
-                needs_folder = self.address.needs_folder
-                folder = TemporaryDirectory(prefix="rewoo-bench-mcp-") if needs_folder else nullcontext("")
-                words, values = self.address.filled(stack.enter_context(folder))
                 environment = {**plain_environment(), **values}
                 process = await stack.enter_async_context(self._groups.start(words, env=environment, what="--mcp"))
                 transport = streams_of(process, self._log)
             yield await stack.enter_async_context(Client(transport, cache=None, mode=self._mode))
-
-    async def _remote(self, stack: AsyncExitStack) -> Any:
-        (url,), headers = self.address.filled("")
-
-        def client_of(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-            client = create_mcp_http_client(headers, timeout, auth)
-            client.follow_redirects = False  # a header goes to no other origin
-            client.event_hooks["response"].append(self._note_refusal)
-            return client
-
-        if self.address.is_sse:
-            return sse_client(url, headers, sse_read_timeout=_IDLE_S, httpx_client_factory=client_of)
-        client = await stack.enter_async_context(client_of(headers))
-        client.timeout.read = _IDLE_S
-        return streamable_http_client(url, http_client=client)
-
-    async def _note_refusal(self, response: Any) -> None:
-        """Keeps the status of a refused request, which the SDK's errors don't name."""
-        if response.status_code >= 400 and response.request.method == "POST":
-            self._log.add(f"HTTP {response.status_code} {response.reason_phrase}\n".encode())
 
     async def _read_tools(self, client: Client) -> None:
         """Reads the tools, all pages of them; of two with one name, the first. Raises `UsageError`."""
@@ -231,9 +237,6 @@ class McpServer:
                 self.schemas[tool.name] = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
         self.names = self.address.names_of(self.schemas)
 
-    def _unusable(self, reason: str) -> UsageError:
-        return UsageError(f"--mcp: {self.address.shown!r} can't be used: {reason}")
-
     def _error(self, message: str) -> ToolError:
         return ToolError(f"{self.address.shown}: {self._hidden(message)}")
 
@@ -245,16 +248,6 @@ class McpServer:
         lines = [line.strip() for line in self._log.text.splitlines() if line.strip()][-_LOG_LINES:]
         verb = "answered" if self.address.is_remote else "printed"
         return self._hidden(f"{message}; it {verb}: {' | '.join(dict.fromkeys(lines))}" if lines else message)
-
-    def _reason(self, error: BaseException) -> str:
-        """An error and the last lines of the server's log, as one line."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        if isinstance(error, ValidationError):
-            return self._hidden(f"its list of tools can't be read: {_first_of(error)}")
-        if isinstance(error, UsageError):
-            return self._hidden(str(error).removeprefix("--mcp: "))
-        return self._with_lines(str(error).partition("\nFor more information")[0] or type(error).__name__)
 
 
 def _first_of(error: ValidationError) -> str:
@@ -271,50 +264,49 @@ async def streams_of(process: Process, log: Tail) -> AsyncIterator[tuple[Any, An
     """A transport over the pipes of a process; its standard error, and lines that are no messages, go to `log`."""
     incoming, read = anyio.create_memory_object_stream[Any]()
     write, outgoing = anyio.create_memory_object_stream[Any]()
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+
+    async def read_messages() -> None:
+        stream = BufferedByteReceiveStream(stdout)
+        async with incoming:  # its end fails the open calls
+            with suppress(
+                anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError
+            ):
+                while True:
+                    try:
+                        line = await stream.receive_until(b"\n", _LONGEST_LINE)
+                        message = read_message(line)
+                    except (anyio.DelimiterNotFound, _Broken) as error:
+                        too_long = f"a line of more than {_LONGEST_LINE >> 20} MB"
+                        log.add(f"\n{error if isinstance(error, _Broken) else too_long}\n".encode())
+                        return
+                    if message is None:
+                        log.add(line[-1000:] + b"\n")
+                    else:
+                        await incoming.send(message)
+
+    async def write_messages() -> None:
+        try:
+            async with outgoing:
+                async for message in outgoing:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stdin.send(f"{text}\n".encode())
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            await incoming.aclose()  # fails the open calls
+
     async with anyio.create_task_group() as group, read, write:
         group.start_soon(read_into, process.stderr, log)
-        group.start_soon(_read, process, incoming, log)
-        group.start_soon(_write, process.stdin, outgoing, incoming)
+        group.start_soon(read_messages)
+        group.start_soon(write_messages)
         try:
             yield read, write
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(_END_GRACE_S), suppress(OSError):
-                if process.stdin is not None:
-                    await process.stdin.aclose()
+                await stdin.aclose()
                 await process.wait()
             group.cancel_scope.cancel()
-
-
-async def _read(process: Process, messages: MemoryObjectSendStream[Any], log: Tail) -> None:
-    assert process.stdout is not None
-    stream = BufferedByteReceiveStream(process.stdout)
-    async with messages:  # its end fails the open calls
-        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            while True:
-                try:
-                    line = await stream.receive_until(b"\n", _LONGEST_LINE)
-                    message = read_message(line)
-                except (anyio.DelimiterNotFound, _Broken) as error:
-                    too_long = f"a line of more than {_LONGEST_LINE >> 20} MB"
-                    log.add(f"\n{error if isinstance(error, _Broken) else too_long}\n".encode())
-                    return
-                if message is None:
-                    log.add(line[-1000:] + b"\n")
-                else:
-                    await messages.send(message)
-
-
-async def _write(
-    stdin: ByteSendStream | None, messages: MemoryObjectReceiveStream[Any], incoming: MemoryObjectSendStream[Any]
-) -> None:
-    assert stdin is not None
-    try:
-        async with messages:
-            async for message in messages:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await stdin.send(f"{text}\n".encode())
-    except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        await incoming.aclose()  # fails the open calls
 
 
 def read_message(line: bytes) -> SessionMessage | None:
@@ -344,7 +336,7 @@ def read_message(line: bytes) -> SessionMessage | None:
     return SessionMessage(jsonrpc_message_adapter.validate_python(answer))
 
 
-def text_of(result: Any) -> str:
+def result_text(result: Any) -> str:
     """The text of a result, with a line for each image, audio and resource; its structured content if it has no other.
 
     >>> [image/png, 12,345 bytes]
@@ -352,28 +344,25 @@ def text_of(result: Any) -> str:
     """
     if not result.content and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
-    return "\n".join(_part(part) for part in result.content)
 
+    def named(resource: Any) -> str:
+        return f"{resource.uri} ({resource.mime_type})" if resource.mime_type else str(resource.uri)
 
-def _part(part: Any) -> str:
-    if part.type == "text":
-        return str(part.text)
-    if part.type in ("image", "audio"):
-        return f"[{part.mime_type}, {_size(part.data)}]"
-    if part.type == "resource_link":
-        return f"[resource link: {_named(part)}]"
-    if part.type != "resource":
-        return f"[{part.type}]"
-    resource = part.resource
-    text = getattr(resource, "text", None)
-    size = f", {_size(resource.blob)}" if text is None else ""
-    return f"[resource: {_named(resource)}{size}]" + (f"\n{text}" if text else "")
+    def size(base64: str) -> str:
+        return f"{len(base64.rstrip('=')) * 3 // 4:,} bytes"
 
-
-def _named(resource: Any) -> str:
-    return f"{resource.uri} ({resource.mime_type})" if resource.mime_type else str(resource.uri)
-
-
-def _size(data: str) -> str:
-    """The size of what a Base64 text holds."""
-    return f"{len(data.rstrip('=')) * 3 // 4:,} bytes"
+    texts: list[str] = []
+    for part in result.content:
+        if part.type == "text":
+            texts.append(str(part.text))
+        elif part.type in ("image", "audio"):
+            texts.append(f"[{part.mime_type}, {size(part.data)}]")
+        elif part.type == "resource_link":
+            texts.append(f"[resource link: {named(part)}]")
+        elif part.type == "resource":
+            text = getattr(part.resource, "text", None)
+            held = f", {size(part.resource.blob)}" if text is None else ""
+            texts.append(f"[resource: {named(part.resource)}{held}]" + (f"\n{text}" if text else ""))
+        else:
+            texts.append(f"[{part.type}]")
+    return "\n".join(texts)

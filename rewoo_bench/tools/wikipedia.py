@@ -14,10 +14,11 @@ import os
 import random
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anyio
 from pydantic import BaseModel
@@ -41,14 +42,15 @@ if TYPE_CHECKING:
 
 
 WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
-LONGEST_TITLE = 255  # bytes, MediaWiki's limit
-LONGEST_SEARCH = 300  # characters, CirrusSearch's limit
-LONGEST_WAIT_S = 60.0  # a server that asks for more is taken to be out
-OPTIONS = 10  # titles shown of a disambiguation page
+_LONGEST_TITLE = 255  # bytes, MediaWiki's limit
+_LONGEST_SEARCH = 300  # characters, CirrusSearch's limit
+_LONGEST_WAIT_S = 60.0  # a server that asks for more is taken to be out
+_OPTIONS = 10  # titles shown of a disambiguation page
 _PASSING = frozenset({"maxlag", "ratelimited", "readonly", "internal_api_error"})  # API errors worth another try
 _EXTRACTS = {"prop": "extracts|pageprops", "ppprop": "disambiguation", "exintro": "1", "explaintext": "1"}
 
 
+@dataclass(eq=False)
 class Wikipedia:
     """Shows the introduction of the page that fits a query best, its redirects followed.
 
@@ -68,64 +70,42 @@ class Wikipedia:
         "searches Wikipedia and shows the introduction of the page with that title, "
         "else of the best match. Give the exact title of a page, or a few keywords."
     )
-    arguments: type[BaseModel] = SearchArguments
+    arguments: ClassVar[type[BaseModel]] = SearchArguments
     stateful = True  # Lookup goes on from the page found last
 
-    def __init__(
-        self,
-        client: aiohttp.ClientSession | None = None,
-        base_url: str = WIKIPEDIA,
-        *,
-        state: PageState | None = None,
-        contact: str | None = None,
-        timeout_s: float = 10.0,
-        max_retries: int = 3,
-        backoff_s: float = 1.0,
-        maxlag_s: int = 5,
-    ) -> None:
-        self._client = client
-        self._base_url = base_url
-        self._state = state or PageState()
-        self._contact = contact or os.environ.get("REWOO_BENCH_CONTACT") or "no contact set"
-        self._timeout_s = timeout_s
-        self._max_retries = max_retries
-        self._backoff_s = backoff_s
-        self._maxlag_s = maxlag_s
+    client: aiohttp.ClientSession | None = None
+    base_url: str = WIKIPEDIA
+    _: KW_ONLY
+    state: PageState = field(default_factory=PageState)
+    contact: str | None = None
+    timeout_s: float = 10.0
+    max_retries: int = 3
+    backoff_s: float = 1.0
+    maxlag_s: int = 5
 
     async def __call__(self, arguments: SearchArguments) -> str:
-        query = trim_query(arguments.query)
-        async with open_session(self._base_url) if self._client is None else nullcontext(self._client) as client:
-            exact = await self._titled(client, query)
-            if exact and not _is_disambiguation(exact):
-                return show_page(self._show(exact))
-            options = []
-            if exact:  # a disambiguation page
-                links = {"prop": "links", "titles": exact["title"], "plnamespace": "0", "pllimit": str(OPTIONS)}
-                pages = await self._pages(client, links)
-                options = [link["title"] for page in pages for link in page.get("links", [])]
-            found = [page for page in await self._search(client, query) if not _is_disambiguation(page)]
+        query, options = trim_query(arguments.query), list[str]()
+        async with open_session(self.base_url) if self.client is None else nullcontext(self.client) as client:
+            if len(query.encode("utf-8", "replace")) <= _LONGEST_TITLE:
+                title = query.replace("|", " ")  # parts titles in this API
+                for exact in (await self._texts(client, {"titles": title, "redirects": "1"}))[:1]:
+                    if not _is_disambiguation(exact):
+                        return show_page(self._show(exact))
+                    links = {"prop": "links", "titles": exact["title"], "plnamespace": "0", "pllimit": str(_OPTIONS)}
+                    pages = await self._pages(client, links)
+                    options = [link["title"] for page in pages for link in page.get("links", [])]
+            # The best pages by full-text search, introductions included, in one request.
+            search = {"generator": "search", "gsrsearch": query[:_LONGEST_SEARCH], "gsrlimit": str(2 + SIMILAR)}
+            texts = await self._texts(client, {**search, "exlimit": "max"})
+        found = [page for page in sorted(texts, key=lambda page: page.get("index", 0)) if not _is_disambiguation(page)]
         lines = [f"{shorten(query)!r} may refer to: {'; '.join(options)}"] if options else []
         best = self._show(found[0]) if found else None
         return "\n".join([*lines, show_match(query, best, [page["title"] for page in found[1 : 1 + SIMILAR]])])
 
     def _show(self, page: Mapping[str, Any]) -> Document:
         document = Document(clean_title(page["title"]), page["extract"].strip())
-        self._state.show(document)
+        self.state.show(document)
         return document
-
-    async def _titled(self, client: aiohttp.ClientSession, title: str) -> Mapping[str, Any] | None:
-        """The page of this title, or the one it redirects to."""
-        if len(title.encode("utf-8", "replace")) > LONGEST_TITLE:
-            return None
-        one = title.replace("|", " ")  # parts titles in this API
-        pages = await self._texts(client, {"titles": one, "redirects": "1"})
-        return pages[0] if pages else None
-
-    async def _search(self, client: aiohttp.ClientSession, query: str) -> list[Mapping[str, Any]]:
-        """The best pages by full-text search, introductions included, in one request."""
-        search = {"generator": "search", "gsrsearch": query[:LONGEST_SEARCH], "gsrlimit": str(2 + SIMILAR)}
-        pages = await self._texts(client, {**search, "exlimit": "max"})
-        return sorted(pages, key=lambda page: page.get("index", 0))
 
     async def _texts(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
         """The pages of an answer that exist and have a text, with its introduction."""
@@ -134,14 +114,14 @@ class Wikipedia:
 
     async def _pages(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
         """The pages of the API's answer, which is asked for again where the fault may pass."""
-        for attempt in range(self._max_retries + 1):
+        for attempt in range(self.max_retries + 1):
             reply, fault, wait_s = await self._attempt(client, parameters)
             if reply is not None:
                 pages: list[Mapping[str, Any]] = reply.get("query", {}).get("pages", [])
                 return pages
             if wait_s is None:
-                wait_s = self._backoff_s * 2**attempt * random.uniform(0.5, 1.0)
-            if wait_s > LONGEST_WAIT_S or attempt == self._max_retries:
+                wait_s = self.backoff_s * 2**attempt * random.uniform(0.5, 1.0)
+            if wait_s > _LONGEST_WAIT_S or attempt == self.max_retries:
                 break
             await anyio.sleep(wait_s)
         raise ToolError(f"Wikipedia gave no answer after {attempt + 1} attempts: {fault}")
@@ -152,13 +132,14 @@ class Wikipedia:
         """An answer; or None, the fault, and for how many seconds the server asks to be left alone."""
         import aiohttp
 
-        fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": str(self._maxlag_s)}
-        headers = {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({self._contact})"}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_s, sock_read=self._timeout_s)
+        fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": str(self.maxlag_s)}
+        contact = self.contact or os.environ.get("REWOO_BENCH_CONTACT") or "no contact set"
+        headers = {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({contact})"}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout_s, sock_read=self.timeout_s)
         query = {**fixed, **parameters}
         try:
             async with client.get(
-                self._base_url, params=query, headers=headers, timeout=timeout, allow_redirects=False
+                self.base_url, params=query, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -167,7 +148,7 @@ class Wikipedia:
         if response.status == 429 or response.status >= 500:
             return None, f"HTTP {response.status}", wait_s
         if response.status != 200:
-            raise ToolError(f"Wikipedia refused: HTTP {response.status} from {self._base_url}")
+            raise ToolError(f"Wikipedia refused: HTTP {response.status} from {self.base_url}")
         try:
             reply = json.loads(body)
         except ValueError:
