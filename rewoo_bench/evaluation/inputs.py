@@ -22,7 +22,7 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.loaders.gold_chains import for_oracle
+from rewoo_bench.loaders.gold_chains import with_chains
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel
@@ -243,7 +243,7 @@ async def read_inputs(
             return load_chosen(replace(options, questions=count))
 
         larger = load_larger if options.questions and given.examples is None else None
-        dataset = await to_thread.run_sync(lambda: for_oracle(dataset, corpus, larger, looks_up=looks_up))
+        dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
     for architecture in architectures:

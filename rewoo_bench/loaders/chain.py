@@ -101,8 +101,17 @@ class World:
 
     def name(self, kind: str, like: str = "") -> str:
         """A new title; one that resembles the title `like`, of the same kind, where that is given."""
+        form, endings, shared = THING_KINDS[kind].title, THING_KINDS[kind].endings, self._words.get(like, "")
         while True:
-            title, word = self._drawn(kind, self._words.get(like, ""))
+            if kind == "person":
+                word = shared or self._word(_WORLD["surnames"])
+                title = form.format(self._word(endings), word)
+            elif kind == "book":
+                word = shared or self._word(endings)
+                title = form.format(self.random.choice(_WORLD["books"]), word)
+            else:
+                word = self._word(endings, self._first.get(shared, ""))
+                title = form.format(word)
             key = "".join(title.split()).casefold()
             if key not in self._given:
                 self._given |= {key, *title.casefold().split()}
@@ -131,18 +140,6 @@ class World:
         name = called(kind, title)
         opening = f"{name[0].upper()}{name[1:]} is a {noun} {detail}."
         return Document(title, " ".join([opening, *sentences]))
-
-    def _drawn(self, kind: str, like: str) -> tuple[str, str]:
-        """A title that may be taken already, and its word for `_words`."""
-        form, endings = THING_KINDS[kind].title, THING_KINDS[kind].endings
-        if kind == "person":
-            surname = like or self._word(_WORLD["surnames"])
-            return form.format(self._word(endings), surname), surname
-        if kind == "book":
-            word = like or self._word(endings)
-            return form.format(self.random.choice(_WORLD["books"]), word), word
-        word = self._word(endings, self._first.get(like, ""))
-        return form.format(word), word
 
     def _word(self, endings: Sequence[str], first: str = "") -> str:
         """A new word of two or three syllables, the first of which may be given."""

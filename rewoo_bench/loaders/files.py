@@ -9,9 +9,7 @@ The size of a line and of a file is bounded (`text.data_files`).
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +17,13 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+from pyarrow import parquet
+
 from rewoo_bench.config.named import Named, find_named, known_names
 from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.row_fields import Row
-from rewoo_bench.text.data_files import TooLarge, open_bounded, parse_json
+from rewoo_bench.loaders.row_fields import RawRow
+from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_bounded, parse_json
 from rewoo_bench.text.words import counted
 
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
@@ -31,7 +32,7 @@ _COLUMNS = "'question' and 'answers'"
 _BATCH_ROWS = 256
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_data_file(path: Path) -> Iterator[RawRow]:
     """The rows of `path`, one at a time. Raises `DataError` where it is missing or damaged."""
     if not path.is_file():
         raise DataError(f"no such data file: {str(path)!r}")
@@ -127,9 +128,6 @@ def _check_names(path: Path, names: Sequence[str], between: str) -> None:
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:
-    import pyarrow
-    import pyarrow.parquet
-
     if not path.stat().st_size:
         raise DataError(f"{path} is empty")
     with _faults(path):
@@ -138,7 +136,7 @@ def _parquet_rows(path: Path) -> Iterator[Any]:
             with open_bounded(path) as file:
                 source = io.BytesIO(file.rest())
         try:
-            with pyarrow.parquet.ParquetFile(source) as table:
+            with parquet.ParquetFile(source) as table:
                 for batch in table.iter_batches(batch_size=_BATCH_ROWS):
                     yield from batch.to_pylist()
         except pyarrow.ArrowException as error:
@@ -150,16 +148,8 @@ def _faults(path: Path) -> Iterator[None]:
     """Turns whatever a damaged file raises into one line."""
     try:
         yield
-    except TooLarge as error:
-        raise DataError(f"{path}: larger than a data file may be: {error}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text: {error}; save it as UTF-8") from None
-    except ValueError as error:
-        raise DataError(f"{path}: not valid JSON, or cut off: {error}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: damaged gzip, or cut off: {error}") from None
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
+    except DATA_FAULTS as error:
+        raise DataError(f"{path}: {data_fault(error)}") from None
 
 
 # Which data set a text means, as `--dataset` takes it.

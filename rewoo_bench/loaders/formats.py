@@ -6,14 +6,14 @@ Some sets have the same keys. Their rows are read in such a format only where th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from rewoo_bench.config.specs import Style
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.multihop import hotpotqa_example, musique_example, wikimultihop_example
-from rewoo_bench.loaders.row_fields import Row, RowError, encodable
+from rewoo_bench.loaders.row_fields import RawRow, RowError, encodable
 from rewoo_bench.loaders.short_answers import (
     gsm8k_example,
     is_gsm8k,
@@ -36,71 +36,62 @@ class Defaults:
     tools: tuple[str, ...] = ()
 
 
+def _always(_: RawRow) -> bool:
+    return True
+
+
+def _never(_: RawRow) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class RowFormat:
     """How rows of one shape become examples."""
 
     name: str
     source: str
-    keys: frozenset[str]
-    """Keys of every row; a row is of the first format all of whose keys it has."""
-    convert: Callable[[Row], Example | None]
+    keys: str
+    """Keys of every row, with spaces between; a row is of the first format all of whose keys it has."""
+    convert: Callable[[RawRow], Example | None]
     """None is a row that can't be answered, and is left out."""
-    is_evident: Callable[[Row], bool] = lambda row: True
+    defaults: Defaults = Defaults()
+    """What its questions need, where no dataset.toml says so."""
+    is_evident: Callable[[RawRow], bool] = _always
     """Whether a row with these keys is surely of this format, though nobody names the data set."""
     numbered: bool = False
     """Whether a row without an id has its number for one."""
-
-    @property
-    def defaults(self) -> Defaults:
-        """What its questions need, where no dataset.toml says so."""
-        return _DEFAULTS.get(self.name, Defaults())
-
-    @property
-    def repeats(self) -> bool:
-        """Whether a question may come in several rows, each with other documents.
-
-        TriviaQA's `rc` rows are its web rows and its Wikipedia rows, one after the other, and
-        many questions are in both.
-        """
-        return self.name == "triviaqa"
+    repeats: bool = False
+    """Whether a question may come in several rows, each with other documents."""
 
 
-def _never(_: Row) -> bool:
-    return False
-
-
-_DEFAULTS: Mapping[str, Defaults] = {
-    "triviaqa": Defaults("trivia", "triviaqa"),
-    "musique": Defaults("multihop", "musique"),
-    "parallelqa": Defaults("multihop", "parallelqa", ("Calculator", "Search", "LLM")),
-    "strategyqa": Defaults("yes_no", "yes_no", ("Search", "LLM")),
-    "gsm8k": Defaults("arithmetic", "gsm8k", ("Calculator", "LLM")),
-    "physics": Defaults("arithmetic", "physics", ("Calculator", "Search", "LLM")),
-    "sports": Defaults("yes_no", "yes_no", ("Search", "LLM")),
-    "sotu": Defaults("trivia", "triviaqa", ("Search",)),
-}
-_QUESTION, _INPUT = frozenset({"question"}), frozenset({"input"})
+_TRIVIA = Defaults("trivia", "triviaqa")
+_YES_NO = Defaults("yes_no", "yes_no", ("Search", "LLM"))
+_MUSIQUE = Defaults("multihop", "musique")
+_PARALLELQA = Defaults("multihop", "parallelqa", ("Calculator", "Search", "LLM"))
+_GSM8K = Defaults("arithmetic", "gsm8k", ("Calculator", "LLM"))
+_PHYSICS = Defaults("arithmetic", "physics", ("Calculator", "Search", "LLM"))
+_SOTU = Defaults("trivia", "triviaqa", ("Search",))
 
 ANY_QUESTION = "sample"
 """The format of any row that has a question, unless its keys say more."""
 
 ROW_FORMATS = (
-    RowFormat("2wiki", "official file", frozenset({"_id", "question", "evidences"}), wikimultihop_example),
-    RowFormat("2wiki", "Hugging Face", frozenset({"id", "question", "evidences"}), wikimultihop_example),
-    RowFormat("musique", "official file", frozenset({"id", "question", "paragraphs"}), musique_example),
-    RowFormat("parallelqa", "official file", frozenset({"id", "question", "answer", "branch"}), parallelqa_example),
-    RowFormat("hotpotqa", "official file", frozenset({"_id", "question"}), hotpotqa_example),
-    RowFormat("hotpotqa", "Hugging Face", frozenset({"id", "question", "answer", "context"}), hotpotqa_example),
-    RowFormat("triviaqa", "official file", frozenset({"QuestionId", "Question"}), triviaqa_example),
-    RowFormat("triviaqa", "Hugging Face", frozenset({"question_id", "question"}), triviaqa_example),
-    RowFormat("strategyqa", "official file, Hugging Face", frozenset({"qid", "question"}), strategyqa_example),
-    RowFormat("strategyqa", "ReWOO's file", _INPUT, strategyqa_example, _never, numbered=True),
-    RowFormat("gsm8k", "answers with ####", _QUESTION, gsm8k_example, is_gsm8k, numbered=True),
-    RowFormat("physics", "ReWOO's file", _INPUT, physics_example, _never, numbered=True),
-    RowFormat("sports", "ReWOO's file", _INPUT, sports_example, _never, numbered=True),
-    RowFormat("sotu", "ReWOO's file", _QUESTION, sample_example, _never, numbered=True),
-    RowFormat(ANY_QUESTION, "this project", _QUESTION, sample_example, numbered=True),
+    RowFormat("2wiki", "official file", "_id question evidences", wikimultihop_example),
+    RowFormat("2wiki", "Hugging Face", "id question evidences", wikimultihop_example),
+    RowFormat("musique", "official file", "id question paragraphs", musique_example, _MUSIQUE),
+    RowFormat("parallelqa", "official file", "id question answer branch", parallelqa_example, _PARALLELQA),
+    RowFormat("hotpotqa", "official file", "_id question", hotpotqa_example),
+    RowFormat("hotpotqa", "Hugging Face", "id question answer context", hotpotqa_example),
+    # TriviaQA's `rc` rows are its web rows and its Wikipedia rows, one after the other; many questions are in both.
+    RowFormat("triviaqa", "official file", "QuestionId Question", triviaqa_example, _TRIVIA, repeats=True),
+    RowFormat("triviaqa", "Hugging Face", "question_id question", triviaqa_example, _TRIVIA, repeats=True),
+    RowFormat("strategyqa", "official file, Hugging Face", "qid question", strategyqa_example, _YES_NO),
+    RowFormat("strategyqa", "ReWOO's file", "input", strategyqa_example, _YES_NO, _never, numbered=True),
+    RowFormat("gsm8k", "answers with ####", "question", gsm8k_example, _GSM8K, is_gsm8k, numbered=True),
+    RowFormat("physics", "ReWOO's file", "input", physics_example, _PHYSICS, _never, numbered=True),
+    RowFormat("sports", "ReWOO's file", "input", sports_example, _YES_NO, _never, numbered=True),
+    RowFormat("sotu", "ReWOO's file", "question", sample_example, _SOTU, _never, numbered=True),
+    RowFormat(ANY_QUESTION, "this project", "question", sample_example, numbered=True),
 )
 
 
@@ -136,7 +127,7 @@ class Examples:
             yield example
 
 
-def read_examples(rows: Iterable[Row], where: str, name: str | None = None) -> Examples:
+def read_examples(rows: Iterable[RawRow], where: str, name: str | None = None) -> Examples:
     """The rows as examples, in the format of the first row.
 
     `name` is the format that the rows must have; None recognises it. `where` begins every message. Raises
@@ -153,7 +144,7 @@ def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     if not isinstance(row, dict):
         raise DataError(f"{where}, row 1: {row!r:.80}, expected an object")
     keys = ", ".join(sorted(map(str, row))) or "none"
-    fitting = [each for each in ROW_FORMATS if each.keys <= row.keys()]
+    fitting = [each for each in ROW_FORMATS if row.keys() >= {*each.keys.split()}]
     evident = next((each for each in fitting if each.is_evident(row)), None)
     named = next((each for each in fitting if each.name == name), None)
     if named and (evident is None or evident.name in (name, ANY_QUESTION)):
@@ -161,7 +152,7 @@ def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     if name is not None:
         if evident:
             raise DataError(f"{where}: dataset.toml says format = {name!r}, but the rows are {evident.name!r}")
-        expected = " or ".join(", ".join(sorted(each.keys)) for each in ROW_FORMATS if each.name == name)
+        expected = " or ".join(", ".join(sorted(each.keys.split())) for each in ROW_FORMATS if each.name == name)
         raise DataError(f"{where}: rows with the keys {keys} aren't of the format {name!r}, which has {expected}")
     if evident:
         return evident

@@ -16,37 +16,25 @@ from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.text.words import fold
 from rewoo_bench.tools import DocumentPages, Pages
-from rewoo_bench.types import Document, Example, Hop
+from rewoo_bench.types import Example, Hop
 
 _PAGES_READ = 50
-_NO_CHAIN = (
-    "the oracle needs a way to each answer, and no question has a gold chain or a page that shows its answer; "
-    "ask a language model, or give passages with --corpus"
-)
 _ON_NO_PAGE = frozenset({"gsm8k", "yes_no", "physics", "parallelqa"})
 """Scorers of answers that are worked out: a page that shows the same word or number doesn't answer the question."""
-_WORKED_OUT = (
-    "the oracle needs a way to each answer, and no question has a gold chain: answers that are worked out stand on "
-    "no page; ask a language model"
-)
 _LARGER = 4  # times the sample, where too few of its questions have a chain
 
 
-def for_oracle(
-    dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None, *, looks_up: bool
+def with_chains(
+    dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None, *, looks_up: bool = True
 ) -> Dataset:
-    """The questions that the oracle can answer: `with_chains`, but all for architectures that look nothing up."""
-    if looks_up:
-        return with_chains(dataset, corpus, load)
-    return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
-
-
-def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None) -> Dataset:
     """The data set's questions that have a chain, and pages to follow it; its manifest counts those left out.
 
+    Architectures that look nothing up need neither: without `looks_up` all questions stay.
     `load` gives the sample of a larger limit. With it the limit counts questions that are taken: the first
     of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
     """
+    if not looks_up:
+        return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
     sample, chained, read, without_pages, with_gold = dataset, list[Example](), 0, 0, 0
     is_worked_out = dataset.scoring in _ON_NO_PAGE
@@ -67,7 +55,11 @@ def with_chains(dataset: Dataset, corpus: Pages | None, load: Callable[[int], Da
         asked *= _LARGER
         sample = load(asked)
     if not chained:
-        raise DataError(f"{dataset.name!r}: {_WORKED_OUT if is_worked_out else _NO_CHAIN}")
+        why = " or a page that shows its answer; ask a language model, or give passages with --corpus"
+        if is_worked_out:
+            why = ": answers that are worked out stand on no page; ask a language model"
+        needed = "the oracle needs a way to each answer, and no question has a gold chain"
+        raise DataError(f"{dataset.name!r}: {needed}{why}")
     digest = ids_hash(example.id for example in chained)
     without_chain = read - len(chained) - without_pages
     left_out = {"without_chain": without_chain, "without_pages": without_pages}
@@ -81,22 +73,16 @@ def with_chain(example: Example, corpus: Pages | None) -> Example | None:
     if example.chain:
         return example
     pages = corpus if corpus is not None else DocumentPages(example.documents)
-    hits = pages.search(example.question, _PAGES_READ)
-    hops = [hop for hit in hits if (hop := _look_up(hit.document, example, pages))]
+    answers = sorted((each for each in example.answers if len(each) > 1), key=len, reverse=True)
+    hops: list[Hop] = []
+    for hit in pages.search(example.question, _PAGES_READ):
+        page = hit.document
+        first = page.text.partition("\n")[0]
+        matches = (re.search(rf"(?<!\w){re.escape(each)}(?!\w)", first, re.IGNORECASE) for each in answers)
+        if pages.find(page.title) == page and (match := next(filter(None, matches), None)):
+            hops.append(Hop(page.title, match[0], "what the question asks for"))
     if not hops:
         return None
-    answers = {fold(answer) for answer in example.answers}
-    others = [hop for hop in hops if fold(hop.title) not in answers]
+    golds = {fold(answer) for answer in example.answers}
+    others = [hop for hop in hops if fold(hop.title) not in golds]
     return replace(example, chain=((others or hops)[0],))  # rather not a page that only the answer names
-
-
-def _look_up(page: Document, example: Example, pages: Pages) -> Hop | None:
-    """The look-up of a page, if a search for its title finds it and its first paragraph shows an answer."""
-    first = page.text.partition("\n")[0]
-    if pages.find(page.title) != page:
-        return None
-    for answer in sorted((each for each in example.answers if len(each) > 1), key=len, reverse=True):
-        match = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", first, re.IGNORECASE)
-        if match:
-            return Hop(page.title, match[0], "what the question asks for")
-    return None

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.row_fields import Row
+from rewoo_bench.loaders.row_fields import RawRow
 
 REACH_TIMEOUT_S = 10.0
 _FILES = "a downloaded file of this data set (--dataset path/to/file.json) or --dataset sample"
@@ -24,7 +24,7 @@ _FILES = "a downloaded file of this data set (--dataset path/to/file.json) or --
 class HubRows:
     """Rows of one split, and the commit of the hub repository that they come from."""
 
-    rows: Iterable[Row]
+    rows: Iterable[RawRow]
     revision: str | None = None
 
 
@@ -59,7 +59,7 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
                 instead = f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
             raise DataError(f"can't read {where} from the Hugging Face hub: {reason}; {instead}") from None
 
-    def guarded(rows: Iterable[Any]) -> Iterator[Row]:
+    def guarded(rows: Iterable[Any]) -> Iterator[RawRow]:
         with faults():
             yield from rows
 

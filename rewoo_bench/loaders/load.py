@@ -22,9 +22,9 @@ from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_sc
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, plain_name, read_rows
+from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, plain_name, read_data_file
 from rewoo_bench.loaders.formats import format_named, read_examples
-from rewoo_bench.loaders.row_fields import Row
+from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import generated, ids_hash, select
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
@@ -197,18 +197,18 @@ def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
 
 def _rows(
     found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, load_rows: hub.LoadRows
-) -> tuple[str, Iterable[Row], str, Mapping[str, Any]]:
+) -> tuple[str, Iterable[RawRow], str, Mapping[str, Any]]:
     """A data set's name (with the configuration, if not the first), its rows, and their source in words and as JSON."""
     if path := found.file:
         name = spec.name if spec else Path(plain_name(path)).stem
-        return name, read_rows(path), str(path), {"file": str(path), "sha256": file_sha256(path)}
+        return name, read_data_file(path), str(path), {"file": str(path), "sha256": file_sha256(path)}
     assert spec is not None
     assert found.dataset is not None
     if spec.questions:
         path = _part(found.dataset, spec.questions)
         # named within its folder: a manifest is published, and the same on every machine
         source = {"file": f"{path.parent.name}/{spec.questions}", "sha256": file_sha256(path)}
-        return spec.name, read_rows(path), str(path), source
+        return spec.name, read_data_file(path), str(path), source
     if spec.hub is None:
         if spec.url:
             raise DataError(

@@ -17,23 +17,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rewoo_bench.loaders.row_fields import HIDDEN_ANSWER, Row, RowError, answers, identifier, pairs, text
+from rewoo_bench.loaders.row_fields import (
+    HIDDEN_ANSWER,
+    RawRow,
+    RowError,
+    answers,
+    identifier,
+    paired_fields,
+    text_field,
+)
 from rewoo_bench.text.words import fold, sentences, title_key, without_disambiguation
 from rewoo_bench.types import Document, Example, Hop
 
 
-def hotpotqa_example(row: Row) -> Example:
+def hotpotqa_example(row: RawRow) -> Example:
     """A row as an example with its paragraphs, kind (`bridge`, `comparison`) and gold chain.
 
     In the fullwiki setting the paragraphs are the results of a retriever, often without the gold
     pages. Raises `RowError`.
     """
-    id_, question = identifier(row, "_id" if "_id" in row else "id"), text(row, "question")
+    id_, question = identifier(row, "_id" if "_id" in row else "id"), text_field(row, "question")
     if row.get("answer", "") is None or "answer" not in row:
         raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
-    answer, kind = text(row, "answer"), str(row.get("type") or "")
+    answer, kind = text_field(row, "answer"), str(row.get("type") or "")
     documents: list[Document] = []
-    for title, parts in pairs(row.get("context"), "title", "sentences"):
+    for title, parts in paired_fields(row.get("context"), "title", "sentences"):
         if not isinstance(title, str) or not isinstance(parts, Sequence) or isinstance(parts, str):
             raise RowError(f"a paragraph of 'context' is ({title!r}, {parts!r:.80}), expected a title and sentences")
         # Every sentence after the first brings its own leading space.
@@ -43,8 +51,8 @@ def hotpotqa_example(row: Row) -> Example:
     return Example(id_, question, (answer,), tuple(documents), kind, chain, str(row.get("level") or ""))
 
 
-def _supporting(row: Row) -> list[str]:
-    titles = (str(title) for title, _ in pairs(row.get("supporting_facts"), "title", "sent_id"))
+def _supporting(row: RawRow) -> list[str]:
+    titles = (str(title) for title, _ in paired_fields(row.get("supporting_facts"), "title", "sent_id"))
     return list(dict.fromkeys(titles))
 
 
@@ -90,7 +98,7 @@ class _Triple(NamedTuple):
     value: str
 
 
-def wikimultihop_example(row: Row) -> Example:
+def wikimultihop_example(row: RawRow) -> Example:
     """A row as an example with its paragraphs, its type and the chain of its evidence. Raises `RowError`."""
     read = {**row, "answer": row.get("answer") or None}  # blank in the test split
     for name in ("context", "supporting_facts", "evidences"):
@@ -180,7 +188,7 @@ _KIND = re.compile(r"\dhop\d?(?=_)")
 _REFERENCE = re.compile(r"#(\d+)")
 
 
-def musique_example(row: Row) -> Example | None:
+def musique_example(row: RawRow) -> Example | None:
     """A row as an example with its paragraphs, its kind (`2hop`, `3hop1`, …) and its gold chain.
 
     None for a row that can't be answered from its paragraphs, of which MuSiQue-Full has one for each that can.
@@ -188,13 +196,13 @@ def musique_example(row: Row) -> Example | None:
     """
     if row.get("answerable") is False:
         return None
-    id_, question = identifier(row, "id"), text(row, "question")
+    id_, question = identifier(row, "id"), text_field(row, "question")
     if not row.get("answer"):
         raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     aliases = row.get("answer_aliases") or []
     if not isinstance(aliases, list):
         raise RowError(f"'answer_aliases' is {aliases!r:.80}, expected a list of texts")
-    golds = answers((text(row, "answer"), *aliases), "answer")
+    golds = answers((text_field(row, "answer"), *aliases), "answer")
     paragraphs = _paragraphs(row.get("paragraphs"))
     steps = row.get("question_decomposition") or []
     chain = _chain_of_steps(steps, paragraphs) if isinstance(steps, list) else ()
@@ -217,7 +225,7 @@ def _paragraphs(rows: object) -> dict[int, list[Document]]:
     for position, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
-        title, content = text(row, "title"), str(row.get("paragraph_text") or "").strip()
+        title, content = text_field(row, "title"), str(row.get("paragraph_text") or "").strip()
         parts: list[str] = []
         for sentence in sentences(content) if len(content.split()) > LONGEST_PART else [content]:
             longer = f"{parts[-1]} {sentence}" if parts else sentence
@@ -244,7 +252,7 @@ def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, list[Docum
         pages = paragraphs.get(step.get("paragraph_support_idx", -1))
         if pages is None:
             return ()
-        asked, value = text(step, "question"), str(step.get("answer") or "").strip()
+        asked, value = text_field(step, "question"), str(step.get("answer") or "").strip()
         showing = next((page for page in pages if value and fold(value) in fold(page.text)), None)
         needs = sorted({int(number) - 1 for number in _REFERENCE.findall(asked)})
         if any(not 0 <= need < len(hops) for need in needs):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any
 
-from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.types import Document, Example
+from pydantic import TypeAdapter
 
-Row = Mapping[str, Any]
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.types import Example
+
+RawRow = Mapping[str, Any]
 
 HIDDEN_ANSWER = "every question needs one; the test splits of public sets hide theirs"
 
@@ -19,7 +22,7 @@ class RowError(ValueError):
     """A faulty row; becomes a `DataError` that names the file and the row."""
 
 
-def text(row: Row, key: str) -> str:
+def text_field(row: RawRow, key: str) -> str:
     """The text under `key`, without outer white space. Raises `RowError` where there is none."""
     if key not in row:
         raise RowError(f"no {key!r}; it has {', '.join(sorted(map(str, row)))}")
@@ -29,10 +32,10 @@ def text(row: Row, key: str) -> str:
     return value.strip()
 
 
-def identifier(row: Row, key: str) -> str:
+def identifier(row: RawRow, key: str) -> str:
     """The id under `key`: a text, or a whole number as text. Raises `RowError` where there is none."""
     value = row.get(key)
-    return str(value) if type(value) is int else text(row, key)
+    return str(value) if type(value) is int else text_field(row, key)
 
 
 def encodable(example: Example) -> Example:
@@ -50,20 +53,10 @@ def encodable(example: Example) -> Example:
         clean = replace_surrogates
     if clean(example.id) != example.id:
         raise RowError(f"the id {example.id!r} has half of a surrogate pair, expected Unicode text")
-    return replace(
-        example,
-        question=clean(example.question),
-        answers=tuple(map(clean, example.answers)),
-        documents=tuple(Document(clean(page.title), clean(page.text)) for page in example.documents),
-        kind=clean(example.kind),
-        chain=tuple(
-            replace(hop, title=clean(hop.title), value=clean(hop.value), ask=clean(hop.ask)) for hop in example.chain
-        ),
-        level=clean(example.level),
-    )
+    return TypeAdapter(Example).validate_json(clean(json.dumps(asdict(example), ensure_ascii=False)))
 
 
-def gold(row: Row, *keys: str) -> Any:
+def gold(row: RawRow, *keys: str) -> Any:
     """The answer under the first of the keys that the row has. Raises `RowError` where it is missing or blank."""
     key = next((key for key in keys if key in row), keys[0])
     value = row.get(key)
@@ -89,7 +82,7 @@ def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     return golds
 
 
-def pairs(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
+def paired_fields(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
     """Pairs of two sub-fields, from any of the forms that the same table is published in.
 
         [["Ann", 0]]                               official files

@@ -18,14 +18,14 @@ from math import isclose
 from rewoo_bench.errors import ToolError
 from rewoo_bench.loaders.row_fields import (
     HIDDEN_ANSWER,
-    Row,
+    RawRow,
     RowError,
     answers,
     gold,
     identifier,
-    pairs,
+    paired_fields,
     plain_answer,
-    text,
+    text_field,
 )
 from rewoo_bench.text.scoring.number_answers import MARK
 from rewoo_bench.text.scoring.numbers import find_numbers
@@ -36,7 +36,7 @@ from rewoo_bench.types import Document, Example, Hop
 _HIDDEN_VALUE = "<unk>"  # in Hugging Face rows of the test split
 
 
-def triviaqa_example(row: Row) -> Example:
+def triviaqa_example(row: RawRow) -> Example:
     """A Hugging Face row, or one of an official file's `Data`, as an example.
 
     Its answers are value, aliases and human answers: all that the official script accepts, in their own spelling. The
@@ -45,9 +45,9 @@ def triviaqa_example(row: Row) -> Example:
     """
     is_official = "QuestionId" in row and "Question" in row
     keys = ("QuestionId", "Question", "Answer") if is_official else ("question_id", "question", "answer")
-    id_, question, answer = identifier(row, keys[0]), text(row, keys[1]), row.get(keys[2])
-    pages = [] if is_official else pairs(row.get("entity_pages"), "title", "wiki_context")
-    pages += [] if is_official else pairs(row.get("search_results"), "title", "search_context")
+    id_, question, answer = identifier(row, keys[0]), text_field(row, keys[1]), row.get(keys[2])
+    pages = [] if is_official else paired_fields(row.get("entity_pages"), "title", "wiki_context")
+    pages += [] if is_official else paired_fields(row.get("search_results"), "title", "search_context")
     if answer is None:
         raise RowError(f"no answer under {keys[2]!r}; {HIDDEN_ANSWER}")
     if not isinstance(answer, Mapping):
@@ -79,13 +79,13 @@ def triviaqa_example(row: Row) -> Example:
 # the answer away, so they are no documents: the paragraphs come from `--corpus`.
 
 
-def strategyqa_example(row: Row) -> Example:
+def strategyqa_example(row: RawRow) -> Example:
     """A row as an example whose answer is `yes` or `no`; also one of ReWOO's file (below). Raises `RowError`.
 
     Its chain are the pages that the first annotator took evidence from, as look-ups that need no other.
     """
     is_official = "qid" in row and "question" in row
-    id_, question = (identifier(row, "qid"), text(row, "question")) if is_official else _input(row)
+    id_, question = (identifier(row, "qid"), text_field(row, "question")) if is_official else _input(row)
     value = gold(row, "answer", "answers") if is_official else gold(row, "target")
     if isinstance(value, list):  # of a CSV file
         value = value[0]
@@ -120,7 +120,7 @@ def strategyqa_example(row: Row) -> Example:
 _CHOICE = "Can be one of "
 
 
-def physics_example(row: Row) -> Example:
+def physics_example(row: RawRow) -> Example:
     """A physics question with every accepted rounding of its answer. Raises `RowError`."""
     target = str(gold(row, "target")).strip()
     golds: object = [target]
@@ -134,7 +134,7 @@ def physics_example(row: Row) -> Example:
     return Example(*_input(row), answers(golds, "target"))
 
 
-def sports_example(row: Row) -> Example:
+def sports_example(row: RawRow) -> Example:
     """A statement about sports that is plausible or implausible. Raises `RowError`."""
     target = str(gold(row, "target")).strip()
     if says_yes(target) is None:
@@ -142,8 +142,8 @@ def sports_example(row: Row) -> Example:
     return Example(*_input(row), (target,))
 
 
-def _input(row: Row) -> tuple[str, str]:
-    return identifier(row, "id"), text(row, "input")
+def _input(row: RawRow) -> tuple[str, str]:
+    return identifier(row, "id"), text_field(row, "input")
 
 
 # Rows of ParallelQA (Kim et al., 2024, arXiv:2312.04511) as examples.
@@ -153,9 +153,9 @@ def _input(row: Row) -> tuple[str, str]:
 # `branch` is the number of independent look-ups. There are no documents and no gold chain: the pages are Wikipedia's.
 
 
-def parallelqa_example(row: Row) -> Example:
+def parallelqa_example(row: RawRow) -> Example:
     """A row as an example; its kind is its number of branches (`2 branches`). Raises `RowError`."""
-    id_, question, answer = identifier(row, "id"), text(row, "question"), row.get("answer")
+    id_, question, answer = identifier(row, "id"), text_field(row, "question"), row.get("answer")
     if answer is None:
         raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     if isinstance(answer, int | float) and not isinstance(answer, bool):
@@ -179,18 +179,18 @@ _CALCULATION_PLACE = re.compile(r"\{(\d+)\}")
 _CLOSE = 1e-9  # relative: floating-point numbers that mean the same
 
 
-def is_gsm8k(row: Row) -> bool:
+def is_gsm8k(row: RawRow) -> bool:
     """Whether an answer ends on a marked number, which no other data set has."""
     return re.search(rf"(?m)^{MARK} ", _solution(row.get("answer") or row.get("answers"))) is not None
 
 
-def gsm8k_example(row: Row) -> Example:
+def gsm8k_example(row: RawRow) -> Example:
     """A row as an example with its number as the answer. Raises `RowError`."""
     solution = _solution(gold(row, "answer", "answers"))
     number = solution.rpartition(MARK)[2].strip()
     if not find_numbers(number):
         raise RowError(f"'answer' is {solution!r:.80}, expected a text that ends in {MARK} and a number")
-    question = text(row, "question")
+    question = text_field(row, "question")
     return Example(identifier(row, "id"), question, (number,), chain=calculation_chain(question, solution, number))
 
 
@@ -253,7 +253,7 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
 _PLACE = re.compile(r"\{(\d{1,3})\}")
 
 
-def sample_example(row: Row) -> Example:
+def sample_example(row: RawRow) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
     key = next((key for key in ("answers", "answer") if key in row), None)
     if key is None:
@@ -277,21 +277,21 @@ def sample_example(row: Row) -> Example:
             title, value, needed = _calculation(hop, needed, hops)
             hops.append(Hop(title, value, ask, needed, tool="Calculator"))
         else:
-            hops.append(Hop(text(hop, "title"), str(hop.get("value") or ""), ask, needed))
+            hops.append(Hop(text_field(hop, "title"), str(hop.get("value") or ""), ask, needed))
     return Example(
         identifier(row, "id"),
-        text(row, "question"),
+        text_field(row, "question"),
         answers((plain_answer(gold, key) for gold in golds), key),
-        tuple(Document(str(title), str(page)) for title, page in pairs(row.get("documents"), "title", "text")),
+        tuple(Document(str(title), str(page)) for title, page in paired_fields(row.get("documents"), "title", "text")),
         str(row.get("type") or ""),
         tuple(hops),
         str(row.get("level") or ""),
     )
 
 
-def _calculation(hop: Row, needs: tuple[int, ...], before: Sequence[Hop]) -> tuple[str, str, tuple[int, ...]]:
+def _calculation(hop: RawRow, needs: tuple[int, ...], before: Sequence[Hop]) -> tuple[str, str, tuple[int, ...]]:
     """Title, value and needs of a calculation. Raises `RowError` where it can't be worked out, or not to its value."""
-    where, written = f"hop {len(before) + 1}", text(hop, "calculate")
+    where, written = f"hop {len(before) + 1}", text_field(hop, "calculate")
     named = {int(place) for place in _PLACE.findall(written)}
     if "title" in hop:
         raise RowError(f"{where} has a 'title' and 'calculate', expected one of them")
