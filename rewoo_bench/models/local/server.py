@@ -19,6 +19,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import mmap
 import os
 import signal
 import struct
@@ -32,7 +33,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from anyio import CancelScope, to_thread
 
@@ -40,25 +41,18 @@ from rewoo_bench.errors import ModelError, ModelGone, ModelNotFound
 from rewoo_bench.events import current_architecture
 from rewoo_bench.types import Completion, Model, Request
 
-# The header of a GGUF file, read without loading the model.
-#
-# For a bad file, llama.cpp reports only that it can't start, so this reports the fault, and the facts of a
-# good file (`GGUFHeader("qwen2", 1_543_714_304, 32768, True)`).
-# The reader of the `gguf` package keeps every string of the vocabulary: for the default model it takes
-# 2.4 s and 190 MB, this 0.02 s and 13 MB.
-# Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
-
-
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
-_LONGEST = 1 << 28  # a string or a list longer than this has a damaged length
-
 # Bytes and weights of a block, by ggml type. A type that isn't here counts as no bytes: the check for a cut-off
 # file is then weaker, but never wrong.
 _BLOCKS = {
     0: (4, 1), 1: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32), 7: (24, 32), 8: (34, 32),
     10: (84, 256), 11: (110, 256), 12: (144, 256), 13: (176, 256), 14: (210, 256), 30: (2, 1),
 }  # fmt: skip
+_TIME_TO_END_S = 2.0
+_TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
+_SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,93 +66,75 @@ class GGUFHeader:
 
 
 def read_header(path: Path) -> GGUFHeader:
-    """The header of a model file.
+    """The header of a model file, read without loading the model: `GGUFHeader("qwen2", 1_543_714_304, 32768, True)`.
 
-    Raises `ModelNotFound` for a file that is missing, of another format, or cut off.
+    For a bad file, llama.cpp reports only that it can't start, so this reports the fault: it raises `ModelNotFound`
+    for a file that is missing, of another format, or cut off. The reader of the `gguf` package keeps every string of
+    the vocabulary: for the default model it takes 2.4 s and 190 MB, this 0.02 s and 13 MB.
+    Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
     """
+    metadata: dict[str, Any] = {}
+    parameters, end = 0, 0
     try:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
                 raise ModelNotFound(f"not a GGUF model file: {str(path)!r}")
-            metadata, parameters, end = _read_body(file)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                cursor = _Cursor(data)
+                _, _, tensors, pairs = cursor.take("IIQQ")
+                for _ in range(pairs):
+                    key = cursor.string()
+                    metadata[key] = cursor.value(*cursor.take("I"))
+                for _ in range(tensors):
+                    cursor.string()
+                    shape = cursor.take(f"{cursor.take('I')[0]}Q")
+                    kind, offset = cursor.take("IQ")
+                    size, weights = _BLOCKS.get(kind, (0, 1))
+                    parameters += prod(shape)
+                    end = max(end, offset + prod(shape) // weights * size)
+        alignment = int(metadata.get("general.alignment", 32))
+        end += -(-cursor.at // alignment) * alignment
     except OSError as error:
         raise ModelNotFound(f"can't read the model file {str(path)!r}: {error.strerror or error}") from None
-    except (EOFError, struct.error, KeyError, UnicodeDecodeError) as error:
+    except (struct.error, LookupError, ArithmeticError) as error:
         raise ModelNotFound(f"the model file {str(path)!r} is damaged: its header can't be read") from error
-    size = path.stat().st_size
-    if size < end:
+    if (size := path.stat().st_size) < end:
         raise ModelNotFound(f"the model file {str(path)!r} is cut off: it has {size} bytes of at least {end}")
     architecture = str(metadata.get("general.architecture", ""))
-    return GGUFHeader(
-        architecture,
-        parameters,
-        int(metadata.get(f"{architecture}.context_length", 0)),
-        "tokenizer.chat_template" in metadata,
-    )
+    context = int(metadata.get(f"{architecture}.context_length", 0))
+    return GGUFHeader(architecture, parameters, context, "tokenizer.chat_template" in metadata)
 
 
-def _read_body(file: BinaryIO) -> tuple[dict[str, Any], int, int]:
-    """Metadata, number of weights, and the offset at which the last tensor ends."""
-    _, tensors, pairs = struct.unpack("<IQQ", _take(file, 20))
-    metadata: dict[str, Any] = {}
-    for _ in range(pairs):
-        key = _string(file)
-        metadata[key] = _value(file, _number(file, "I"))
-    parameters, end = 0, 0
-    for _ in range(tensors):
-        _string(file)
-        shape = struct.unpack(f"<{(n := _number(file, 'I'))}Q", _take(file, 8 * n))
-        kind, offset = _number(file, "I"), _number(file, "Q")
-        size, weights = _BLOCKS.get(kind, (0, 1))
-        parameters += prod(shape)
-        end = max(end, offset + prod(shape) // weights * size)
-    alignment = int(metadata.get("general.alignment", 32))
-    return metadata, parameters, -(-file.tell() // alignment) * alignment + end
+class _Cursor:
+    """A place in a GGUF file. Its methods raise `struct.error` or `IndexError` beyond the end."""
 
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self.at = 0
 
-def _value(file: BinaryIO, kind: int) -> Any:
-    """A value. A list is skipped and None is returned, since vocabularies are long."""
-    if kind == _STRING:
-        return _string(file)
-    if kind != _ARRAY:
-        return _number(file, _SCALARS[kind])
-    item, length = _number(file, "I"), _number(file, "Q")
-    if item == _STRING:
-        _skip_strings(file, length)
-    else:
-        _take(file, struct.calcsize("<" + _SCALARS[item]) * length)
-    return None
+    def take(self, form: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(f"<{form}", self._data, self.at)
+        self.at += struct.calcsize(f"<{form}")
+        return values
 
+    def string(self) -> str:
+        (text,) = self.take(f"{self.take('Q')[0]}s")
+        return str(text, "utf-8", "replace")
 
-def _skip_strings(file: BinaryIO, count: int) -> None:
-    """Skip a vocabulary without copying it: it has up to half a million strings."""
-    length = struct.Struct("<Q")
-    for _ in range(count):
-        size = length.unpack(file.read(8))[0]
-        if size > _LONGEST:
-            raise EOFError
-        file.seek(size, 1)
-
-
-def _number(file: BinaryIO, code: str) -> Any:
-    return struct.unpack("<" + code, _take(file, struct.calcsize("<" + code)))[0]
-
-
-def _string(file: BinaryIO) -> str:
-    return _take(file, _number(file, "Q")).decode("utf-8", "replace")
-
-
-def _take(file: BinaryIO, count: int) -> bytes:
-    data = file.read(count) if count <= _LONGEST else b""
-    if len(data) != count:
-        raise EOFError
-    return data
-
-
-_TIME_TO_END_S = 2.0
-_TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
-_log = logging.getLogger(__name__)
-_SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
+    def value(self, kind: int) -> Any:
+        """A value. A list is skipped and None is returned, since a vocabulary has up to half a million strings."""
+        if kind == _STRING:
+            return self.string()
+        if kind != _ARRAY:
+            return self.take(_SCALARS[kind])[0]
+        item, count = self.take("IQ")
+        if item == _STRING:
+            length = struct.Struct("<Q")
+            for _ in range(count):
+                self.at += length.size + length.unpack_from(self._data, self.at)[0]
+        else:
+            self.at += struct.calcsize(f"<{_SCALARS[item]}") * count
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,46 +164,36 @@ class LocalServer:
 
     def __init__(self, path: Path, settings: ServerSettings) -> None:
         """Loads the model, which takes seconds. Raises `ModelNotFound`."""
-        header = read_header(path)
-        trained = header.context or settings.context
+        context = min(settings.context, read_header(path).context or settings.context)
         self.path = path
-        self.settings = replace(
-            settings, context=min(settings.context, trained), threads=settings.threads or physical_cores()
-        )
-        self._process = _start_process(path, self.settings)
+        self.settings = replace(settings, context=context, threads=settings.threads or physical_cores())
         self._reading = threading.Lock()
         self._end: str | None = None
+        # The time for which an OpenMP thread spins at a barrier before it sleeps. It must be short: where other
+        # processes want the cores, a thread that spins keeps the one from running for which it waits. A prompt of 500
+        # tokens and 40 output tokens of a 135M model on two cores took 1.06 s idle with 1,000 and with 3,000,000 spins,
+        # 2.0 s with none, and beside four busy processes 4 to 10 s with 1,000 and 14 to 105 s with 100,000 and more.
+        # The second variable asks for large pages, where the kernel gives them on request.
+        env = {"GOMP_SPINCOUNT": "1000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
+        program = str(Path(__file__).with_name("server_process.py"))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", program, json.dumps({"path": str(path), **asdict(self.settings)})],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # llama.cpp's own log
+            env=env,
+            start_new_session=True,  # Linux shares cores between sessions: this one gets its share beside a busy shell
+        )
         try:
-            self.address = self._await_address()
+            said = self._said() or {"error": "load", "message": "it ended while loading"}
+            if error := said.get("error"):
+                raise ModelNotFound(self._fault(error, said["message"]))
         except BaseException:
             self.close()
             raise
-
-    @property
-    def api_base(self) -> str:
-        return f"{self.address}/v1"
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def _await_address(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        answer = json.loads(line) if line else {"error": "load", "message": "it ended while loading"}
-        if "address" in answer:
-            return str(answer["address"])
-        if answer["error"] == "import":
-            raise ModelNotFound(
-                f"local models need xllamacpp, which can't be loaded here ({answer['message']}): "
-                "`pip install xllamacpp`, or name a hosted model or an --api-base"
-            )
-        if self.settings.program:
-            raise ModelNotFound(f"--llama-server: {answer['message']}")
-        raise ModelNotFound(
-            f"llama.cpp can't load {str(self.path)!r} ({answer['message'].rstrip('.')}): it may be of a kind that "
-            f"xllamacpp {version('xllamacpp')} doesn't know, damaged, or too big for the memory"
-        )
+        self.address = said["address"]
+        self.api_base = f"{self.address}/v1"
+        self.pid = self._process.pid
 
     def how_it_ended(self) -> str | None:
         """The reason why it ended; None where it still runs, which takes a second to find out."""
@@ -237,10 +203,8 @@ class LocalServer:
             return None
         with self._reading:  # all calls in flight come here at once
             if self._end is None:
-                assert self._process.stdout is not None
-                line = self._process.stdout.readline()
                 by = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
-                self._end = json.loads(line)["ended"] if line else by
+                self._end = self._said().get("ended", by)
             return self._end
 
     def close(self) -> None:
@@ -251,24 +215,25 @@ class LocalServer:
             self._process.kill()
             self._process.communicate()
 
+    def _said(self) -> dict[str, str]:
+        """The next line of the process; empty where it has ended without one."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        facts: dict[str, str] = json.loads(line) if line else {}
+        return facts
 
-def _start_process(path: Path, settings: ServerSettings) -> subprocess.Popen[bytes]:
-    child = Path(__file__).with_name("server_process.py")
-    arguments = json.dumps({"path": str(path), **asdict(settings)})
-    # The time for which an OpenMP thread spins at a barrier before it sleeps. It must be short: where other processes
-    # want the cores, a thread that spins keeps the one from running for which it waits. A prompt of 500 tokens and 40
-    # output tokens of a 135M model on two cores took 1.06 s idle with 1,000 and with 3,000,000 spins, 2.0 s with none,
-    # and beside four busy processes 4 to 10 s with 1,000 and 14 to 105 s with 100,000 and more.
-    # The second variable asks for large pages, where the kernel gives them on request.
-    env = {"GOMP_SPINCOUNT": "1000", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
-    return subprocess.Popen(
-        [sys.executable, "-P", str(child), arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # llama.cpp's own log
-        env=env,
-        start_new_session=True,  # Linux shares cores between sessions, so this one gets its share beside a busy shell
-    )
+    def _fault(self, kind: str, message: str) -> str:
+        if kind == "import":
+            return (
+                f"local models need xllamacpp, which can't be loaded here ({message}): "
+                "`pip install xllamacpp`, or name a hosted model or an --api-base"
+            )
+        if self.settings.program:
+            return f"--llama-server: {message}"
+        return (
+            f"llama.cpp can't load {str(self.path)!r} ({message.rstrip('.')}): it may be of a kind that "
+            f"xllamacpp {version('xllamacpp')} doesn't know, damaged, or too big for the memory"
+        )
 
 
 def server_version(program: Sequence[str]) -> dict[str, str]:
@@ -292,7 +257,14 @@ def free_cores() -> int:
     cores, two threads took 1.7 times as long as one.
     """
     cores = physical_cores()
-    busy = _busy_processes()
+    running = []  # number of processes that run or wait for a core, without this one, at some moments
+    try:
+        for _ in range(5):
+            running.append(int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[0]) - 1)
+            time.sleep(0.01)
+    except OSError:  # not Linux
+        return cores
+    busy = min(running)
     if cores < 1 or not busy:
         return cores
     free = max(1, min(cores, (os.cpu_count() or 1) - busy))
@@ -303,19 +275,6 @@ def free_cores() -> int:
             *(busy, os.cpu_count(), free),
         )
     return free
-
-
-def _busy_processes() -> int:
-    """Number of other processes that are running or wait for a core, the least of some moments; 0 outside Linux."""
-    counts = []
-    for _ in range(5):
-        try:
-            running = Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[0]
-        except OSError:
-            return 0
-        counts.append(int(running) - 1)  # without this one
-        time.sleep(0.01)
-    return min(counts)
 
 
 def physical_cores() -> int:
@@ -337,6 +296,7 @@ class Servers:
         if copies > 1 and path.stat().st_size > _SHARED_FROM:
             settings = replace(settings, share_weights=True)
         settings = replace(settings, threads=settings.threads or free_cores())
+        self.users = 0
         self._assigned: dict[str, LocalServer] = {}
         self._assigning = threading.Lock()
         self.all: list[LocalServer] = []
@@ -346,11 +306,7 @@ class Servers:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def settings(self) -> ServerSettings:
-        """Those in force, the same for all servers."""
-        return self.all[0].settings
+        self.settings = self.all[0].settings  # those in force, the same for all servers
 
     def of(self, architecture: str) -> LocalServer:
         """The architecture's server. If there are more architectures than servers, they share them in turn."""
@@ -363,62 +319,50 @@ class Servers:
             server.close()
 
 
-class _Running:
-    """The running servers by file, settings and number, each with its number of users."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: dict[tuple[Path, ServerSettings, int], tuple[Servers, int]] = {}
-
-    def acquire(self, path: Path, settings: ServerSettings, copies: int) -> Servers:
-        key = (path.resolve(), settings, copies)
-        with self._lock:  # held while loading, so that a second user waits for the first one's servers
-            servers, users = self._running.get(key) or (Servers(*key), 0)
-            self._running[key] = (servers, users + 1)
-        return servers
-
-    def release(self, path: Path, settings: ServerSettings, copies: int) -> None:
-        key = (path.resolve(), settings, copies)
-        with self._lock:
-            servers, users = self._running.pop(key)
-            if users > 1:
-                self._running[key] = (servers, users - 1)
-                return
-        servers.close()
-
-    def close(self) -> None:
-        """End servers that an interrupted program left running."""
-        while self._running:
-            self._running.popitem()[1][0].close()
-
-
-_running = _Running()
-atexit.register(_running.close)
+_running: dict[tuple[Path, ServerSettings, int], Servers] = {}  # by file, settings and number
+_starting = threading.Lock()
 
 
 @asynccontextmanager
 async def serve(path: Path, settings: ServerSettings = ServerSettings(), *, copies: int = 1) -> AsyncIterator[Servers]:
     """Servers for this file, shared with all users of the same file and settings. Raises `ModelNotFound`."""
-    servers = await to_thread.run_sync(_running.acquire, path, settings, copies)
+
+    def begin() -> tuple[tuple[Path, ServerSettings, int], Servers]:
+        key = (path.resolve(), settings, copies)
+        with _starting:  # held while loading, so that a second user waits for the first one's servers
+            servers = _running[key] = _running.get(key) or Servers(*key)
+            servers.users += 1
+        return key, servers
+
+    def end() -> None:
+        with _starting:
+            servers.users -= 1
+            if servers.users:
+                return
+            del _running[key]
+        servers.close()
+
+    key, servers = await to_thread.run_sync(begin)
     try:
         yield servers
     finally:
         with CancelScope(shield=True):
-            await to_thread.run_sync(_running.release, path, settings, copies)
+            await to_thread.run_sync(end)
 
 
-# A model on servers that this run started: one for each architecture.
-#
-#     model = PerArchitectureModel(servers, {server: HostedModel(…) for server in servers.all})
-#     await model.complete(request)       # raises ModelGone once the server has ended
-#
-# A provider that can't be reached may be back in a minute. Our own server that ran out of memory or crashed
-# won't: every further question would fail after all its retries, so the run ends with the reason and can be
-# resumed.
+@atexit.register
+def _close_all() -> None:
+    """End servers that an interrupted program left running."""
+    while _running:
+        _running.popitem()[1].close()
 
 
 class PerArchitectureModel:
-    """The servers, and the client of each."""
+    """A model on servers that this run started: the servers, and the client of each.
+
+    A provider that can't be reached may be back in a minute. Our own server that ran out of memory or crashed won't:
+    every further question would fail after all its retries, so the run ends with the reason and can be resumed.
+    """
 
     def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:
         self._servers = servers

@@ -21,7 +21,7 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from typing import Any
+from typing import Any, NoReturn
 
 
 def start_embedded(settings: dict[str, Any]) -> Any:
@@ -55,65 +55,30 @@ def start_embedded(settings: dict[str, Any]) -> Any:
     return xllamacpp.Server(params)
 
 
-class OwnServer:
-    """A user's llama-server, with the settings of the embedded one; the user's arguments come last."""
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        port = _free_port()
-        self.listening_address = f"http://127.0.0.1:{port}"
-        self._command = [settings["program"][0], *_arguments(settings, port), *settings["program"][1:]]
-        self._process: subprocess.Popen[str] | None = None
-        self._last_line: deque[str] = deque(maxlen=1)
-
-    def start(self) -> None:
-        """Loads the model. Raises `RuntimeError`."""
-        name = self._command[0]
-        try:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-            )
-        except OSError as error:
-            raise RuntimeError(f"{name!r} can't be started: {error.strerror}") from None
-        self._process = process
-        listening = threading.Thread(target=self._listen, args=[process], daemon=True)
-        listening.start()
-        while not self._is_ready():
-            if process.poll() is not None:
-                listening.join(1)
-                raise RuntimeError(f"{name!r} ended with {_named(process.returncode)}: {' '.join(self._last_line)}")
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-
-    def wait(self) -> str:
-        """Waits until it has ended; returns how it ended."""
-        assert self._process is not None
-        return f"{_named(self._process.wait())}: {' '.join(self._last_line)}"
-
-    def _listen(self, process: subprocess.Popen[str]) -> None:
-        """Reads its log, which would fill the pipe, and keeps the last line."""
-        assert process.stderr is not None
-        self._last_line.extend(line.strip() for line in process.stderr if line.strip())
-
-    def _is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.listening_address}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
+def run_embedded(settings: dict[str, Any]) -> None:
+    """Serves with xllamacpp until the parent has closed the pipe or is gone."""
+    try:
+        server = start_embedded(settings)
+    except (ImportError, RuntimeError) as error:
+        report(error="import" if isinstance(error, ImportError) else "load", message=str(error))
+        return
+    report(address=server.listening_address)
+    sys.stdin.read()  # in the main thread: xllamacpp's server doesn't start where another one reads
+    os._exit(0)  # without the destructor, which may wait for ever
 
 
-def _arguments(settings: dict[str, Any], port: int) -> list[str]:
-    """The settings of `start_embedded` as flags."""
+def run_program(settings: dict[str, Any]) -> None:
+    """Serves with a user's llama-server, which ends with the parent, also while it is loading.
+
+    It has the settings of the embedded one; the user's arguments come last.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     threads = str(settings["threads"])
-    return [
+    name, *own = settings["program"]
+    command = [
+        name,
         "--model", settings["path"],
         "--ctx-size", str(settings["context"] * settings["n_parallel"]),
         "--parallel", str(settings["n_parallel"]),
@@ -121,58 +86,54 @@ def _arguments(settings: dict[str, Any], port: int) -> list[str]:
         "--threads", threads, "--threads-batch", threads,
         "--host", "127.0.0.1", "--port", str(port),
         "--no-context-shift", "--cache-reuse", "0", "--flash-attn", "off", "--no-repack",
+        *own,
     ]  # fmt: skip
-
-
-def _named(code: int) -> str:
-    """How a process ended, from its return code."""
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent ends this one
-    settings = json.loads(sys.argv[1])
     try:
-        server = serve_own(settings) if settings["program"] else start_embedded(settings)
-    except ImportError as error:
-        print(json.dumps({"error": "import", "message": str(error)}), flush=True)
-    except RuntimeError as error:
-        print(json.dumps({"error": "load", "message": str(error)}), flush=True)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except OSError as error:
+        report(error="load", message=f"{name!r} can't be started: {error.strerror}")
+        return
+    last_line: deque[str] = deque(maxlen=1)
+
+    def end_with_parent() -> NoReturn:
+        sys.stdin.read()
+        process.kill()
+        os._exit(0)
+
+    def read_log() -> None:  # it would fill the pipe
+        assert process.stderr is not None
+        last_line.extend(text for line in process.stderr if (text := line.decode("utf-8", "replace").strip()))
+
+    logging = threading.Thread(target=read_log, daemon=True)
+    logging.start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    while (is_running := process.poll() is None) and not is_ready(f"http://127.0.0.1:{port}/health"):
+        time.sleep(0.05)
+    if is_running:
+        report(address=f"http://127.0.0.1:{port}")
+    code = process.wait()
+    logging.join(1)
+    end = f"{f'signal {signal.Signals(-code).name}' if code < 0 else f'code {code}'}: {' '.join(last_line)}"
+    if is_running:
+        report(ended=end)
     else:
-        print(json.dumps({"address": server.listening_address}), flush=True)
-        wait_for_end(server)
-    os._exit(0)  # without the destructor, which may wait for ever
+        report(error="load", message=f"{name!r} ended with {end}")
 
 
-def serve_own(settings: dict[str, Any]) -> OwnServer:
-    """The user's server. It ends with the parent, also while it is still loading."""
-    server = OwnServer(settings)
-    threading.Thread(target=wait_for_end, args=[server], daemon=True).start()
-    server.start()
-    threading.Thread(target=report_end, args=[server], daemon=True).start()
-    return server
+def is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
-def report_end(server: OwnServer) -> None:
-    """Ends this process when the user's server has ended, and prints how it ended."""
-    print(json.dumps({"ended": server.wait()}), flush=True)
-    os._exit(1)
-
-
-def wait_for_end(server: Any) -> None:
-    """Ends this process, and the user's server, when the parent has closed the pipe or is gone."""
-    # For xllamacpp's server only in the main thread: it doesn't start where another one reads.
-    sys.stdin.read()
-    if isinstance(server, OwnServer):
-        server.close()
-    os._exit(0)
+def report(**facts: str) -> None:
+    print(json.dumps(facts), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent ends this one
+    given = json.loads(sys.argv[1])
+    (run_program if given["program"] else run_embedded)(given)
+    os._exit(1)
