@@ -29,6 +29,7 @@ from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.oracle.gold_plan import LookupPath
 from rewoo_bench.models.oracle.model import ParsedPrompt, write_reply
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.grammars import Form, Grammar
 from rewoo_bench.system.files import cache_dir
@@ -106,7 +107,7 @@ async def measure(dataset: Dataset, latency_s: float, token_s: float, tool_s: fl
     """Every question put to all architectures, one after the other."""
     results: list[Result] = []
     with ModelServer(OracleReplies(dataset.examples), latency_s=latency_s, token_delay_s=token_s) as server:
-        model = HostedModel("openai/oracle", api_base=server.api_base, api_key="none")
+        model = HostedModel("openai/oracle", ModelSettings(api_base=server.api_base), api_key="none")
         pages = Corpus.open(dataset.corpus, cache_dir()) if dataset.corpus else None
         evaluator = Evaluator({"": model}, dataset.scorer, SlowToolbox(tool_s, pages), concurrency=1)
         named = [load_architecture(name, style=dataset.style, tools=dataset.tools) for name in ARCHITECTURES]

@@ -120,3 +120,6 @@ class ModelSettings:
     n_caches: int = 1
     llama_server: str | None = None
     prices: Mapping[str, float] | None = None
+
+
+DEFAULT_SETTINGS = ModelSettings()

@@ -17,6 +17,7 @@ from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
@@ -37,7 +38,7 @@ class Client(HostedModel):
 @asynccontextmanager
 async def client(server: ModelServer, name: str = "openai/tiny", **settings: Any) -> AsyncIterator[HostedModel]:
     """A client that is closed at the end."""
-    model = Client(name, api_base=server.api_base, **{"api_key": KEY, **settings})
+    model = Client(name, ModelSettings(api_base=server.api_base, **settings), api_key=KEY)
     try:
         yield model
     finally:

@@ -13,6 +13,7 @@ from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Tool
 
 
@@ -40,7 +41,7 @@ async def open_question(
     embedding_name: str | None = None,
 ) -> AsyncIterator[OpenQuestion]:
     """A gateway with one question, whose model is at `api_base`."""
-    model = HostedModel(name, api_base=api_base, api_key=api_key)
+    model = HostedModel(name, ModelSettings(api_base=api_base), api_key=api_key)
     meter = Meter({"": model}, limits)
     async with Gateway(model.wire_name, embedding_name) as gateway:
         with gateway.open_session(meter, meter.wrap(tools or {})) as session:

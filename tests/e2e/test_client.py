@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import Message, Model, Request, ToolCall, Usage
@@ -63,7 +64,7 @@ async def test_a_chat_arrives_as_it_was_written(server: ModelServer) -> None:
 
 @pytest.mark.parametrize("name", ["openai/tiny", "text-completion-openai/tiny", "hosted_vllm/tiny"])
 async def test_a_completion_arrives_as_one_transcript(server: ModelServer, name: str) -> None:
-    async with client(server, name, style="completion", extra_body={"cache_prompt": True}) as model:
+    async with client(server, name, prompt_form="completion", extra_body={"cache_prompt": True}) as model:
         completion = await model.complete(Request(ASK, role="planner", stop=["\n\n"], grammar="root ::= [a-z]"))
     entry = server.books[0]
     assert completion.text == "The Seine does."
@@ -98,7 +99,7 @@ async def test_who_asks_is_in_the_headers(server: ModelServer, monkeypatch: pyte
 
 async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: ModelServer) -> None:
     address = server.api_base.replace("://", "://me:s3cret%21@")
-    model = HostedModel("openai/tiny", api_base=address, api_key=KEY)
+    model = HostedModel("openai/tiny", ModelSettings(api_base=address), api_key=KEY)
     await model.complete(Request(ASK, role="solver"))
     await model.aclose()
     assert server.books[0].headers["authorization"] == f"Basic {b64encode(b'me:s3cret!').decode()}"
@@ -133,7 +134,7 @@ async def test_thinking_aloud_is_no_part_of_the_answer(server: ModelServer, scri
 async def test_constraints_go_out_in_the_form_that_was_chosen(
     server: ModelServer, style: Any, constrain: Any, given: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    async with client(server, "openai/gpt-4o-mini", style=style, constrain=constrain) as model:
+    async with client(server, "openai/gpt-4o-mini", prompt_form=style, constrain=constrain) as model:
         await model.complete(Request(ASK, role="planner", **given))
     fields = ("grammar", "json_schema", "response_format")
     assert {name: value for name, value in server.books[0].request.items() if name in fields} == sent
@@ -164,7 +165,7 @@ async def test_unreadable_arguments_stay_text(server: ModelServer, script: Scrip
 async def test_usage_is_the_providers(server: ModelServer, script: Script, style: Any) -> None:
     sent = Usage(input_tokens=100, cached_input_tokens=64, output_tokens=20, reasoning_tokens=12)
     script.answers = [ServerReply("The Seine does.", usage=sent)]
-    async with client(server, style=style) as model:
+    async with client(server, prompt_form=style) as model:
         completion = await model.complete(Request(ASK, role="solver"))
     assert completion.usage == completion.call_cost.billed == sent == server.totals()
     assert completion.call_cost.usage_source == "provider"
@@ -177,7 +178,7 @@ async def test_usage_is_the_providers(server: ModelServer, script: Script, style
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_usage_that_is_missing_is_estimated(server: ModelServer, script: Script, style: Any, answer: Any) -> None:
     script.answers = [answer]
-    async with client(server, style=style) as model:
+    async with client(server, prompt_form=style) as model:
         completion = await model.complete(Request(ASK, role="solver"))
     assert completion.call_cost.usage_source == "estimated"
     assert completion.usage.input_tokens >= 10

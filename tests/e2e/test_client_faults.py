@@ -16,6 +16,7 @@ from parts import Billing
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Request
 
@@ -59,7 +60,7 @@ async def test_a_fault_is_one_request_and_one_error(
     if style == "completion" and fault.status == 404 and fault.kind == "status":
         pytest.skip("it may have no text completions: the chat is asked then")
     script.answers = [fault]
-    async with client(server, style=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
+    async with client(server, prompt_form=style, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
         with pytest.raises(ModelError, match=says) as caught:
             await model.complete(Request(ASK, role="solver"))
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
@@ -92,7 +93,7 @@ async def test_a_server_that_takes_no_connection_is_given_up_early() -> None:
             with suppress(BlockingIOError):
                 other.connect(("127.0.0.1", port))
         base = f"http://127.0.0.1:{port}/v1"
-        model = HostedModel("openai/tiny", api_base=base, api_key=KEY, timeout=60, connect_timeout=0.5)
+        model = HostedModel("openai/tiny", ModelSettings(api_base=base, timeout=60), api_key=KEY, connect_timeout=0.5)
         with anyio.fail_after(30), pytest.raises(ModelError, match="the server can't be reached") as caught:
             await model.complete(Request(ASK, role="solver"))
         await model.aclose()
@@ -132,7 +133,7 @@ async def test_retries_are_the_wrappers_and_on_the_servers_books(server: ModelSe
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_a_key_is_in_no_error(server: ModelServer, script: Script, style: Any, name: str) -> None:
     script.answers = [ServerFault(status=401, message=f"wrong key: {KEY}, header Bearer {KEY}")]
-    async with client(server, name, style=style) as model:
+    async with client(server, name, prompt_form=style) as model:
         with pytest.raises(ModelError, match="wrong key") as caught:
             await model.complete(Request(ASK, role="solver"))
     assert KEY not in str(caught.value)

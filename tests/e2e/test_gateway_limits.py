@@ -24,6 +24,7 @@ from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ToolError
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 
 ASK = [{"role": "user", "content": "Which river is q00?"}]
 
@@ -33,7 +34,7 @@ async def question(
     gateway: Gateway, provider: DialectServer, limits: Limits | None = None
 ) -> AsyncIterator[tuple[AgentSession, Meter]]:
     """An open question with a tool, and its meter."""
-    model = HostedModel("openai/gpt-x", api_base=provider.api_base, api_key="k")
+    model = HostedModel("openai/gpt-x", ModelSettings(api_base=provider.api_base), api_key="k")
     meter = Meter({"": model}, limits)
 
     def page(query: str) -> str:

@@ -13,6 +13,7 @@ from json_server import serving
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 
 TEXT = "word " * 40_000  # 200 KB, of each request and of each answer
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
@@ -23,7 +24,7 @@ CALLS = 30
 @pytest.mark.anyio
 async def test_an_open_question_keeps_no_request_and_no_answer() -> None:
     with serving(*[(200, ANSWER)] * (CALLS + 1)) as provider:
-        model = HostedModel("openai/x", api_base=f"{provider.address}/v1", api_key="k")
+        model = HostedModel("openai/x", ModelSettings(api_base=f"{provider.address}/v1"), api_key="k")
         meter = Meter({"": model})
         async with Gateway("x") as gateway, httpx.AsyncClient(timeout=30) as web, anyio.create_task_group() as group:
             with gateway.open_session(meter, {}) as session:

@@ -12,6 +12,7 @@ from asking import ASK, client
 from rewoo_bench.errors import HarnessFault, ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Request, Usage
 
@@ -87,7 +88,7 @@ async def test_a_mad_retry_after_is_no_traceback(server: ModelServer, script: Sc
 
 async def test_no_file_left_for_a_connection_is_no_fault_of_the_provider() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    model = HostedModel("openai/tiny", api_base="http://127.0.0.1:9/v1", api_key="none")
+    model = HostedModel("openai/tiny", ModelSettings(api_base="http://127.0.0.1:9/v1"), api_key="none")
     with pytest.raises(ModelError):  # what is imported at the first call is imported now
         await model.complete(Request(ASK, role="agent"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # no new file, and the open ones stay

@@ -19,7 +19,7 @@ from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
 from rewoo_bench.evaluation.inputs import model_settings, read_inputs
-from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import LocalServer, ServerSettings
 from rewoo_bench.models.open import open_model
 from rewoo_bench.models.own import ModelSettings
@@ -61,7 +61,7 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
 def test_it_decodes_as_many_at_once_as_questions_are_asked(program: str) -> None:
     places = model_settings(RunOptions(("direct",), concurrency=3)).n_parallel
     settings = ServerSettings(context=256, n_parallel=places, program=(program,))
-    server = LocalServer(fetch(find_entry("smollm2-135m")), settings)
+    server = LocalServer(fetch(find_local_model("smollm2-135m")), settings)
     told = httpx.get(server.api_base.replace("/v1", "/props"), timeout=10, trust_env=False).json()
     server.close()
     assert told["total_slots"] == 3
@@ -69,7 +69,7 @@ def test_it_decodes_as_many_at_once_as_questions_are_asked(program: str) -> None
 
 
 def test_it_ends_with_its_user(program: str) -> None:
-    server = LocalServer(fetch(find_entry("smollm2-135m")), ServerSettings(context=512, program=(program,)))
+    server = LocalServer(fetch(find_local_model("smollm2-135m")), ServerSettings(context=512, program=(program,)))
     httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False).raise_for_status()
     server.close()
     server.close()

@@ -18,7 +18,7 @@ import pytest
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, read_header, serve
 from rewoo_bench.models.open import _local_file, open_model
 from rewoo_bench.models.own import ModelSettings
@@ -33,7 +33,7 @@ YES_OR_NO = 'root ::= " yes" | " no"'
 
 @pytest.fixture(scope="module")
 def model_file() -> Path:
-    return fetch(find_entry("smollm2-135m"))
+    return fetch(find_local_model("smollm2-135m"))
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +188,12 @@ def test_a_large_file_of_ones_own_is_hashed_once(
     monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
     own = tmp_path / "own.gguf"
     shutil.copyfile(model_file, own)
-    first = _local_file(str(own)).facts
+    first = _local_file(str(own))[2]
     (stamp,) = (tmp_path / "cache" / "stamps").iterdir()
     stamp.write_text(stamp.read_text("utf-8").replace(str(first["sha256"]), "f" * 64), "utf-8")
-    assert _local_file(str(own)).facts["sha256"] == "f" * 64  # read from the stamp
+    assert _local_file(str(own))[2]["sha256"] == "f" * 64  # read from the stamp
     os.utime(own, (1, 1))
-    assert _local_file(str(own)).facts == first
+    assert _local_file(str(own))[2] == first
     assert {path.name for path in tmp_path.iterdir()} == {"own.gguf", "cache"}
 
 
@@ -215,7 +215,7 @@ async def test_open_model_serves_a_name_and_a_file_alike(model_file: Path) -> No
             answers.append((await opened.model.complete(Request(question, role="solver", grammar=YES_OR_NO))).text)
             assert opened.name == name
             assert opened.concurrency == 1
-            assert opened.manifest["sha256"] == find_entry("smollm2-135m").files[0].sha256
+            assert opened.manifest["sha256"] == find_local_model("smollm2-135m").files[0].sha256
             assert (opened.manifest["style"], opened.manifest["constrain"]) == ("completion", "grammar")
     assert answers[0] == answers[1] in ("yes", "no", " yes", " no")
 

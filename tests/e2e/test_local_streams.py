@@ -10,8 +10,9 @@ import pytest
 
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import route_to_ours
-from rewoo_bench.models.local.catalogue import fetch, find_entry
+from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import ServerSettings, serve
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.notation.grammars import numbered_grammar
 from rewoo_bench.runners.notation.plan_formats import complete_steps, read_plan
 from rewoo_bench.types import Message, Request
@@ -24,14 +25,12 @@ ASK = [Message("system", "Write a plan of tasks."), Message("user", "Question: H
 async def test_a_streamed_plan_is_the_same_plan_whole(style: Literal["completion", "chat"]) -> None:
     shown: list[str] = []
     grammar = numbered_grammar(["Search", "LLM"], 2)
-    async with serve(fetch(find_entry("smollm2-135m")), ServerSettings(context=1024)) as servers:
+    async with serve(fetch(find_local_model("smollm2-135m")), ServerSettings(context=1024)) as servers:
         route = partial(route_to_ours, "tiny", servers.all[0].api_base)
         model = HostedModel(
             "local/tiny",
-            api_base=servers.all[0].api_base,
+            ModelSettings(api_base=servers.all[0].api_base, prompt_form=style, constrain="grammar"),
             api_key="none",
-            style=style,
-            constrain="grammar",
             find_route=route,
         )
         try:

@@ -13,6 +13,7 @@ from json_server import JSONServer, serving
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +64,7 @@ def gemini(*parts: dict[str, Any], reason: str = "STOP", **usage: int) -> tuple[
 
 @asynccontextmanager
 async def asked(server: JSONServer, name: str, **settings: Any) -> AsyncIterator[HostedModel]:
-    model = Client(name, api_base=server.address, api_key=KEY, **settings)
+    model = Client(name, ModelSettings(api_base=server.address, **settings), api_key=KEY)
     try:
         yield model
     finally:
@@ -102,7 +103,7 @@ async def test_anthropics_thoughts_and_calls_go_back_as_they_came() -> None:
 
 async def test_a_prompts_prefix_is_marked_for_anthropics_cache() -> None:
     with serving(anthropic({"type": "text", "text": "x"}), anthropic({"type": "text", "text": "x"})) as server:
-        async with asked(server, CLAUDE, prompt_cache=True) as model:
+        async with asked(server, CLAUDE, provider_cache=True) as model:
             await model.complete(Request(TURNS, role="agent"))
             grown = [*TURNS, Message("assistant", "Action: Search[Oslo]"), Message("user", "Observation: a city")]
             await model.complete(Request(grown, role="agent"))

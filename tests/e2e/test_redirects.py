@@ -18,6 +18,7 @@ from open_questions import open_question
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Message, Request
 
 pytestmark = [
@@ -88,7 +89,7 @@ def provider(other: Place) -> Iterator[Place]:
 @pytest.mark.parametrize("name", MODELS)
 async def test_a_model_request_stays_where_it_was_sent(name: str, status: int, provider: Place, other: Place) -> None:
     provider.status = status
-    model = HostedModel(name, api_base=f"{provider.origin}/v1", api_key=KEY)
+    model = HostedModel(name, ModelSettings(api_base=f"{provider.origin}/v1"), api_key=KEY)
     with pytest.raises(ModelError) as caught:
         await model.complete(Request([Message("user", "2 + 2?")], role="solver"))
     await model.aclose()

@@ -17,6 +17,7 @@ from gateway_runs import rows, write_agent, write_program, write_questions
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools.search import Search, SearchArguments
@@ -43,7 +44,7 @@ class Through:
 
 async def rewoo(question: str, *, base_url: str, api_key: str, model: str, tools: Mapping[str, Call]) -> str:
     """ReWOO's own runner, whose model is the gateway."""
-    hosted = HostedModel(f"openai/{model}", api_base=base_url, api_key=api_key)
+    hosted = HostedModel(f"openai/{model}", ModelSettings(api_base=base_url), api_key=api_key)
     runner = load_architecture(ARCHITECTURE, style="multihop").runner
     try:
         trajectory = await runner.run(question, model=hosted, tools={"Search": Through(tools["Search"])})

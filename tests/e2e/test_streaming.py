@@ -14,6 +14,7 @@ from parts import Billing, Told
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Completion, Request, Usage
 
@@ -32,7 +33,7 @@ async def ask(model: Any, **options: Any) -> tuple[Completion, list[str]]:
 @pytest.mark.parametrize("style", ["chat", "completion"])
 async def test_a_text_is_shown_as_it_arrives_and_counted_as_any_other(style: Any) -> None:
     with ModelServer(Script(PLAN)) as server:
-        async with client(server, style=style) as model:
+        async with client(server, prompt_form=style) as model:
             completion, shown = await ask(model, stop=["\nQuestion:"])
             whole = await model.complete(Request(ASK, role="planner", stop=["\nQuestion:"]))
         streamed, plain = (entry.request for entry in server.books)
@@ -172,7 +173,7 @@ async def test_a_key_that_a_server_repeats_is_not_shown() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of litellm's own use of pydantic
 async def test_a_provider_behind_litellm_streams_too() -> None:
     with ModelServer(Script(ServerReply(PLAN, usage=Usage(70, 0, 9)))) as server:
-        model = HostedModel("deepseek/deepseek-chat", api_base=server.api_base, api_key=KEY)
+        model = HostedModel("deepseek/deepseek-chat", ModelSettings(api_base=server.api_base), api_key=KEY)
         try:
             completion, shown = await ask(model)
         finally:

@@ -103,7 +103,7 @@ async def test_an_endpoint_without_text_completions_is_asked_as_a_chat() -> None
         return "ok" if "messages" in request else ServerFault(status=404, message="Not Found")
 
     with ModelServer(reply) as server:
-        async with client(server, style="completion") as model:
+        async with client(server, prompt_form="completion") as model:
             for _ in range(2):
                 assert (await model.complete(Request(ASK, role="agent"))).text == "ok"
             assert model.sent() == {"style": "chat"}

@@ -18,23 +18,23 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
 from rewoo_bench.models.hosted.completions import TRUNCATED, CompletionResult, cost_so_far, read_answer, unreadable
+from rewoo_bench.models.hosted.providers import PromptForm
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream, Transport
 from rewoo_bench.models.hosted.wire import WireClient
+from rewoo_bench.models.own import DEFAULT_SETTINGS, ModelSettings
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import without, without_in
 from rewoo_bench.types import Completion, Request
 
-Style = Literal["chat", "completion"]
-Constrain = Literal["grammar", "schema", "none"]
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
 _MOST_CHANGES = 16  # of one request, before it is given up
@@ -44,16 +44,16 @@ _log = logging.getLogger(__name__)
 class HostedModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
-    `style` "completion" sends the messages' contents, without roles, as one transcript that the model
+    The prompt form "completion" sends the messages' contents, without roles, as one transcript that the model
     continues; a call with tools is still sent as a chat, since only chats have tools. `constrain` is the most that
     decoding is constrained by: a "grammar" (or a schema), a "schema" where the provider supports one, or "none".
     `timeout` (seconds) is for the whole call, `connect_timeout` for reaching the server.
 
     Parameters that the endpoint refuses are learnt from its errors: the request is sent again without them, and so
     are all later ones (`adaptation`). `drop_params` names parameters that are never sent; `extra_body` is sent with
-    every request. `prompt_cache` marks the prefixes of prompts that Anthropic can cache.
+    every request. `provider_cache` marks the prefixes of prompts that Anthropic can cache.
 
-    `max_output_tokens` is for the visible text. A reply that was cut while the model was thinking is requested
+    `reply_tokens` is for the visible text. A reply that was cut while the model was thinking is requested
     once more with twice the budget, up to the model's own limit; if that was enough, later calls start with it.
 
     Without `api_key` the key comes from the provider's environment variable, also with a custom `api_base`.
@@ -64,39 +64,26 @@ class HostedModel:
     def __init__(
         self,
         name: str,
+        settings: ModelSettings = DEFAULT_SETTINGS,
         *,
-        api_base: str | None = None,
         api_key: str | None = None,
-        style: Style = "chat",
-        constrain: Constrain = "schema",
-        temperature: float | None = 0.0,
-        max_output_tokens: int = 512,
-        timeout: float = 120.0,
         connect_timeout: float = 10.0,
-        seed: int | None = None,
-        reasoning_effort: str | None = None,
-        prompt_cache: bool = False,
-        drop_params: Sequence[str] = (),
-        extra_body: Mapping[str, Any] | None = None,
-        find_route: Callable[[Style], providers.Route] | None = None,
+        find_route: Callable[[PromptForm], providers.Route] | None = None,
     ) -> None:
         self.name = name
-        self.api_base = api_base
-        self.style: Style = style
-        self.max_output_tokens = max_output_tokens
-        self.adaptation = Adaptation.without(drop_params)
+        self.settings = settings
+        self.prompt_form: PromptForm = "chat" if settings.prompt_form == "auto" else settings.prompt_form
+        self.constrain = "schema" if settings.constrain == "auto" else settings.constrain
+        self.max_output_tokens = settings.reply_tokens
+        self.adaptation = Adaptation.without(settings.drop_params)
         self.thinking_tokens = 0
         """Output tokens for thoughts, in addition to the visible text: the most that was needed so far."""
-        self._settings = {"temperature": temperature, "seed": seed, "reasoning_effort": reasoning_effort}
-        self._constrain = constrain
-        self._prompt_cache = prompt_cache
-        self._extra_body = dict(extra_body or {})
         self._api_key = api_key
-        self._find_route = find_route or (lambda style: providers.find_route(name, api_base, api_key, style))
-        self._routes: dict[Style, providers.Route] = {}
-        self._transport = Transport(timeout=timeout, connect_timeout=connect_timeout, api_key=api_key)
+        self._find_route = find_route or partial(providers.find_route, name, settings.api_base, api_key)
+        self._routes: dict[PromptForm, providers.Route] = {}
+        self._transport = Transport(timeout=settings.timeout, connect_timeout=connect_timeout, api_key=api_key)
         self._wire = WireClient(name, self._transport)
-        self._wire.adds_usage = STREAM_OPTIONS not in drop_params
+        self._wire.adds_usage = STREAM_OPTIONS not in settings.drop_params
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
     async def complete(self, request: Request) -> Completion:
@@ -108,7 +95,7 @@ class HostedModel:
         """
         if request.wire is not None:  # of an external agent
             try:
-                return await self._wire.send(self._route("chat"), request.wire, request)
+                return await self._wire.send(self.route("chat"), request.wire, request)
             finally:
                 if not self._wire.adds_usage:
                     self._remember([RequestChange("drop", STREAM_OPTIONS)])
@@ -138,14 +125,39 @@ class HostedModel:
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        self._route(self.style)
-        if self._api_key is None and self.api_base is None:
+        self.route(self.prompt_form)
+        if self._api_key is None and self.settings.api_base is None:
             providers.check_key(self.name)
 
     @property
     def wire_name(self) -> str:
         """The provider's own name of the model."""
-        return self._route("chat").bare
+        return self.route("chat").bare
+
+    def route(self, form: PromptForm) -> providers.Route:
+        """The endpoint for requests of this form, with the user's prices. Raises `ModelNotFound`."""
+        if form not in self._routes:
+            self._routes[form] = providers.with_prices(self._find_route(form), self.settings.prices)
+        return self._routes[form]
+
+    def manifest(self) -> dict[str, Any]:
+        """The settings, JSON-ready."""
+        settings = self.settings
+        chosen = {
+            "reasoning_effort": settings.reasoning_effort,
+            "prompt_cache": settings.provider_cache,
+            "drop_params": list(settings.drop_params),
+            "extra_body": dict(settings.extra_body),
+        }
+        return {
+            "name": self.name,
+            "style": self.prompt_form,
+            "constrain": self.constrain,
+            "temperature": settings.temperature,
+            "max_output_tokens": settings.reply_tokens,
+            "seed": settings.seed,
+            **{fact: value for fact, value in chosen.items() if value},
+        }
 
     def sent(self) -> dict[str, Any]:
         """For the manifest: how requests differ from the settings; empty where they don't."""
@@ -159,17 +171,18 @@ class HostedModel:
         self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
     async def aclose(self) -> None:
-        """Closes the connections. The model can be used again, with new ones."""
-        await self._transport.aclose()
+        """Closes the connections, after a cancellation too. The model can be used again, with new ones."""
+        with anyio.CancelScope(shield=True):
+            await self._transport.aclose()
 
     async def _send(self, request: Request, changes: list[RequestChange]) -> CompletionResult | None:
         """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
         adaptation, bill = self.adaptation, request.bill
         for change in changes:
             adaptation = adaptation.with_change(change)
-        style: Style = "chat" if request.tools or adaptation.as_chat else self.style
-        route = self._route(style)
-        body = adaptation.apply(self._body(request, route, style, thoughts=adaptation.sends_thoughts))
+        form: PromptForm = "chat" if request.tools or adaptation.as_chat else self.prompt_form
+        route = self.route(form)
+        body = adaptation.apply(self._body(request, route, form, thoughts=adaptation.sends_thoughts))
         stream = ReplyStream(partial(self._show, request)) if body.get("stream") else None
         secrets = self._transport.secrets(route)
         try:
@@ -196,34 +209,37 @@ class HostedModel:
             bill.add(cost_so_far(request, route, *((stream.usage, stream.written) if stream else ())))
             raise
 
-    def _body(self, request: Request, route: providers.Route, style: Style, *, thoughts: bool) -> dict[str, Any]:
+    def _body(self, request: Request, route: providers.Route, form: PromptForm, *, thoughts: bool) -> dict[str, Any]:
         """The request in the OpenAI form of a chat or a completion, without what isn't set.
 
         With `thoughts`, reasoning is sent back with its tool calls. Of the constraints on decoding a grammar comes
         before a schema, since servers accept only one.
         """
+        settings = self.settings
         body: dict[str, Any] = {
             "model": route.bare,
-            **self._settings,
+            "temperature": settings.temperature,
+            "seed": settings.seed,
+            "reasoning_effort": settings.reasoning_effort,
             "max_tokens": request.max_tokens,
             "stop": list(request.stop) or None,
             "tools": openai_format.to_functions(request.tools) or None,
         }
-        by_grammar = self._constrain == "grammar"
+        by_grammar = self.constrain == "grammar"
         if request.grammar is not None and by_grammar:
             body["grammar"] = request.grammar
-        elif request.schema is not None and by_grammar and style == "completion":
+        elif request.schema is not None and by_grammar and form == "completion":
             body["json_schema"] = dict(request.schema)  # llama.cpp's own field: this endpoint has no response_format
-        elif request.schema is not None and self._constrain != "none" and (route.takes_schema or by_grammar):
+        elif request.schema is not None and self.constrain != "none" and (route.takes_schema or by_grammar):
             body["response_format"] = openai_format.to_response_format(request.schema)
         if request.on_text is not None and not request.tools:  # tool calls are read whole
             body |= {"stream": True, STREAM_OPTIONS: {"include_usage": True}}
-        body |= self._extra_body
-        if style == "completion":
+        body |= settings.extra_body
+        if form == "completion":
             body["prompt"] = openai_format.to_transcript(request.messages)
         else:
             body["messages"] = openai_format.to_chat(
-                request.messages, prompt_cache=self._prompt_cache, thoughts=thoughts
+                request.messages, prompt_cache=settings.provider_cache, thoughts=thoughts
             )
         return {name: value for name, value in body.items() if value is not None}
 
@@ -231,7 +247,7 @@ class HostedModel:
         """Shows the caller the visible text of a reply so far."""
         if request.on_text is not None:
             visible = visible_so_far(text, request.stop, begins_in_thought=self._begins_in_thought)
-            request.on_text(without(visible, self._transport.secrets(self._route(self.style))))
+            request.on_text(without(visible, self._transport.secrets(self.route(self.prompt_form))))
 
     def _remember(self, changes: Sequence[RequestChange]) -> None:
         """Applies changes that led to an answer to all later requests, with a warning for each."""
@@ -246,14 +262,9 @@ class HostedModel:
     def _larger_budget(self, request: Request) -> int:
         """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
         wanted = 2 * max(request.max_tokens or 0, self.max_output_tokens)
-        entry = self._route(self.style).entry
+        entry = self.route(self.prompt_form).entry
         limits = (entry.max_output_tokens if entry else None, self.adaptation.most_tokens)
         return min([wanted, *(limit for limit in limits if limit)])
-
-    def _route(self, style: Style) -> providers.Route:
-        if style not in self._routes:
-            self._routes[style] = self._find_route(style)
-        return self._routes[style]
 
 
 def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Completion:

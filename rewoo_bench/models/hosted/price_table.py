@@ -1,6 +1,6 @@
 """litellm's table of models, read from its package: providers, prices and limits, without importing litellm.
 
-    entry = find_entry("gpt-4o-mini")
+    entry = find_price_entry("gpt-4o-mini")
     entry.provider                                  # "openai"
     entry.max_output_tokens                         # 16384
     entry.price(Usage(input_tokens=1000))           # 0.00015, US dollars
@@ -130,7 +130,7 @@ def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None
     return PriceEntry(name, {**kept, **paid}, is_given=True)
 
 
-def find_entry(*names: str) -> PriceEntry | None:
+def find_price_entry(*names: str) -> PriceEntry | None:
     """The first of these names that has a price in the file, else the first that is in the file."""
     entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
     return next((entry for entry in entries if entry.is_priced), entries[0] if entries else None)

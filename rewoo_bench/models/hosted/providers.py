@@ -31,7 +31,7 @@ from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
-from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry, given_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_price_entry, given_entry
 from rewoo_bench.system.http_session import proxies
 from rewoo_bench.types import Usage
 
@@ -40,6 +40,8 @@ TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _LOOPBACK = "localhost,127.0.0.1,::1"
+PromptForm = Literal["chat", "completion"]
+"""How a prompt is sent: as turns, or as one transcript that the model continues."""
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
@@ -152,13 +154,13 @@ def find_route(
     name: str,
     api_base: str | None = None,
     api_key: str | None = None,
-    style: Literal["chat", "completion"] = "chat",
+    form: PromptForm = "chat",
 ) -> Route:
     """The route of a model's name. Raises `ModelNotFound` where no provider of it is known."""
     named = _in_openai_form(name)
     if named is None:
-        return _find_with_litellm(name, api_base, api_key, style)
-    return _openai_route(*named, api_base, api_key, style)
+        return _find_with_litellm(name, api_base, api_key, form)
+    return _openai_route(*named, api_base, api_key, form)
 
 
 def is_provider_name(name: str) -> bool:
@@ -166,12 +168,10 @@ def is_provider_name(name: str) -> bool:
     return "/" in name or _in_openai_form(name) is not None
 
 
-def _openai_route(
-    provider: str, bare: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
-) -> Route:
+def _openai_route(provider: str, bare: str, api_base: str | None, api_key: str | None, form: PromptForm) -> Route:
     base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
     key = api_key or os.environ.get("OPENAI_API_KEY") or None
-    if style == "completion":
+    if form == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
     like = entry or _openai_entry(
@@ -186,9 +186,7 @@ def _hint(name: str) -> str:
     return f", did you mean {near[0]!r}" if near else ""
 
 
-def _find_with_litellm(
-    name: str, api_base: str | None, api_key: str | None, style: Literal["chat", "completion"]
-) -> Route:
+def _find_with_litellm(name: str, api_base: str | None, api_key: str | None, form: PromptForm) -> Route:
     litellm = load_litellm()
     try:
         bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
@@ -198,20 +196,20 @@ def _find_with_litellm(
             "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for your own server"
         ) from None
     if provider in OPENAI_FORM:
-        return _openai_route(provider, bare, api_base or base, api_key or key, style)
+        return _openai_route(provider, bare, api_base or base, api_key or key, form)
     model, base = f"{provider}/{bare}", api_base or base
-    takes_schema = style == "chat" and bool(litellm.supports_response_schema(bare, provider))
-    entry = None if api_base else find_entry(name, model, bare)
-    if style == "completion":
+    takes_schema = form == "chat" and bool(litellm.supports_response_schema(bare, provider))
+    entry = None if api_base else find_price_entry(name, model, bare)
+    if form == "completion":
         if provider not in litellm.openai_compatible_providers:
             raise ModelNotFound(f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'")
         model, provider, entry = f"{TEXT_COMPLETION}/{bare}", TEXT_COMPLETION, None if base else entry
     return Route(model, bare, provider, api_key or key, base, takes_schema, entry)
 
 
-def route_to_ours(label: str, api_base: str, style: Literal["chat", "completion"]) -> Route:
+def route_to_ours(label: str, api_base: str, form: PromptForm) -> Route:
     """The route to a server that we started."""
-    provider = OPENAI_FORM[style == "completion"]
+    provider = OPENAI_FORM[form == "completion"]
     return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
 
 
@@ -377,7 +375,7 @@ def _openai_entry(bare: str) -> PriceEntry | None:
     Gateways to many providers call it "openai/gpt-4o".
     """
     plain = bare.removeprefix("openai/")
-    entry = find_entry(plain, ":".join(plain.split(":")[:2]))
+    entry = find_price_entry(plain, ":".join(plain.split(":")[:2]))
     return entry if entry and entry.provider in OPENAI_FORM else None
 
 

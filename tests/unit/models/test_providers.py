@@ -10,6 +10,7 @@ import pytest
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.providers import find_route, price
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.types import Usage
 
@@ -24,7 +25,7 @@ def test_a_name_that_litellm_cannot_place_is_refused(name: str) -> None:
 
 def test_a_provider_without_completions_is_refused() -> None:
     with pytest.raises(ModelNotFound, match="'anthropic' has no completion endpoint"):
-        HostedModel("anthropic/claude-sonnet-4-5", style="completion").check()
+        HostedModel("anthropic/claude-sonnet-4-5", ModelSettings(prompt_form="completion")).check()
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_missing_key_is_named_before_a_run(name: str, variable: str, monkeypat
     with pytest.raises(MissingKey, match=f"set {variable}"):
         HostedModel(name).check()
     HostedModel(name, api_key=KEY).check()
-    HostedModel(name, api_base="http://127.0.0.1:9/v1").check()
+    HostedModel(name, ModelSettings(api_base="http://127.0.0.1:9/v1")).check()
     monkeypatch.setenv(variable, KEY)
     HostedModel(name).check()
 

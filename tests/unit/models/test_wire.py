@@ -14,6 +14,7 @@ import pytest
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.hosted.dialects import CHAT
+from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Completion, Message, Request, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ def answering(body: bytes) -> Iterator[str]:
 
 async def ask(body: bytes) -> Completion:
     with answering(body) as api_base:
-        model = HostedModel("openai/x", api_base=api_base, api_key="none")
+        model = HostedModel("openai/x", ModelSettings(api_base=api_base), api_key="none")
         request = WireRequest(CHAT, b'{"model": "x", "messages": [{"role": "user", "content": "Which river?"}]}')
         try:
             return await model.complete(Request([Message("user", "Which river?")], role="agent", wire=request))
