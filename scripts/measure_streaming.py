@@ -28,7 +28,7 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.models.hosted.client import HostedModel
 from rewoo_bench.models.oracle.gold_plan import LookupPath
-from rewoo_bench.models.oracle.model import ParsedPrompt, write_reply
+from rewoo_bench.models.oracle.model import OracleWriter
 from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.grammars import Form, Grammar
@@ -97,9 +97,8 @@ class OracleReplies:
         form = next((form for start, form in _FORMS.items() if system.startswith(start)), None)
         form = "numbered plan" if form == "plan" and "join()" in system else form or "answer"
         role = "tool" if "fact asked for" in system else "planner"
-        prompt = ParsedPrompt.read(messages, example.question)
         request_to_oracle = Request(messages, role=role, grammar=Grammar("any", form))
-        text = write_reply(prompt, LookupPath(example), request_to_oracle, 1.0, True).text
+        text = OracleWriter(LookupPath(example), request_to_oracle).reply()[0]
         return ServerReply(text, usage=Usage(count_messages(messages), 0, count_tokens(text)))
 
 

@@ -20,7 +20,7 @@ from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.text.words import bm25, fold, terms, title_key, without_disambiguation
 from rewoo_bench.types import Example, Hop, Message
 
-UNKNOWN = "unknown"
+UNKNOWN_ANSWER = "unknown"
 SEARCH, CALCULATOR, READER = "Search", "Calculator", "LLM"
 _MORE = ("history", "overview", "details", "facts", "sources", "background")
 _WHICH = "which name leads on"
@@ -147,7 +147,7 @@ class LookupPath:
     def answer(self, seen: Evidence) -> str:
         """The gold answer if the evidence so far shows every hop, else `unknown`."""
         shown = all(self.found(number, seen) for number in range(len(self.hops)))
-        return self.example.answers[0] if shown else UNKNOWN
+        return self.example.answers[0] if shown else UNKNOWN_ANSWER
 
     def sub_question(self, number: int) -> str:
         """The question about the page of a hop."""
@@ -181,134 +181,96 @@ class LookupPath:
         queries = (f"{titles[i % len(titles)]} {_MORE[i % len(_MORE)]} {i + 1}" for i in range(self.extra_steps))
         return [GoldCall(SEARCH, query) for query in queries]
 
+    def page_query(self, number: int) -> str:
+        """How a plan asks for the page of a hop that needs others, which it can't name yet.
 
-@dataclass(frozen=True)
-class PageQueries:
-    """How a plan asks for a page that it can't name yet: by values that earlier steps will find.
+            "{0}"                        the value of hop 0 is the page's title
+            "{1} shares border with"     the value of hop 1 isn't, and with these words the search finds the page
 
-        PageQueries(example).query(1)     # "{0}": the value of hop 0 is the page's title
-        PageQueries(example).query(2)     # "{1} shares border with": it isn't, and with these words the search finds it
-
-    Each query is tried on the question's documents with the gold values put in. Where no such query finds the page, it
-    is asked for by its title, without waiting for anything.
-    """
-
-    example: Example
-
-    def query(self, number: int) -> str:
-        """The query for a hop that needs others; `{0}` in it stands for the value of hop 0."""
-        hop = self.example.chain[number]
-        named = [need for need in hop.needs if self._is_in(need, hop.title)]
-        if not self.example.documents:  # the pages of a corpus aren't at hand
+        Each query is tried on the question's documents with the gold values put in. Where no such query finds the page,
+        it is asked for by its title, without waiting for anything.
+        """
+        hop, pages = self.hops[number], self.example.documents
+        values = [each.value for each in self.hops]
+        named = [need for need in hop.needs if (value := fold(values[need])) and value in fold(hop.title)]
+        if not pages:  # the pages of a corpus aren't at hand
             return f"{{{(named or list(hop.needs))[0]}}}"
-        values = " ".join(f"{{{need}}}" for need in hop.needs)
-        queries = [*(f"{{{need}}}" for need in named), f"{values} {hop.ask}".strip(), f"{values} {hop.title}"]
-        return next((query for query in queries if self._finds(query, hop.title)), hop.title)
-
-    def _is_in(self, need: int, title: str) -> bool:
-        value = fold(self.example.chain[need].value)
-        return bool(value) and value in fold(title)
-
-    def _finds(self, query: str, title: str) -> bool:
-        """Whether Search shows this page for a query, once the values are known: by its title, else by BM25."""
-        words = fill(query, lambda need: self.example.chain[need].value)
-        key, pages = title_key(words), self.example.documents
-        named = [page for page in pages if title_key(page.title) == key]
-        alike = named or [page for page in pages if title_key(without_disambiguation(page.title)) == key]
-        if named or len(alike) == 1:
-            return alike[0].title == title
-        scores = bm25(terms(words), self._counts)
-        return pages[max(range(len(pages)), key=lambda page: scores[page])].title == title
-
-    @cached_property
-    def _counts(self) -> list[Counter[str]]:
-        return [Counter(terms(f"{page.title}\n{page.text}")) for page in self.example.documents]
+        slots = " ".join(f"{{{need}}}" for need in hop.needs)
+        counts = [Counter(terms(f"{page.title}\n{page.text}")) for page in pages]
+        for query in (*(f"{{{need}}}" for need in named), f"{slots} {hop.ask}".strip(), f"{slots} {hop.title}"):
+            # Search shows the page of this title, else the best by BM25.
+            words = fill(query, values.__getitem__)
+            same = [page for page in pages if title_key(page.title) == title_key(words)]
+            alike = [page for page in pages if title_key(without_disambiguation(page.title)) == title_key(words)]
+            if same or len(alike) == 1:
+                found = (same or alike)[0]
+            else:
+                scores = bm25(terms(words), counts)
+                found = pages[max(range(len(pages)), key=scores.__getitem__)]
+            if found.title == hop.title:
+                return query
+        return hop.title
 
 
-class GoldPlan:
-    """Writes the plan of one question, with the tools that the prompt lists.
+def gold_plan(
+    path: LookupPath,
+    tools: Sequence[str],
+    search_tool: str,
+    wordy: Callable[[str], str],
+    known: Mapping[int, str],
+    called: Collection[str],
+    first: int,
+) -> Plan:
+    """The plan of one question, with the tools that the prompt lists; a look-up of the question if nothing is foreseen.
 
     `known` has the value of each hop that earlier plans have found, and `called` the arguments of their calls, folded:
     a second plan has only what is missing, and may have what couldn't be foreseen before. `first` is the number of its
     first step.
     """
+    steps: list[PlanStep] = []
+    done = dict(known)  # hop -> the step that finds it, or its value where that is known at once
+    read: dict[int, str] = {}  # look-up -> the step that reads its value
 
-    def __init__(
-        self,
-        path: LookupPath,
-        tools: Sequence[str],
-        search_tool: str,
-        wordy: Callable[[str], str],
-        known: Mapping[int, str],
-        called: Collection[str],
-        first: int,
-    ) -> None:
-        self._path = path
-        self._queries = PageQueries(path.example)
-        self._tools = tools
-        self._search_tool = search_tool
-        self._wordy = wordy
-        self._steps: list[PlanStep] = []
-        self._known = known
-        self._called = called
-        self._first = first
-        self._done = dict(known)  # hop -> the step that finds it, or its value where that is known at once
-        self._read: dict[int, str] = {}  # look-up -> the step that reads its value
+    def add(tool: str, args: str, thought: str) -> str:
+        step = PlanStep(id=f"E{len(steps) + first}", tool=tool, args=args, thought=wordy(thought))
+        steps.append(step)
+        return f"#{step.id}"
 
-    def plan(self, question: str) -> Plan:
-        """The whole plan; a single look-up of the question where nothing can be foreseen."""
-        for number, hop in enumerate(self._path.hops):
-            possible = hop.foreseen or set(hop.needs) <= self._known.keys()
-            if number not in self._done and possible and set(hop.needs) <= self._done.keys():
-                self._calculate(number) if is_calculation(hop) else self._look_up(number)
-        for extra in self._path.extras if self._first == 1 else ():
-            if extra.tool != CALCULATOR:
-                self._add(self._search_tool, extra.argument, "Look at one more page to be sure.")
-            elif CALCULATOR in self._tools:
-                self._add(CALCULATOR, extra.argument, "Work out one more number to be sure.")
-        if not self._steps:
-            tool = self._search_tool if self._search_tool in self._tools else (*self._tools, self._search_tool)[0]
-            self._add(tool, question[:100], "Look for the question itself.")
-        return Plan(steps=tuple(self._steps))
-
-    def _look_up(self, number: int) -> None:
-        hop, wrong = self._path.hops[number], self._path.wrong(number)
-        wrong = "" if fold(wrong) in self._called else wrong
-        query = wrong or hop.title
-        if self._first > 1 and set(hop.needs) <= self._known.keys():
-            again = self._path.next_call(number, self._called)
-            if again is None:
-                return
-            query = again.argument
-        elif hop.needs and not wrong:
-            query = fill(self._queries.query(number), self._slot)
-        self._done[number] = self._add(
-            self._search_tool, query, f"Find {hop.ask or 'the page that the question needs'}."
-        )
-
-    def _calculate(self, number: int) -> None:
-        """A step of the calculator; without one only the value, if no step has to be waited for."""
-        hop = self._path.hops[number]
-        if CALCULATOR in self._tools:
-            expression = fill(hop.title, self._slot)
-            self._done[number] = self._add(CALCULATOR, expression, f"Work out {hop.ask or 'the next number'}.")
-        elif not any(self._done[need].startswith("#") for need in hop.needs):
-            self._done[number] = hop.value
-
-    def _slot(self, number: int) -> str:
+    def slot(number: int) -> str:
         """The text that stands for a hop's value in a later step. A look-up's value is read by a step of its own."""
-        done = self._done[number]
-        if number in self._known:
-            return done
-        if is_calculation(self._path.hops[number]) or READER not in self._tools:
-            return done
-        if number not in self._read:
-            request = f"{self._path.sub_question(number)} Context: {done}"
-            self._read[number] = self._add(READER, request, "Read from that page what leads on.")
-        return self._read[number]
+        if number in known or is_calculation(path.hops[number]) or READER not in tools:
+            return done[number]
+        if number not in read:
+            request = f"{path.sub_question(number)} Context: {done[number]}"
+            read[number] = add(READER, request, "Read from that page what leads on.")
+        return read[number]
 
-    def _add(self, tool: str, args: str, thought: str) -> str:
-        """Adds a step; returns its slot."""
-        id_ = f"E{len(self._steps) + self._first}"
-        self._steps.append(PlanStep(id=id_, tool=tool, args=args, thought=self._wordy(thought)))
-        return f"#{id_}"
+    for number, hop in enumerate(path.hops):
+        needs = set(hop.needs)
+        if number in done or not needs <= done.keys() or not (hop.foreseen or needs <= known.keys()):
+            continue
+        if is_calculation(hop):
+            if CALCULATOR in tools:
+                done[number] = add(CALCULATOR, fill(hop.title, slot), f"Work out {hop.ask or 'the next number'}.")
+            elif not any(done[need].startswith("#") for need in needs):  # else it would have to wait for a step
+                done[number] = hop.value
+            continue
+        wrong = path.wrong(number)
+        query = hop.title if fold(wrong) in called else wrong or hop.title
+        if first > 1 and needs <= known.keys():
+            again = path.next_call(number, called)
+            if again is None:
+                continue
+            query = again.argument
+        elif needs and query != wrong:
+            query = fill(path.page_query(number), slot)
+        done[number] = add(search_tool, query, f"Find {hop.ask or 'the page that the question needs'}.")
+    for extra in path.extras if first == 1 else ():
+        if extra.tool != CALCULATOR:
+            add(search_tool, extra.argument, "Look at one more page to be sure.")
+        elif CALCULATOR in tools:
+            add(CALCULATOR, extra.argument, "Work out one more number to be sure.")
+    if not steps:
+        tool = search_tool if search_tool in tools else (*tools, search_tool)[0]
+        add(tool, path.example.question[:100], "Look for the question itself.")
+    return Plan(steps=tuple(steps))

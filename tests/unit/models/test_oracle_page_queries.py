@@ -11,7 +11,7 @@ from multihop_rows import musique_row, parallelqa_row, wiki_row
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.models.oracle.gold_plan import PageQueries
+from rewoo_bench.models.oracle.gold_plan import LookupPath
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.types import Document, Example, Hop
 
@@ -41,24 +41,25 @@ def asked(hop: Hop, first: Hop = FIRST, pages: tuple[Document, ...] = PAGES) -> 
     ],
 )
 def test_a_plan_asks_by_the_value_with_as_few_words_as_find_the_page(hop: Hop, query: str) -> None:
-    assert PageQueries(asked(hop)).query(1) == query
+    assert LookupPath(asked(hop)).page_query(1) == query
 
 
 def test_a_page_that_no_such_query_finds_is_asked_for_by_its_title_alone() -> None:
     pages = (*PAGES, Document("Ann Ek and the guild", "Ann Ek, Ann Ek: painters guild, painters guild."))
-    assert PageQueries(asked(Hop("Painters Guild", "Eva Ek", "home", (0,)), pages=pages)).query(1) == "Painters Guild"
+    hop = Hop("Painters Guild", "Eva Ek", "home", (0,))
+    assert LookupPath(asked(hop, pages=pages)).page_query(1) == "Painters Guild"
 
 
 def test_a_name_finds_the_only_page_with_more_in_parentheses() -> None:
     hop, first = Hop("Bo Moe (sailor)", "sailor", "years as a sailor", (0,)), replace(FIRST, value="Bo Moe")
-    assert PageQueries(asked(hop, first)).query(1) == "{0}"
+    assert LookupPath(asked(hop, first)).page_query(1) == "{0}"
     other = (*PAGES, Document("Bo Moe (poet)", "Bo Moe wrote. Bo Moe sang."))
-    assert PageQueries(asked(hop, first, other)).query(1) == "{0} years as a sailor"
+    assert LookupPath(asked(hop, first, other)).page_query(1) == "{0} years as a sailor"
 
 
 def test_without_documents_the_value_that_is_in_the_title_is_taken() -> None:
     chain = (FIRST, Hop("Lund", "1901", "year"), Hop("Ann Ek (poet)", "x", "y", (1, 0)))
-    assert PageQueries(Example("q1", "Who?", ("x",), chain=chain)).query(2) == "{0}"
+    assert LookupPath(Example("q1", "Who?", ("x",), chain=chain)).page_query(2) == "{0}"
 
 
 @pytest.mark.parametrize(
