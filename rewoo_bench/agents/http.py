@@ -15,7 +15,7 @@ from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
 from rewoo_bench.agents.chat_forms import ChatForm, Form
 from rewoo_bench.agents.session import AgentCall, AgentSession
-from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, ends_stream, error_body
+from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, dialect_error, ends_stream
 from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.types import NO_FIELDS, Tool
 
@@ -72,7 +72,7 @@ def error_response(
     else:
         dialect, _ = dialect_of(path)
         of_messages = dialect.startswith(MESSAGES) and dialect not in OF_ANTHROPIC
-        body = error_body(MESSAGES if of_messages else dialect, status, message, fields)
+        body = dialect_error(MESSAGES if of_messages else dialect, status, message, fields)
     text = json.dumps(body).encode()
     return web.Response(status=status, body=text, content_type="application/json", headers=headers)
 

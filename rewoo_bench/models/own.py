@@ -51,7 +51,14 @@ async def open_own_model(name: str) -> AsyncIterator[Model]:
     """
     where = f"--model: {name!r}"
     source = import_object(name, "--model") if _IMPORT_PATH.fullmatch(name) else find_plugin("models", name)
-    model = _made(source, where)
+    model: Any = source
+    if isinstance(source, type) or not hasattr(source, "complete"):
+        if not callable(source):
+            raise UsageError(f"{where} is neither a model nor a function or class that makes one")
+        try:
+            model = source()
+        except Exception as error:  # of the user's own code
+            raise UsageError(f"{where} can't be made without arguments: {type(error).__name__}: {error}") from error
     if not iscoroutinefunction(getattr(model, "complete", None)):
         raise UsageError(f"{where} is no model: {type(model).__name__} has no method 'async def complete(…)'")
     if "role" in (parameters := signature(model.complete).parameters) or len(parameters) != 1:
@@ -73,20 +80,6 @@ def own_manifest(name: str, model: Model) -> dict[str, Any]:
         "own_name": str(getattr(model, "name", kind.__name__)),
     }
     return {**facts, "sees_gold": True} if isinstance(model, GoldAware) else facts
-
-
-def _made(source: Any, where: str) -> Any:
-    if not isinstance(source, type) and hasattr(source, "complete"):
-        return source
-    if not callable(source):
-        raise UsageError(f"{where} is neither a model nor a function or class that makes one")
-    try:
-        return source()
-    except Exception as error:  # of the user's own code
-        raise UsageError(f"{where} can't be made without arguments: {type(error).__name__}: {error}") from error
-
-
-# The settings of a model.
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-ChangeKind = Literal[
-    "drop", "max_completion_tokens", "developer", "fold_system", "merge_turns", "chat", "limit", "thoughts"
-]
-_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+_CHANGES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "drop": ("requests are sent without {name!r}", {}),
+    "max_completion_tokens": (
+        "the output limit is sent as 'max_completion_tokens'",
+        {"max_tokens_as": "max_completion_tokens"},
+    ),
+    "developer": ("the system message is sent as role 'developer'", {"system_as": "developer"}),
+    "fold_system": (
+        "the system message is sent at the start of the first user message",
+        {"system_as": "user", "merged_turns": True},
+    ),
+    "merge_turns": ("neighbouring turns of one role are sent as one", {"merged_turns": True}),
+    "chat": ("transcripts are sent to the chat endpoint", {"style": "chat"}),
+    "limit": ("the output limit is sent as {value}", {}),
+    "thoughts": ("reasoning is sent back with its tool calls", {"sends_thoughts": True}),
+}
+"""Each kind of change in words, and the fields of `Adaptation` that it sets."""
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
 _TOGETHER = {
-    **dict.fromkeys(_TOKEN_LIMITS, _TOKEN_LIMITS),
+    **dict.fromkeys(_OUTPUT_LIMITS, _OUTPUT_LIMITS),
     "tools": ("tools", "tool_choice", "parallel_tool_calls"),
     "stream": ("stream", "stream_options"),
 }
@@ -33,143 +47,100 @@ _TOGETHER = {
 
 @dataclass(frozen=True, slots=True)
 class RequestChange:
-    """One difference between a refused request and the next one.
+    """One difference between a refused request and the next one, of a kind in `_CHANGES`.
 
-    drop: the parameter `name` is left out. max_completion_tokens: the output limit goes by that name.
-    developer, fold_system: the system message becomes a developer message, or the start of the first user message.
-    merge_turns: neighbouring turns of one role become one. chat: a transcript is sent as a chat.
+    drop: the parameter `name` is left out.
     limit: the output limit is at most `value`: the model's own (name "model"), or the rest of this prompt's context.
-    thoughts: a model's reasoning is sent back with its tool calls.
     """
 
-    kind: ChangeKind
+    kind: str
     name: str = ""
     value: int = 0
 
     def __str__(self) -> str:
-        return {
-            "drop": f"requests are sent without {self.name!r}",
-            "max_completion_tokens": "the output limit is sent as 'max_completion_tokens'",
-            "developer": "the system message is sent as role 'developer'",
-            "fold_system": "the system message is sent at the start of the first user message",
-            "merge_turns": "neighbouring turns of one role are sent as one",
-            "chat": "transcripts are sent to the chat endpoint",
-            "limit": f"the output limit is sent as {self.value}",
-            "thoughts": "reasoning is sent back with its tool calls",
-        }[self.kind]
+        return _CHANGES[self.kind][0].format(name=self.name, value=self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """How requests to one endpoint differ from the settings; by default not at all."""
+    """How requests to one endpoint differ from the settings; by default not at all. The manifest has these names.
 
-    dropped: tuple[str, ...] = ()
+    `style` "chat": transcripts are sent as chats. `sends_thoughts`: a model's reasoning is sent back with its tool
+    calls.
+    """
+
+    left_out: tuple[str, ...] = ()
     max_tokens_as: str = "max_tokens"
     system_as: Literal["system", "developer", "user"] = "system"
     merged_turns: bool = False
-    as_chat: bool = False
+    style: str = ""
     sends_thoughts: bool = False
-    most_tokens: int | None = None
+    max_tokens_at_most: int | None = None
 
     @classmethod
     def without(cls, names: Sequence[str]) -> Adaptation:
         """Requests without these parameters; "system" is the role of the system message."""
-        plain = cls(dropped=tuple(dict.fromkeys(name for name in names if name != "system")))
+        plain = cls(left_out=tuple(dict.fromkeys(name for name in names if name != "system")))
         return plain.with_change(RequestChange("fold_system")) if "system" in names else plain
 
     @classmethod
     def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
         """The adaptation that `as_manifest` returned."""
-        return cls(
-            dropped=tuple(facts.get("left_out", ())),
-            max_tokens_as=facts.get("max_tokens_as") or "max_tokens",
-            system_as=facts.get("system_as") or "system",
-            merged_turns=bool(facts.get("merged_turns")),
-            as_chat=facts.get("style") == "chat",
-            sends_thoughts=bool(facts.get("sends_thoughts")),
-            most_tokens=facts.get("max_tokens_at_most") or None,
-        )
-
-    def with_change(self, change: RequestChange) -> Adaptation:
-        """The adaptation with one more change."""
-        match change.kind:
-            case "drop" if change.name in self.dropped:
-                return self
-            case "drop":
-                return replace(self, dropped=(*self.dropped, change.name))
-            case "max_completion_tokens":
-                return replace(self, max_tokens_as="max_completion_tokens")
-            case "developer" if self.system_as == "user":
-                return self
-            case "developer":
-                return replace(self, system_as="developer")
-            case "fold_system":
-                return replace(self, system_as="user", merged_turns=True)
-            case "merge_turns":
-                return replace(self, merged_turns=True)
-            case "chat":
-                return replace(self, as_chat=True)
-            case "thoughts":
-                return replace(self, sends_thoughts=True)
-            case "limit":
-                return replace(self, most_tokens=min(change.value, self.most_tokens or change.value))
-
-    def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The request as the endpoint accepts it."""
-        if self == _UNCHANGED:
-            return dict(body)
-        changed = dict(body)
-        if self.most_tokens is not None and "max_tokens" in changed:
-            changed["max_tokens"] = min(changed["max_tokens"], self.most_tokens)
-        if self.max_tokens_as != "max_tokens" and "max_tokens" in changed:
-            changed[self.max_tokens_as] = changed.pop("max_tokens")
-        for name in self.dropped:
-            for parameter in _TOGETHER.get(name, (name,)):
-                changed.pop(parameter, None)
-        if "messages" in changed:
-            changed["messages"] = self._messages(changed["messages"])
-        return changed
+        known = {each.name: facts[each.name] for each in fields(cls) if each.name in facts}
+        return cls(**{**known, "left_out": tuple(facts.get("left_out", ()))})
 
     def as_manifest(self) -> dict[str, Any]:
         """For the manifest: only the differences from the settings."""
-        facts = {
-            "left_out": list(self.dropped),
-            "max_tokens_as": self.max_tokens_as if self.max_tokens_as != "max_tokens" else "",
-            "system_as": self.system_as if self.system_as != "system" else "",
-            "merged_turns": self.merged_turns,
-            "style": "chat" if self.as_chat else "",
-            "sends_thoughts": self.sends_thoughts,
-            "max_tokens_at_most": self.most_tokens or 0,
-        }
-        return {name: value for name, value in facts.items() if value}
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
+        changed = {name: value for name, value in facts.items() if value != getattr(_UNCHANGED, name)}
+        return {**changed, "left_out": list(self.left_out)} if self.left_out else changed
 
-    def _messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        sent = [dict(message) for message in messages]
-        if "tools" in self.dropped:
-            sent = [_as_text(message) for message in sent]
-        if "cache_control" in self.dropped:
-            sent = [{**message, "content": _plain_text(message.get("content"))} for message in sent]
-        if self.system_as != "system":
-            sent = [{**m, "role": self.system_as} if m["role"] == "system" else m for m in sent]
-        return list(_merged(sent)) if self.merged_turns else sent
+    def with_change(self, change: RequestChange) -> Adaptation:
+        """The adaptation with one more change."""
+        if change.kind == "drop":
+            return replace(self, left_out=tuple(dict.fromkeys((*self.left_out, change.name))))
+        if change.kind == "limit":
+            return replace(self, max_tokens_at_most=min(change.value, self.max_tokens_at_most or change.value))
+        if change.kind == "developer" and self.system_as == "user":
+            return self
+        return replace(self, **_CHANGES[change.kind][1])
+
+    def apply(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The request as the endpoint accepts it."""
+        changed = dict(body)
+        if self == _UNCHANGED:
+            return changed
+        if "max_tokens" in changed:
+            limit = changed.pop("max_tokens")
+            changed[self.max_tokens_as] = min(limit, self.max_tokens_at_most or limit)
+        for name in self.left_out:
+            for parameter in _TOGETHER.get(name, (name,)):
+                changed.pop(parameter, None)
+        if "messages" in changed:
+            sent = [dict(message) for message in changed["messages"]]
+            if "tools" in self.left_out:
+                sent = [_as_text(message) for message in sent]
+            if "cache_control" in self.left_out:
+                sent = [{**message, "content": _plain_text(message.get("content"))} for message in sent]
+            if self.system_as != "system":
+                sent = [{**m, "role": self.system_as} if m["role"] == "system" else m for m in sent]
+            changed["messages"] = _merged(sent) if self.merged_turns else sent
+        return changed
 
 
 _UNCHANGED = Adaptation()
 
 
-def _merged(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _merged(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Messages with neighbours of one role joined by a blank line; tool calls and results stay alone."""
-    last: dict[str, Any] | None = None
+    merged: list[dict[str, Any]] = []
     for message in messages:
         plain = message["role"] in ("user", "assistant") and "tool_calls" not in message
-        if last is not None and plain and last["role"] == message["role"] and "tool_calls" not in last:
+        if merged and plain and (last := merged[-1])["role"] == message["role"] and "tool_calls" not in last:
             last["content"] = f"{_plain_text(last['content'])}\n\n{_plain_text(message['content'])}"
-            continue
-        if last is not None:
-            yield last
-        last = dict(message)
-    if last is not None:
-        yield last
+        else:
+            merged.append(dict(message))
+    return merged
 
 
 def _as_text(message: dict[str, Any]) -> dict[str, Any]:
@@ -193,8 +164,6 @@ def _plain_text(content: Any) -> str:
 _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
 _LONGEST = 8_000  # characters of an error that are read
 _NEVER = frozenset({"model", "messages", "prompt", "input"})
-_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens")
-
 _NO = re.compile(
     r"unsupported|not (?:\w+ ){0,2}(?:support|permit|allow|accept|recogni[sz]|implement|enabl|availabl|a valid)"
     r"|(?:n't|n’t|cannot|can not) (?:be )?(?:support|set|use|specif|accept|allow|combine)"
@@ -286,11 +255,19 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
         return change
     if _NO_PARTS.search(message) and any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ()):
         return RequestChange("drop", "cache_control")  # its marks need lists of parts
-    return (
-        _turn_change(message, parameter, body)
-        or _named_change(parameter, text, message, body)
-        or _sentence_change(message, body)
-    )
+    if change := _turn_change(message, parameter, body):
+        return change
+    # The parameter that the error object names as not supported, in `param` or in pydantic's `loc`.
+    if _NO.search(message):
+        if (head := _WORD.match(parameter)) and (change := _dropping(head[0], body)):
+            return change
+        for match in _LOC.finditer(text.replace('\\"', '"')):
+            for name in _WORD.findall(match[1]):
+                if name == "messages":
+                    break
+                if (name == "cache_control" or (name != "body" and name in body)) and (change := _dropping(name, body)):
+                    return change
+    return _sentence_change(message, body)
 
 
 def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
@@ -301,13 +278,12 @@ def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None
     if (context := _CONTEXT.search(message)) and (prompt := _PROMPT_SIZE.search(message)):
         left = int(context[1]) - int(prompt[1])
         return RequestChange("limit", value=left) if _LEAST_OUTPUT <= left < sent else None
-    if not any(name in message for name in (*_OUTPUT_LIMITS, "completion tokens", "output tokens")):
+    names = (*_OUTPUT_LIMITS, "completion tokens", "output tokens")
+    if not any(name in message for name in names) or not _TOO_LARGE.search(message):
         return None
-    if not _TOO_LARGE.search(message):
-        return None
-    limits = [int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message)]
-    smaller = [limit for limit in limits if _LEAST_OUTPUT <= limit < sent]
-    return RequestChange("limit", "model", max(smaller)) if smaller else None
+    limits = (int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message))
+    largest = max((limit for limit in limits if _LEAST_OUTPUT <= limit < sent), default=0)
+    return RequestChange("limit", "model", largest) if largest else None
 
 
 def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
@@ -330,36 +306,19 @@ def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> Reque
     return RequestChange("fold_system") if "developer" in roles else None
 
 
-def _named_change(parameter: str, text: str, message: str, body: Mapping[str, Any]) -> RequestChange | None:
-    """The parameter that the error object names as not supported, in `param` or in pydantic's `loc`."""
-    if not _NO.search(message):
-        return None
-    if (head := _WORD.match(parameter)) and (change := _dropping(head[0], body)):
-        return change
-    for match in _LOC.finditer(text.replace('\\"', '"')):
-        for name in _WORD.findall(match[1]):
-            if name == "cache_control" or (name != "body" and name in body):
-                return _dropping(name, body)
-            if name == "messages":
-                break
-    return None
-
-
 def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that a sentence refuses; one in quotes before any other."""
-    marked = ["cache_control"] if "cache_control" in json.dumps(body.get("messages", ""), default=str) else []
-    aliases = {
-        name: _ALIASES.get(name, re.escape(name)) for name in [*(name for name in body if name not in _NEVER), *marked]
-    }
-    forms = {name: re.compile(rf"(?<![\w-])(?:{alias})(?![\w-])", re.IGNORECASE) for name, alias in aliases.items()}
+    names = [name for name in body if name not in _NEVER]
+    if "cache_control" in json.dumps(body.get("messages", ""), default=str):
+        names.append("cache_control")
+    forms = {name: rf"(?<![\w-])(?:{_ALIASES.get(name, re.escape(name))})(?![\w-])" for name in names}
     for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
             continue
-        named = [(name, match) for name, form in forms.items() if (match := form.search(sentence))]
-        quoted = [pair for pair in named if sentence[pair[1].start() - 1 : pair[1].start()] in ("'", '"', "`")]
-        if named:
-            name, _ = min(quoted or named, key=lambda pair: pair[1].start())
-            return _dropping(name, body)
+        at = {name: match.start() for name, form in forms.items() if (match := re.search(form, sentence, re.I))}
+        quoted = [name for name, start in at.items() if sentence[start - 1 : start] in ("'", '"', "`")]
+        if at:
+            return _dropping(min(quoted or at, key=at.__getitem__), body)
     return None
 
 

@@ -24,7 +24,7 @@ import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
-from rewoo_bench.models.hosted.completions import TRUNCATED, CompletionResult, cost_so_far, read_answer, unreadable
+from rewoo_bench.models.hosted.completions import TRUNCATED, CompletionResult, cost_so_far, read_completion, to_failure
 from rewoo_bench.models.hosted.providers import PromptForm
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream, Transport
@@ -33,7 +33,7 @@ from rewoo_bench.models.own import DEFAULT_SETTINGS, ModelSettings
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import without, without_in
-from rewoo_bench.types import Completion, Request
+from rewoo_bench.types import Completion, Request, ToolCall
 
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
@@ -118,7 +118,12 @@ class HostedModel:
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, (sent.max_tokens or 0) - visible)
                 return completion
-            if sent is not first or (larger := self._larger_budget(first)) <= (first.max_tokens or 0):
+            # Twice the budget, and at least twice the default one, as far as the model's own limit allows.
+            entry = self.route(self.prompt_form).entry
+            limits = (entry.max_output_tokens if entry else None, self.adaptation.max_tokens_at_most)
+            wanted = 2 * max(first.max_tokens or 0, self.max_output_tokens)
+            larger = min([wanted, *(limit for limit in limits if limit)])
+            if sent is not first or larger <= (first.max_tokens or 0):
                 return completion
             sent, changes = replace(first, max_tokens=larger), []
             request.bill.add(completion.call_cost)
@@ -167,7 +172,7 @@ class HostedModel:
     def recall(self, sent: Mapping[str, Any]) -> None:
         """Restores what an earlier session of the run had learnt, as `sent` returned it."""
         self.adaptation = Adaptation.from_manifest(sent)
-        self._wire.adds_usage = STREAM_OPTIONS not in self.adaptation.dropped
+        self._wire.adds_usage = STREAM_OPTIONS not in self.adaptation.left_out
         self.thinking_tokens = int(sent.get("output_tokens_for_thoughts", 0))
 
     async def aclose(self) -> None:
@@ -180,33 +185,35 @@ class HostedModel:
         adaptation, bill = self.adaptation, request.bill
         for change in changes:
             adaptation = adaptation.with_change(change)
-        form: PromptForm = "chat" if request.tools or adaptation.as_chat else self.prompt_form
+        form: PromptForm = "chat" if request.tools or adaptation.style == "chat" else self.prompt_form
         route = self.route(form)
         body = adaptation.apply(self._body(request, route, form, thoughts=adaptation.sends_thoughts))
-        stream = ReplyStream(partial(self._show, request)) if body.get("stream") else None
         secrets = self._transport.secrets(route)
+
+        def show(text: str) -> None:
+            if request.on_text is not None:
+                visible = visible_so_far(text, request.stop, begins_in_thought=self._begins_in_thought)
+                request.on_text(without(visible, secrets))
+
+        stream = ReplyStream(show)
         try:
-            answer = await self._transport.send(route, body, stream)
-            result = read_answer(answer, request, body, route, begins_in_thought=self._begins_in_thought)
+            answer = await self._transport.send(route, body, stream if body.get("stream") else None)
+            result = read_completion(answer, request, body, route, begins_in_thought=self._begins_in_thought)
             return replace(result, completion=_without_credentials(result.completion, secrets))
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None
-            bad = provider_errors.unreadable_answer(error)
-            next_change = None if bad else find_change(*provider_errors.refusal(error), body)
-            if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
-                self._remember(changes)  # the endpoint names something else now, so it accepts these
-                bill.add()
-                changes.append(next_change)
-                return None
-            failure = provider_errors.to_model_error(error, self.name, timeout=self._transport.timeout, secrets=secrets)
-            if stream is not None and stream.has_begun:
-                failure.call_cost = cost_so_far(request, route, stream.usage, stream.written)
-            elif bad is not None:
-                failure.call_cost = unreadable(bad, request, route)
+            if provider_errors.unreadable_answer(error) is None:
+                next_change = find_change(*provider_errors.refusal(error), body)
+                if next_change is not None and next_change not in changes and len(changes) < _MOST_CHANGES:
+                    self._remember(changes)  # the endpoint names something else now, so it accepts these
+                    bill.add()
+                    changes.append(next_change)
+                    return None
+            failure = to_failure(error, request, route, self._transport, self.name, stream.usage, stream.written)
             raise failure from None
         except anyio.get_cancelled_exc_class():
-            bill.add(cost_so_far(request, route, *((stream.usage, stream.written) if stream else ())))
+            bill.add(cost_so_far(request, route, stream.usage, stream.written))
             raise
 
     def _body(self, request: Request, route: providers.Route, form: PromptForm, *, thoughts: bool) -> dict[str, Any]:
@@ -243,12 +250,6 @@ class HostedModel:
             )
         return {name: value for name, value in body.items() if value is not None}
 
-    def _show(self, request: Request, text: str) -> None:
-        """Shows the caller the visible text of a reply so far."""
-        if request.on_text is not None:
-            visible = visible_so_far(text, request.stop, begins_in_thought=self._begins_in_thought)
-            request.on_text(without(visible, self._transport.secrets(self.route(self.prompt_form))))
-
     def _remember(self, changes: Sequence[RequestChange]) -> None:
         """Applies changes that led to an answer to all later requests, with a warning for each."""
         for change in changes:
@@ -259,13 +260,6 @@ class HostedModel:
                 _log.warning("%s refused a part of the request; from now on %s", self.name, change)
             self.adaptation = adaptation
 
-    def _larger_budget(self, request: Request) -> int:
-        """Twice the budget, and at least twice the default one, as far as the model's own limit allows."""
-        wanted = 2 * max(request.max_tokens or 0, self.max_output_tokens)
-        entry = self.route(self.prompt_form).entry
-        limits = (entry.max_output_tokens if entry else None, self.adaptation.most_tokens)
-        return min([wanted, *(limit for limit in limits if limit)])
-
 
 def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Completion:
     """The completion without the credentials of its request, which a server may repeat.
@@ -274,16 +268,13 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(
-        replace(
-            call,
-            id=without(call.id, secrets),
-            name=without(call.name, secrets),
-            arguments=without_in(call.arguments, secrets),
-            echo=without_in(call.echo, secrets),
+        ToolCall(
+            without(call.id, secrets),
+            without(call.name, secrets),
+            without_in(call.arguments, secrets),
+            without_in(call.echo, secrets),
         )
         for call in completion.tool_calls
     )
     text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
-    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
-        return completion
     return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)

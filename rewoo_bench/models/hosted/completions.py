@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
+from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
 from rewoo_bench.models.hosted.responses import cut_at_stop, read_response, read_usage, salvage_usage
-from rewoo_bench.models.hosted.transport import Answer
+from rewoo_bench.models.hosted.transport import Answer, Transport
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import CallCost, Completion, Request, Usage
@@ -33,36 +35,29 @@ class CompletionResult:
     ends_in_thought: bool = False
 
 
-class Unreadable(BadAnswer):
-    """A response that is JSON but doesn't match the schema. `call_cost` is its cost, as far as it is given."""
-
-    def __init__(self, message: str, call_cost: CallCost) -> None:
-        super().__init__(message)
-        self.call_cost = call_cost
-
-
-def read_answer(
+def read_completion(
     answer: Answer, request: Request, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
 ) -> CompletionResult:
-    """The completion in the response to the request `body`. Raises `Unreadable`.
+    """The completion in the response to the request `body`. Raises `BadAnswer` with the cost of the response.
 
     `begins_in_thought`: this endpoint's replies begin inside a thought. A reply that was cut before the closing
     mark is a thought then, although it has no mark.
     """
     document = answer.document
     usage = read_usage(document.get("usage"))
-    given = usage or Usage()
     choices = document.get("choices")
-    if not choices:
-        error = document.get("error")
-        reason = error.get("message") if isinstance(error, Mapping) else error
-        message = f"an error in place of an answer: {reason}" if reason else "an answer without choices"
-        raise Unreadable(message, cost_of(given, "provider", route, answer.details))
     try:
-        reply = read_response(choices[0])
-    except (AttributeError, LookupError, TypeError, ValueError):
-        message = "a response that doesn't match the OpenAI schema"
-        raise Unreadable(message, cost_of(given, "provider", route, answer.details)) from None
+        if not choices:
+            error = document.get("error")
+            reason = error.get("message") if isinstance(error, Mapping) else error
+            raise BadAnswer(f"an error in place of an answer: {reason}" if reason else "an answer without choices")
+        try:
+            reply = read_response(choices[0])
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise BadAnswer("a response that doesn't match the OpenAI schema") from None
+    except BadAnswer as bad:
+        bad.call_cost = cost_of(usage or Usage(), "provider", route, answer.details)
+        raise
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
     text, rest = cut_at_stop(reply.text, request.stop)
@@ -90,18 +85,34 @@ def read_answer(
         count_tokens(rest) if rest else 0,
         reply.repairs,
     )
-    stopped = reply.cut_thought and not text and reply.finish_reason != "length" and "stop" in body
-    return CompletionResult(completion, reply.late_close, stopped, reply.cut_thought and not text)
+    ends_in_thought = reply.cut_thought and not text
+    stopped = ends_in_thought and reply.finish_reason != "length" and "stop" in body
+    return CompletionResult(completion, reply.late_close, stopped, ends_in_thought)
 
 
-def unreadable(error: BadAnswer, request: Request, route: providers.Route) -> CallCost | None:
-    """The cost of a response that can't be read: from the usage in its text, else estimated."""
-    if isinstance(error, Unreadable):
-        return error.call_cost
-    if not error.text.strip():
-        return None
-    usage = salvage_usage(error.text)
-    return cost_so_far(request, route) if usage is None else cost_of(usage, "provider", route)
+def to_failure(
+    error: Exception,
+    request: Request,
+    route: providers.Route,
+    transport: Transport,
+    name: str,
+    usage: Usage | None,
+    written: str,
+) -> ModelError:
+    """The error of a failed call of the model `name`, with the least that it has cost.
+
+    `usage` and `written` have arrived before. A response that can't be read costs what the usage in its text says.
+    """
+    failure = to_model_error(error, name, timeout=transport.timeout, secrets=transport.secrets(route))
+    bad = unreadable_answer(error)
+    if written or usage != Usage():
+        failure.call_cost = cost_so_far(request, route, usage, written)
+    elif bad is not None and bad.call_cost is not None:
+        failure.call_cost = bad.call_cost
+    elif bad is not None and bad.text.strip():
+        salvaged = salvage_usage(bad.text)
+        failure.call_cost = cost_of(salvaged, "provider", route) if salvaged else cost_so_far(request, route)
+    return failure
 
 
 def cost_so_far(request: Request, route: providers.Route, usage: Usage | None = None, written: str = "") -> CallCost:

@@ -67,42 +67,53 @@ class AnswerFacts:
         """The visible text, and the arguments of tool calls."""
         return replace_surrogates("".join(self._texts))
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a part of an answer has arrived, or a count: an error alone costs nothing."""
-        return self.usage != Usage() or bool(self._texts)
-
     def read(self, document: Mapping[str, Any]) -> str:
         """Adds a whole answer, or one event of a stream. Returns the text in it."""
-        kind = document.get("type")
-        inner = document.get("response") if isinstance(document.get("response"), Mapping) else None
-        message = document.get("message") if isinstance(document.get("message"), Mapping) else None
+        kind, delta = document.get("type"), document.get("delta")
+        inner, message = (
+            part if isinstance(part := document.get(name), Mapping) else {} for name in ("response", "message")
+        )
         for part in (document, inner, message):
-            if part is not None and isinstance(part.get("usage"), Mapping):
-                self._count(part["usage"])
+            if isinstance(usage := part.get("usage"), Mapping):
+                # Some proxies repeat the input's counts at the end of a stream as zeros.
+                self._counts |= {name: count for name, count in usage.items() if count or not self._counts.get(name)}
+                self.usage = read_usage(self._counts)
         texts: list[str] = []
-        if isinstance(kind, str) and kind.endswith(".delta") and isinstance(document.get("delta"), str):
-            texts = [document["delta"]]
-        elif inner is None:
+        if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
+            texts = [delta]
+        elif not inner:
             texts = list(_texts_of(document))
         self._texts += texts
-        reason = _finish_reason(document)
+        reasons = [choice.get("finish_reason") for choice in _objects(document.get("choices"))]
+        reasons += [part.get("stop_reason") for part in (document, delta) if isinstance(part, Mapping)]
+        reasons += [part.get("status") for part in (document, inner)]
+        reason = next((reason for reason in reasons if isinstance(reason, str)), "")
         self.finish_reason = reason or self.finish_reason
-        self.error = _error_of(document) or (_error_of(inner) if inner else "") or self.error
+        self.error = _error_of(document) or _error_of(inner) or self.error
         self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
         return "".join(texts)
-
-    def _count(self, usage: Mapping[str, Any]) -> None:
-        # Some proxies repeat the input's counts at the end of a stream as zeros.
-        self._counts |= {name: count for name, count in usage.items() if count or not self._counts.get(name)}
-        self.usage = read_usage(self._counts)
 
 
 def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
     """The facts of a request. A part in an unknown form is read as JSON."""
     limits = (body.get(name) for name in _MAX_TOKENS)
     limit = next((min(value, _LONGEST_ANSWER) for value in limits if isinstance(value, int) and value > 0), None)
-    return WireFacts(list(_messages(path, body)), limit, body.get("stream") is True)
+    parts = [body[name] for name in ("system", "instructions", "tools") if body.get(name)]
+    messages = [Message("system", _text(part), ends_prefix=_is_marked(part)) for part in parts]
+    given: Any = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
+    is_list = isinstance(given, list) and given and all(isinstance(turn, dict) for turn in given)
+    turns = given if is_list else [given]
+    for position, turn in enumerate(turns):
+        marked = _is_marked(turn) or (position == len(turns) - 1 and "cache_control" in body)
+        role, content = "user", turn
+        if isinstance(turn, dict):
+            role = turn.get("role", "tool" if "output" in turn else "user")
+            calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
+            content = turn.get("content")
+            content = [content, *calls] if calls and content else calls or content
+        known = _ROLES.get(role, "user") if isinstance(role, str) else "user"
+        messages.append(Message(known, _text(content), ends_prefix=marked))
+    return WireFacts(messages, limit, body.get("stream") is True)
 
 
 def with_usage(request: WireRequest) -> tuple[bytes, bool]:
@@ -136,7 +147,7 @@ def ends_stream(event: bytes) -> bool:
     )
 
 
-def error_body(path: str, status: int, message: str, fields: Mapping[str, str | int] = NO_FIELDS) -> dict[str, Any]:
+def dialect_error(path: str, status: int, message: str, fields: Mapping[str, str | int] = NO_FIELDS) -> dict[str, Any]:
     """An error in the form of the dialect; `fields` are a provider's own `type`, `param` and `code`."""
     kind = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}.get(
         status, "invalid_request_error" if status < 500 else "api_error"
@@ -146,38 +157,11 @@ def error_body(path: str, status: int, message: str, fields: Mapping[str, str | 
     return {"error": {"message": message, "type": kind, "param": None, "code": None, **fields}}
 
 
-def _messages(path: str, body: Mapping[str, Any]) -> Iterator[Message]:
-    for name in ("system", "instructions"):
-        if body.get(name):
-            yield Message("system", _text(body[name]), ends_prefix=_is_marked(body[name]))
-    if body.get("tools"):
-        yield Message("system", _text(body["tools"]), ends_prefix=_is_marked(body["tools"]))
-    turns = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
-    is_list = isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
-    last = len(turns) - 1 if is_list and turns else 0
-    for position, turn in enumerate(turns if is_list and turns else [turns]):
-        marked = _is_marked(turn) or (position == last and "cache_control" in body)
-        yield Message(_role(turn), _text(_content(turn)), ends_prefix=marked)
-
-
 def _is_marked(part: Any) -> bool:
     """Whether an agent marked this part of its request, or one in it, as the end of a cacheable prefix."""
     outer = _objects(part if isinstance(part, list) else [part])
     inner = [each for whole in outer for each in _objects(whole.get("content"))]
     return any(each.get("cache_control") for each in (*outer, *inner))
-
-
-def _role(turn: Any) -> Role:
-    role = turn.get("role", "tool" if "output" in turn else "user") if isinstance(turn, dict) else "user"
-    return _ROLES.get(role, "user") if isinstance(role, str) else "user"
-
-
-def _content(turn: Any) -> Any:
-    """The parts of a turn that a model reads."""
-    if not isinstance(turn, dict):
-        return turn
-    calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
-    return [turn["content"], *calls] if calls and turn.get("content") else calls or turn.get("content")
 
 
 def _text(value: Any) -> str:
@@ -212,14 +196,6 @@ def _error_of(document: Mapping[str, Any]) -> str:
     if not error:
         return ""
     return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
-
-
-def _finish_reason(document: Mapping[str, Any]) -> str:
-    reasons = [choice.get("finish_reason") for choice in _objects(document.get("choices"))]
-    delta, inner = document.get("delta"), document.get("response")
-    reasons += [part.get("stop_reason") for part in (document, delta) if isinstance(part, Mapping)]
-    reasons += [part.get("status") for part in (document, inner) if isinstance(part, Mapping)]
-    return next((reason for reason in reasons if isinstance(reason, str)), "")
 
 
 def _objects(value: Any) -> Sequence[Mapping[str, Any]]:

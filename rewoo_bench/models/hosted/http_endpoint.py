@@ -15,7 +15,7 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 from pydantic_core import to_json
 
 from rewoo_bench.system.http_session import basic_authorization, open_session
+from rewoo_bench.types import CallCost
 
 if TYPE_CHECKING:
     import aiohttp
@@ -158,7 +159,9 @@ class Unreachable(Exception):
 
 
 class BadAnswer(Exception):
-    """A response with status 200 that can't be read; `text` is its body."""
+    """A response with status 200 that can't be read; `text` is its body, `call_cost` its cost where that is known."""
+
+    call_cost: CallCost | None = None
 
     def __init__(self, message: str, text: str = "") -> None:
         super().__init__(message)
@@ -198,16 +201,13 @@ class Endpoint:
         # one costs next to nothing.
         headers = {"Connection": "close"} if on_event is not None and self._base.startswith("http:") else {}
         try:
-            async with self._post(path, to_json(body), headers) as response:
-                await _check_status(response)
+            async with self.open(path, to_json(body), headers) as response:
                 if on_event is None or response.content_type != EVENT_STREAM:
                     return read_document((await read_body(response)).decode("utf-8", "replace"))
                 async with aclosing(events_of(response.content.iter_any())) as events:
                     async for event in events:
                         on_event(event)
                 return None
-        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
-            raise Unreachable(str(error)) from error
         except aiohttp.ClientPayloadError:
             if on_event is None:
                 raise
@@ -223,11 +223,36 @@ class Endpoint:
         """
         import aiohttp
 
+        if self._session is None:
+            own = {"Content-Type": "application/json", "User-Agent": f"rewoo-bench/{version('rewoo-bench')}"}
+            if self._authorization is not None:
+                own["Authorization"] = self._authorization
+            own |= {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
+            self._session = open_session(
+                self._base,
+                connections=0,
+                trust_env=urlsplit(self._base).hostname not in _LOOPBACK,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+                headers=own,
+                cookie_jar=aiohttp.DummyCookieJar(),  # a cookie would tie one question to the next
+                max_line_size=_LONGEST_HEADER,
+                max_field_size=_LONGEST_HEADER,
+            )
+        whole = self._query
+        if query:
+            given = {name for name, _ in parse_qsl(self._query, keep_blank_values=True)}
+            further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in given])
+            whole = "&".join(filter(None, (self._query, further)))
+        url = f"{self._base}{path}{'?' if whole else ''}{whole}"
         try:
-            async with self._post(path, body, headers, query) as response:
-                await _check_status(response)
+            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                if response.status >= 400:
+                    text = (await read_body(response)).decode("utf-8", "replace")
+                    raise HTTPFailure(response.status, text, response.headers)
+                if response.status >= 300:
+                    raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
                 yield response
-        except aiohttp.ConnectionTimeoutError as error:
+        except aiohttp.ConnectionTimeoutError as error:  # a TimeoutError too, as the caller's own limit is
             raise Unreachable(str(error)) from error
 
     async def aclose(self) -> None:
@@ -235,45 +260,6 @@ class Endpoint:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
-
-    def _post(
-        self, path: str, body: bytes, headers: Mapping[str, str], query: str = ""
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        if self._session is None:
-            self._session = self._open_session()
-        whole = self._query
-        if query:
-            own = {name for name, _ in parse_qsl(self._query, keep_blank_values=True)}
-            further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in own])
-            whole = "&".join(filter(None, (self._query, further)))
-        url = f"{self._base}{path}{'?' if whole else ''}{whole}"
-        return self._session.post(url, data=body, headers=headers, allow_redirects=False)
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        headers = {"Content-Type": "application/json", "User-Agent": f"rewoo-bench/{version('rewoo-bench')}"}
-        if self._authorization is not None:
-            headers["Authorization"] = self._authorization
-        headers |= {header: os.environ[name] for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
-        return open_session(
-            self._base,
-            connections=0,
-            trust_env=urlsplit(self._base).hostname not in _LOOPBACK,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),  # a cookie would tie one question to the next
-            max_line_size=_LONGEST_HEADER,
-            max_field_size=_LONGEST_HEADER,
-        )
-
-
-async def _check_status(response: aiohttp.ClientResponse) -> None:
-    """Raises `Redirected` or `HTTPFailure`."""
-    if response.status >= 400:
-        raise HTTPFailure(response.status, (await read_body(response)).decode("utf-8", "replace"), response.headers)
-    if response.status >= 300:
-        raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:

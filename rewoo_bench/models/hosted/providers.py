@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -76,41 +77,40 @@ def _environment_kept() -> Iterator[None]:
         os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
 
 
-def _validated(name: str) -> dict[str, Any]:
-    """litellm's report on the variables that a model's provider needs."""
-    litellm = load_litellm()
-    with _environment_kept():
-        # In CI a missing secret is often an empty variable; litellm would take that for a key.
-        for variable in [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]:
-            del os.environ[variable]
-        report: dict[str, Any] = litellm.validate_environment(model=name)
-    return report
-
-
 @cache
 def load_litellm() -> Any:
-    """The module, imported on first use (two seconds), kept from the network and from the terminal."""
+    """The module, imported on first use (two seconds), kept from the network and from the terminal.
+
+    Inside an `exchange`, and nowhere else, httpx raises `Redirected` then. litellm and the SDKs that it uses make their
+    clients in many places, all of httpx, and follow redirects with the prompt and often the key. There is no setting
+    for it; httpx asks every answer whether it is a redirect.
+    """
     with _environment_kept():
         # Before the import: litellm would fetch a newer price map at once.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
+        import httpx
         import litellm
 
-    _refuse_redirects()
+    asked = httpx.Response.has_redirect_location.fget  # type: ignore[attr-defined]
+
+    def has_redirect_location(response: httpx.Response) -> bool:
+        is_redirect: bool = asked(response)
+        if (current := _exchange.get()) is not None:
+            current.answered = True
+            if is_redirect:
+                raise Redirected(response.status_code, str(response.url), response.headers["Location"])
+            if current.keeps:
+                current.keep(response)
+        return is_redirect
+
+    httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
-
-
-def _keep_loopback_direct() -> None:
-    """Keeps a server on this machine from being reached through a proxy; litellm reads the variable in its calls."""
-    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if not direct.endswith(_LOOPBACK) and proxies():
-        hosts = ",".join(filter(None, (direct, _LOOPBACK)))
-        os.environ.update(NO_PROXY=hosts, no_proxy=hosts)
 
 
 _IMPORTED_LATE = (
@@ -150,61 +150,48 @@ async def litellm_loaded() -> Any:
     return _load_for_translation()
 
 
-def find_route(
-    name: str,
-    api_base: str | None = None,
-    api_key: str | None = None,
-    form: PromptForm = "chat",
-) -> Route:
+def find_route(name: str, api_base: str | None = None, api_key: str | None = None, form: PromptForm = "chat") -> Route:
     """The route of a model's name. Raises `ModelNotFound` where no provider of it is known."""
     named = _in_openai_form(name)
     if named is None:
-        return _find_with_litellm(name, api_base, api_key, form)
-    return _openai_route(*named, api_base, api_key, form)
-
-
-def is_provider_name(name: str) -> bool:
-    """Whether a provider's name is in front of the model's, or the name is one of OpenAI's."""
-    return "/" in name or _in_openai_form(name) is not None
-
-
-def _openai_route(provider: str, bare: str, api_base: str | None, api_key: str | None, form: PromptForm) -> Route:
+        litellm = load_litellm()
+        try:
+            bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
+        except litellm.exceptions.BadRequestError:
+            near = get_close_matches(name, [ORACLE, LOCAL, REPLAY], n=1)
+            raise ModelNotFound(
+                f"unknown model {name!r}{f', did you mean {near[0]!r}' if near else ''}: litellm knows no provider of "
+                "that name; put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for "
+                "your own server"
+            ) from None
+        named, base, key = (provider, bare), api_base or base, api_key or key
+        if provider not in OPENAI_FORM:
+            model = f"{provider}/{bare}"
+            entry = None if api_base else find_price_entry(name, model, bare)
+            if form == "chat":
+                takes_schema = bool(litellm.supports_response_schema(bare, provider))
+                return Route(model, bare, provider, key, base, takes_schema, entry)
+            if provider not in litellm.openai_compatible_providers:
+                raise ModelNotFound(
+                    f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'"
+                )
+            return Route(f"{TEXT_COMPLETION}/{bare}", bare, TEXT_COMPLETION, key, base, False, None if base else entry)
+        api_base, api_key = base, key
+    provider, bare = named
     base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
     key = api_key or os.environ.get("OPENAI_API_KEY") or None
     if form == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
-    like = entry or _openai_entry(
-        _DATE.sub("", bare)
-    )  # a new edition supports what the others do; its price may differ
+    # A new edition supports what the others do; its price may differ.
+    like = entry or _openai_entry(_DATE.sub("", bare))
     takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
     return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
 
 
-def _hint(name: str) -> str:
-    near = get_close_matches(name, [ORACLE, LOCAL, REPLAY], n=1)
-    return f", did you mean {near[0]!r}" if near else ""
-
-
-def _find_with_litellm(name: str, api_base: str | None, api_key: str | None, form: PromptForm) -> Route:
-    litellm = load_litellm()
-    try:
-        bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
-    except litellm.exceptions.BadRequestError:
-        raise ModelNotFound(
-            f"unknown model {name!r}{_hint(name)}: litellm knows no provider of that name; "
-            "put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for your own server"
-        ) from None
-    if provider in OPENAI_FORM:
-        return _openai_route(provider, bare, api_base or base, api_key or key, form)
-    model, base = f"{provider}/{bare}", api_base or base
-    takes_schema = form == "chat" and bool(litellm.supports_response_schema(bare, provider))
-    entry = None if api_base else find_price_entry(name, model, bare)
-    if form == "completion":
-        if provider not in litellm.openai_compatible_providers:
-            raise ModelNotFound(f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'")
-        model, provider, entry = f"{TEXT_COMPLETION}/{bare}", TEXT_COMPLETION, None if base else entry
-    return Route(model, bare, provider, api_key or key, base, takes_schema, entry)
+def is_provider_name(name: str) -> bool:
+    """Whether a provider's name is in front of the model's, or the name is one of OpenAI's."""
+    return "/" in name or _in_openai_form(name) is not None
 
 
 def route_to_ours(label: str, api_base: str, form: PromptForm) -> Route:
@@ -218,7 +205,14 @@ def check_key(name: str) -> None:
     if _in_openai_form(name):
         missing = [] if os.environ.get("OPENAI_API_KEY", "").strip() else ["OPENAI_API_KEY"]
     else:
-        report = _validated(name)
+        litellm = load_litellm()
+        with _environment_kept():
+            # In CI a missing secret is often an empty variable; litellm would take that for a key.
+            for variable in [
+                key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()
+            ]:
+                del os.environ[variable]
+            report = litellm.validate_environment(model=name)
         # An address that isn't set has a default; a key has none.
         missing = [variable for variable in report["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
         missing = [] if report["keys_in_environment"] else missing
@@ -248,11 +242,10 @@ def with_prices(route: Route, prices: Mapping[str, float] | None) -> Route:
 def price_list(route: Route) -> dict[str, float] | None:
     """Dollars per million tokens, for the manifest; None where the price isn't known."""
     rates = route.entry.rates(1) if route.entry else None
-    if rates is None:
+    if route.entry is None or rates is None:
         return None
-    kinds = {"input": rates.input, "cached_input": rates.cache_read, "output": rates.output}
-    kinds |= {"cache_write": rates.cache_write} if route.entry and route.entry.is_given else {}
-    return {kind: round(10**6 * rate, 6) for kind, rate in kinds.items()}
+    kinds = ("input", "cached_input", "output", *(("cache_write",) if route.entry.is_given else ()))
+    return {kind: round(10**6 * rates[kind], 6) for kind in kinds}
 
 
 @dataclass(slots=True)
@@ -291,18 +284,23 @@ class Exchange:
 
 
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+_UNUSED: ContextVar[bool] = ContextVar("unused", default=False)
 
 
 @contextmanager
 def exchange(made: Exchange | None = None) -> Iterator[Exchange]:
     """A call of litellm is made inside: it follows no redirect, and none of litellm's callbacks is called.
 
-    `made` is the exchange that goes on.
-
-    litellm's logging worker would take a tenth of a call's time and outlive the call.
+    `made` is the exchange that goes on. A server on this machine isn't reached through a proxy.
     """
-    _keep_loopback_direct()
-    mark = _internal_mark()
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    if not direct.endswith(_LOOPBACK) and proxies():  # litellm reads the variable in its calls
+        hosts = ",".join(filter(None, (direct, _LOOPBACK)))
+        os.environ.update(NO_PROXY=hosts, no_proxy=hosts)
+    load_litellm()
+    # litellm's logging worker would take a tenth of a call's time and outlive the call. Without the mark, in a litellm
+    # that has moved it, it does.
+    mark = getattr(sys.modules.get("litellm._internal_context"), "is_internal_call", _UNUSED)
     made = made or Exchange()
     tokens = mark.set(True), _exchange.set(made)
     try:
@@ -312,43 +310,17 @@ def exchange(made: Exchange | None = None) -> Iterator[Exchange]:
         _exchange.reset(tokens[1])
 
 
-def _refuse_redirects() -> None:
-    """Makes httpx raise `Redirected` inside an `exchange`, and nowhere else.
-
-    litellm and the SDKs that it uses make their clients in many places, all of httpx, and follow redirects with the
-    prompt and often the key. There is no setting for it; httpx asks every answer whether it is a redirect.
-    """
-    import httpx
-
-    asked = httpx.Response.has_redirect_location.fget  # type: ignore[attr-defined]
-
-    def has_redirect_location(response: httpx.Response) -> bool:
-        is_redirect: bool = asked(response)
-        if (current := _exchange.get()) is not None:
-            current.answered = True
-            if is_redirect:
-                raise Redirected(response.status_code, str(response.url), response.headers["Location"])
-            if current.keeps:
-                current.keep(response)
-        return is_redirect
-
-    httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
-
-
-@cache
-def plain_tools() -> dict[str, Any]:
-    """The argument that keeps litellm from sending our tools to its MCP gateway.
-
-    The gateway imports the package mcp, which isn't a dependency of litellm: without this argument a call with
-    tools ends in "No module named 'mcp'". A litellm without the gateway doesn't know the argument.
-    """
-    gateway = Path(load_litellm().__file__).parent / "responses" / "mcp" / "chat_completions_handler.py"
-    return {"_skip_mcp_handler": True} if gateway.is_file() else {}
-
-
 def call_litellm(function: str, route: Route, timeout: float, **arguments: Any) -> Any:
-    """A call of one of litellm's functions, to be awaited; it makes no second attempt."""
-    return getattr(load_litellm(), function)(
+    """A call of one of litellm's functions, to be awaited; it makes no second attempt.
+
+    Our tools aren't sent to litellm's MCP gateway, if it has one: that imports the package mcp, which isn't a
+    dependency of litellm, and the call would end in "No module named 'mcp'".
+    """
+    litellm = load_litellm()
+    gateway = Path(litellm.__file__).parent / "responses" / "mcp" / "chat_completions_handler.py"
+    if "tools" in arguments and gateway.is_file():
+        arguments["_skip_mcp_handler"] = True
+    return getattr(litellm, function)(
         model=route.model,
         api_base=route.api_base,
         api_key=route.api_key or ("none" if route.provider in OPENAI_FORM else None),  # they may want none
@@ -356,7 +328,6 @@ def call_litellm(function: str, route: Route, timeout: float, **arguments: Any) 
         num_retries=0,
         max_retries=0,
         **arguments,
-        **(plain_tools() if "tools" in arguments else {}),
     )
 
 
@@ -377,16 +348,6 @@ def _openai_entry(bare: str) -> PriceEntry | None:
     plain = bare.removeprefix("openai/")
     entry = find_price_entry(plain, ":".join(plain.split(":")[:2]))
     return entry if entry and entry.provider in OPENAI_FORM else None
-
-
-@cache
-def _internal_mark() -> ContextVar[bool]:
-    try:
-        from litellm._internal_context import is_internal_call
-    except ImportError:  # an older litellm, or one that moved it: slower, and just as correct
-        return ContextVar("unused", default=False)
-    mark: ContextVar[bool] = is_internal_call
-    return mark
 
 
 _users_of_shared_pool: set[int] = set()

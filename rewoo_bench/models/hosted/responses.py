@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -53,10 +53,34 @@ _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in 
 _SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
 _ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
-_FINAL = "final"
 # Harmony without its special tokens, which some servers drop.
 _BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
 _BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
+_LONGEST_NAME = 200
+_THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
+_TEXTS_OF_PARTS = ("text", "thinking", "reasoning", "reasoning_content", "summary", "content")
+# Fields of a message, and of a call, that a provider wants back in the next request, in its own form.
+_ECHOED = ("thinking_blocks", "reasoning_content", "reasoning_details", "extra_content", "provider_specific_fields")
+_ECHOED_OF_CALL = ("extra_content", "provider_specific_fields")
+_FINISH_REASONS = {
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+}
+
+# No call has more tokens: a thousand times the longest context of 2026.
+_MOST_TOKENS = 10**9
+_MOST_UNLISTED = 10**6  # tokens of a total that are neither input nor output: a model's thoughts
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
+_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
+# Tokens read from a cache, by the names of OpenAI, DeepSeek, Moonshot and Anthropic.
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +150,6 @@ def _split_tags(text: str, cut: bool) -> SplitReply:
     return SplitReply(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
 
 
-def _joined(pieces: list[str]) -> str:
-    return "\n".join(piece.strip() for piece in pieces if piece.strip())
-
-
 def _split_harmony(text: str) -> SplitReply:
     """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
     visible: list[str] = []
@@ -152,7 +172,7 @@ def _split_harmony(text: str) -> SplitReply:
             if recipient:
                 calls.append((recipient[1], piece.strip()))
             else:
-                (visible if _FINAL in header.split() else thoughts).append(piece)
+                (visible if "final" in header.split() else thoughts).append(piece)
         else:
             header = ""
     if not in_message:  # cut in the middle of a header
@@ -160,21 +180,8 @@ def _split_harmony(text: str) -> SplitReply:
     return SplitReply(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))
 
 
-_LONGEST_NAME = 200
-
-_THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
-_TEXTS_OF_PARTS = ("text", "thinking", "reasoning", "reasoning_content", "summary", "content")
-# Fields of a message, and of a call, that a provider wants back in the next request, in its own form.
-_ECHOED = ("thinking_blocks", "reasoning_content", "reasoning_details", "extra_content", "provider_specific_fields")
-_ECHOED_OF_CALL = ("extra_content", "provider_specific_fields")
-_FINISH_REASONS = {
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "eos": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-}
+def _joined(pieces: list[str]) -> str:
+    return "\n".join(piece.strip() for piece in pieces if piece.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,35 +206,32 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
 
     Raises `AttributeError`, `LookupError`, `TypeError` or `ValueError` where it doesn't match the schema.
     """
-    with noting_repairs() as notes:
-        reply = _read_choice(choice)
-    return replace(reply, repairs=tuple(dict.fromkeys(each["repair"] for each in notes))) if notes else reply
-
-
-def _read_choice(choice: Mapping[str, Any]) -> ParsedResponse:
     message = choice.get("message")
     fields: Mapping[str, Any] = choice if message is None else message
-    written, aside = read_content(fields.get("text") if message is None else fields.get("content"))
-    finish_reason = _finish_reason(choice.get("finish_reason"))
-    parts = split(check_text(written), cut=finish_reason == "length")
-    thoughts = [check_text(thought) for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
+    with noting_repairs() as notes:
+        written, aside = read_content(fields.get("text" if message is None else "content"))
+        reason = _short(choice.get("finish_reason") or "stop")
+        reason = _FINISH_REASONS.get(reason.casefold(), reason)
+        parts = split(check_text(written), cut=reason == "length")
+        thoughts = [check_text(thought) for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
+        calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
+        tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)] or [
+            ToolCall(f"call_{i}", _short(name), _arguments(given)) for i, (name, given) in enumerate(parts.calls)
+        ]
     return ParsedResponse(
         parts.text,
-        "\n".join(dict.fromkeys(thoughts)) if thoughts else "",
-        _tool_calls(fields)
-        or tuple(ToolCall(f"call_{i}", _short(name), _arguments(given)) for i, (name, given) in enumerate(parts.calls)),
-        finish_reason,
+        "\n".join(dict.fromkeys(thoughts)),
+        tuple(tool_calls),
+        reason,
         parts.unclosed,
         parts.late_close,
+        tuple(dict.fromkeys(each["repair"] for each in notes)),
     )
 
 
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
     """The text before the first stop string, as a provider would cut it, and the rest."""
-    if not stop:
-        return text, ""
-    ends = [position for position in (text.find(mark) for mark in stop if mark) if position >= 0]
-    end = min(ends, default=len(text))
+    end = min((at for mark in stop if mark and (at := text.find(mark)) >= 0), default=len(text))
     return text[:end], text[end:]
 
 
@@ -271,78 +275,47 @@ def _all_text(value: Any) -> str:
     return "".join(read_content([value] if isinstance(value, Mapping) else value))
 
 
-def _tool_calls(fields: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The tool calls of a message; arguments that aren't a JSON object stay text (`RAW_ARGUMENTS`)."""
-    if not (given := fields.get("tool_calls")):
-        return ()
-    calls = [call for call in given if isinstance(call, Mapping)]
-    echo = {name: fields[name] for name in _ECHOED if fields.get(name)}
-    parsed = []
-    for i, call in enumerate(calls):
-        function = call.get("function") or {}
-        name, id_ = _short(function.get("name") or ""), _short(call.get("id") or f"call_{i}")
-        own = {name: call[name] for name in _ECHOED_OF_CALL if call.get(name)}
-        returned = {"message": {} if i else echo, "call": own}
-        returned = {part: kept for part, echoed in returned.items() if (kept := _kept(echoed))}
-        parsed.append(ToolCall(id_, name, _arguments(function.get("arguments")), returned))
-    return tuple(parsed)
+def _tool_call(default_id: str, call: Mapping[str, Any], message: Mapping[str, Any]) -> ToolCall:
+    """A tool call, with the fields of it and of its message that a provider wants back.
+
+    Arguments that aren't a JSON object stay text (`RAW_ARGUMENTS`).
+    """
+    function = call.get("function") or {}
+    echo = {"message": _echoed(message, _ECHOED), "call": _echoed(call, _ECHOED_OF_CALL)}
+    return ToolCall(
+        _short(call.get("id") or default_id),
+        _short(function.get("name") or ""),
+        _arguments(function.get("arguments")),
+        {part: fields for part, fields in echo.items() if fields},
+    )
 
 
-def _kept(echoed: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that a provider wants back, in full length since they may be signed; empty where they aren't valid."""
+def _echoed(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The fields of these names, in full length since they may be signed; empty where they aren't valid."""
+    echo: dict[str, Any] = {name: fields[name] for name in names if fields.get(name)}
     try:
         with noting_repairs():  # the repairs are dropped: this only checks
-            check_value(echoed)
+            check_value(echo)
     except ValueError:
         return {}
-    kept: dict[str, Any] = json.loads(replace_surrogates(json.dumps(echoed, ensure_ascii=False)))
-    return kept
+    if echo:
+        echo = json.loads(replace_surrogates(json.dumps(echo, ensure_ascii=False)))
+    return echo
 
 
 def _short(name: Any) -> str:
     return check_text(str(name))[:_LONGEST_NAME]
 
 
-def _finish_reason(reason: Any) -> str:
-    if reason in ("stop", "length"):
-        return str(reason)
-    name = check_text(str(reason or "stop"))[:_LONGEST_NAME]
-    return _FINISH_REASONS.get(name.casefold(), name)
-
-
 def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as an object. Other text, or JSON nested too deeply, stays text under `RAW_ARGUMENTS`."""
     try:
         arguments = given if isinstance(given, Mapping) else json.loads(given or "{}")
-        return check_fields(arguments) if isinstance(arguments, Mapping) else _raw(given)
+        if isinstance(arguments, Mapping):
+            return check_fields(arguments)
     except (ValueError, TypeError, RecursionError) as error:
         note(f"the arguments of a tool call were read as text: {shown(str(error))}")
-        return _raw(given)
-
-
-def _raw(given: Any) -> dict[str, Any]:
     return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else shown(given))}
-
-
-# No call has more tokens: a thousand times the longest context of 2026.
-MOST_TOKENS = 10**9
-
-_MOST_UNLISTED = 10**6  # tokens of a total that are neither input nor output: a model's thoughts
-
-_INPUT = ("prompt_tokens", "input_tokens")
-_OUTPUT = ("completion_tokens", "output_tokens")
-_REASONING = ("reasoning_tokens",)
-_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
-# Tokens read from a cache, by the names of OpenAI, DeepSeek, Moonshot and Anthropic.
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
-_CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
-_CACHE_FIELDS = frozenset({*_INPUT_DETAILS, *_CACHED, *_CACHE_WRITE})
-_THOUGHT_FIELDS = frozenset({*_OUTPUT_DETAILS, *_REASONING})
-
-
-class _Absurd(Exception):
-    """A count that no call can have."""
 
 
 def read_usage(usage: Any) -> Usage | None:
@@ -361,9 +334,24 @@ def read_usage(usage: Any) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     try:
-        return _read_usage(usage)
-    except _Absurd:
+        input_tokens, output_tokens = _count(usage, _INPUT), _count(usage, _OUTPUT)
+        cached = _count(usage, _CACHED, _INPUT_DETAILS)
+        cache_write = _count(usage, _CACHE_WRITE, _INPUT_DETAILS)
+        reasoning = _count(usage, ("reasoning_tokens",), _OUTPUT_DETAILS)
+        total = _count(usage, ("total_tokens",))
+    except ValueError:
         return None
+    if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
+        input_tokens += cached + cache_write  # Anthropic's own form
+    unlisted = total - input_tokens - output_tokens
+    if unlisted > 0 and input_tokens and "completion_tokens" in usage:  # the total is what is paid
+        reasoning = reasoning or unlisted
+        output_tokens += unlisted
+    elif reasoning > output_tokens:
+        output_tokens += reasoning
+    if unlisted > _MOST_UNLISTED or cached > input_tokens or cache_write > input_tokens:
+        return None
+    return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)
 
 
 def salvage_usage(text: str) -> Usage | None:
@@ -380,53 +368,16 @@ def salvage_usage(text: str) -> Usage | None:
     return usage if usage != Usage() else None
 
 
-def _read_usage(usage: Mapping[str, Any]) -> Usage:
-    input_tokens = _first(usage, _INPUT)
-    output_tokens = _first(usage, _OUTPUT)
-    cached = cache_write = reasoning = 0
-    if not _CACHE_FIELDS.isdisjoint(usage):
-        cached = _anywhere(usage, _INPUT_DETAILS, _CACHED)
-        cache_write = _anywhere(usage, _INPUT_DETAILS, _CACHE_WRITE)
-    if not _THOUGHT_FIELDS.isdisjoint(usage):
-        reasoning = _anywhere(usage, _OUTPUT_DETAILS, _REASONING)
-    if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
-        input_tokens += cached + cache_write  # Anthropic's own form
-    total = _count(usage.get("total_tokens"))
-    unlisted = total - input_tokens - output_tokens
-    if unlisted > _MOST_UNLISTED:
-        raise _Absurd
-    if unlisted > 0 and input_tokens and _OUTPUT[0] in usage:  # the total is what is paid
-        reasoning = reasoning or unlisted
-        output_tokens += unlisted
-    elif reasoning > output_tokens:
-        output_tokens += reasoning
-    if cached > input_tokens or cache_write > input_tokens:
-        raise _Absurd
-    return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)
-
-
-def _anywhere(usage: Mapping[str, Any], details: tuple[str, ...], names: tuple[str, ...]) -> int:
-    """A count in the details or outside them; the first that isn't zero."""
-    for detail in details:
-        part = usage.get(detail)
-        if isinstance(part, dict) and (count := _first(part, names)):
+def _count(usage: Mapping[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
+    """A count in the details or outside them, the first that isn't zero. Raises `ValueError` for an impossible one."""
+    for part in (*map(usage.get, details), usage):
+        if not isinstance(part, Mapping):
+            continue
+        count = next((value for name in names if (value := part.get(name)) is not None), 0)
+        if isinstance(count, float) and count.is_integer():
+            count = int(count)
+        if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
+            raise ValueError("no number of tokens")
+        if count:
             return count
-    return _first(usage, names)
-
-
-def _first(counts: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    for name in names:
-        if name in counts and (value := counts[name]) is not None:
-            return _count(value)
     return 0
-
-
-def _count(value: Any) -> int:
-    """A whole number of tokens. Raises `_Absurd`."""
-    if type(value) is int and 0 <= value <= MOST_TOKENS:
-        return value
-    if value is None:
-        return 0
-    if isinstance(value, float) and 0 <= value <= MOST_TOKENS and value.is_integer():
-        return int(value)
-    raise _Absurd

@@ -10,7 +10,7 @@ address (a picture, a tool's server): the provider may fetch it, and this machin
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -80,7 +80,18 @@ async def stream(
     options = {"stream_options": {"include_usage": True}} if path in (CHAT, COMPLETIONS) else {}
     events = aiter(await _call(route, path, {**body, **options}, timeout, exchange))
     items = _Items()
-    while (event := await _next(events, exchange)) is not None:
+    while True:
+        try:
+            with providers.exchange(exchange):  # some providers' requests are sent only for the first event
+                event = await anext(events, None)
+        except MemoryError:
+            raise
+        except Exception as error:
+            if isinstance(error, provider_errors.expected()):
+                raise
+            raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
+        if event is None:
+            break
         if isinstance(event, bytes):  # Anthropic's events come as they are sent
             yield event
             continue
@@ -151,19 +162,6 @@ async def _call(
             if isinstance(error, provider_errors.expected()):
                 raise
             raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
-
-
-async def _next(events: AsyncIterator[Any], exchange: providers.Exchange) -> Any:
-    """The next event of a stream, None at its end. Some providers' requests are sent only for the first one."""
-    try:
-        with providers.exchange(exchange):
-            return await anext(events, None)
-    except MemoryError:
-        raise
-    except Exception as error:
-        if isinstance(error, provider_errors.expected()):
-            raise
-        raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
 
 
 def reasoning_tokens(exchange: providers.Exchange) -> int:

@@ -64,11 +64,6 @@ class ReplyStream:
         """The usage so far, that of the last event that has one: providers count cumulatively."""
         return read_usage(self._counts)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether a part of an answer, or its usage, has arrived."""
-        return bool(self._texts or self._thoughts or self._counts)
-
     def add(self, event: bytes) -> None:
         """Adds one server-sent event. Raises `BadAnswer` for an error, or one in another form."""
         self._is_done |= is_done(event)
@@ -83,39 +78,31 @@ class ReplyStream:
         if isinstance(usage := document.get("usage"), Mapping):
             self._counts |= {name: count for name, count in usage.items() if count is not None}
         try:
-            before = len(self._texts)
-            for choice in document.get("choices") or ():
-                self._add_choice(choice)
+            choice = next((each for each in document.get("choices") or () if not each.get("index")), None)
+            if choice is None:
+                return
+            delta = choice.get("delta")
+            self._has_choices, self._is_chat = True, delta is not None
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            fields: Mapping[str, Any] = choice if delta is None else delta
+            text, aside = read_content(fields.get("text" if delta is None else "content"))
+            self._thoughts += [thought for thought in (*dict.fromkeys(read_thoughts(fields)), aside) if thought]
         except (AttributeError, LookupError, TypeError, ValueError):
             raise BadAnswer("an event that doesn't match the OpenAI schema") from None
-        if len(self._texts) > before and self._size <= _LONGEST_SHOWN:
-            self._show(self.text)
+        if text:
+            self._texts.append(text)
+            self._size += len(text)
+            if self._size <= _LONGEST_SHOWN:
+                self._show(self.text)
 
     def document(self) -> dict[str, Any]:
         """The whole answer. Raises `BadAnswer` where the stream broke off."""
         if not (self._finish_reason or self._is_done):
             raise BadAnswer("a stream that ended in the middle")
         fields = {"reasoning_content": "".join(self._thoughts) or None}
-        choice: dict[str, Any] = {"index": 0, "finish_reason": self._finish_reason}
-        if self._is_chat:
-            choice["message"] = {"role": "assistant", "content": self.text, **fields}
-        else:
-            choice |= {"text": self.text, **fields}
+        reply = {"message": {"content": self.text, **fields}} if self._is_chat else {"text": self.text, **fields}
+        choice = {"index": 0, "finish_reason": self._finish_reason, **reply}
         return {"choices": [choice] if self._has_choices else [], "usage": self._counts or None}
-
-    def _add_choice(self, choice: Mapping[str, Any]) -> None:
-        if choice.get("index"):
-            return  # not the first of several
-        self._has_choices = True
-        self._finish_reason = choice.get("finish_reason") or self._finish_reason
-        delta = choice.get("delta")
-        self._is_chat = delta is not None
-        fields: Mapping[str, Any] = choice if delta is None else delta
-        text, aside = read_content(fields.get("text") if delta is None else fields.get("content"))
-        self._thoughts += [thought for thought in (*dict.fromkeys(read_thoughts(fields)), aside) if thought]
-        if text:
-            self._texts.append(text)
-            self._size += len(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +132,28 @@ class Transport:
         `stream` gets the answer as it arrives, where `body` asks for a stream and the server sends one.
         """
         async with asyncio.timeout(self.timeout):  # anyio's takes nearly three times as long
-            if route.provider not in providers.OPENAI_FORM:
-                return await self._send_through_litellm(route, body, stream)
-            path = "/completions" if "prompt" in body else "/chat/completions"
-            whole = await self.endpoint(route).ask(path, body, stream.add if stream else None)
-            return Answer(stream.document() if stream and whole is None else whole or {})
+            if route.provider in providers.OPENAI_FORM:
+                path = "/completions" if "prompt" in body else "/chat/completions"
+                whole = await self.endpoint(route).ask(path, body, stream.add if stream else None)
+                return Answer(stream.document() if stream and whole is None else whole or {})
+            providers.use_shared_pool(self)
+            # Copied, since litellm changes the schemas of tools for some providers.
+            arguments = deepcopy({name: value for name, value in body.items() if name in _ARGUMENTS})
+            turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
+            # litellm would replace an empty text next to tool calls by words of its own.
+            arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
+            others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
+            with providers.exchange():
+                response = await providers.call_litellm(
+                    "acompletion", route, self.timeout, drop_params=True, extra_body=others or None, **arguments
+                )
+                if stream is None:
+                    return Answer(response.model_dump(), getattr(response, "usage", None))
+                details = None
+                async for chunk in response:
+                    details = getattr(chunk, "usage", None) or details
+                    stream.add_document(chunk.model_dump())
+            return Answer(stream.document(), details)
 
     def endpoint(self, route: providers.Route) -> Endpoint:
         """The connections to a provider that is called directly: in the OpenAI form, or Anthropic's.
@@ -176,25 +180,3 @@ class Transport:
         if endpoint is not None:
             await endpoint.aclose()
         await providers.release_shared_pool(self)
-
-    async def _send_through_litellm(
-        self, route: providers.Route, body: Mapping[str, Any], stream: ReplyStream | None
-    ) -> Answer:
-        providers.use_shared_pool(self)
-        # Copied, since litellm changes the schemas of tools for some providers.
-        arguments = deepcopy({name: value for name, value in body.items() if name in _ARGUMENTS})
-        turns = body.get("messages") or [{"role": "user", "content": body["prompt"]}]
-        # litellm would replace an empty text next to tool calls by words of its own.
-        arguments["messages"] = [{**turn, "content": turn["content"] or None} for turn in turns]
-        others = {name: body[name] for name in body if name not in _ARGUMENTS and name not in ("model", "prompt")}
-        with providers.exchange():
-            response = await providers.call_litellm(
-                "acompletion", route, self.timeout, drop_params=True, extra_body=others or None, **arguments
-            )
-            if stream is None:
-                return Answer(response.model_dump(), getattr(response, "usage", None))
-            details = None
-            async for chunk in response:
-                details = getattr(chunk, "usage", None) or details
-                stream.add_document(chunk.model_dump())
-        return Answer(stream.document(), details)

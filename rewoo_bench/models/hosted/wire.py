@@ -30,7 +30,7 @@ from urllib.parse import parse_qsl, urlencode
 import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers, translation
-from rewoo_bench.models.hosted.completions import cost_of, cost_so_far, unreadable
+from rewoo_bench.models.hosted.completions import cost_of, cost_so_far, to_failure
 from rewoo_bench.models.hosted.dialects import (
     COUNTING,
     EMBEDDINGS,
@@ -229,11 +229,7 @@ class WireClient:
                         fields[name] = redact(value, secrets)[:_LONGEST_FIELD]
                     elif type(value) is int:
                         fields[name] = value
-            failure = provider_errors.to_model_error(error, self.name, timeout=self._transport.timeout, secrets=secrets)
-            if facts.has_begun:
-                failure.call_cost = cost_so_far(request, route, facts.usage, facts.text)
-            elif isinstance(error, BadAnswer):
-                failure.call_cost = unreadable(error, request, route)
+            failure = to_failure(error, request, route, self._transport, self.name, facts.usage, facts.text)
             begun = relay.text if relay.is_relayed else ""
             failure.response = ErrorResponse(failure.status or BAD_GATEWAY, fields, begun, relay.headers)
             raise failure from None

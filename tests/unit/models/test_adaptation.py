@@ -220,7 +220,7 @@ def test_without_tools_their_calls_are_told_as_text() -> None:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "A city.", "tool_call_id": "c"},
     ]
-    sent = Adaptation(dropped=("tools",)).apply({"messages": [*MESSAGES, *turns], "tools": [1]})
+    sent = Adaptation(left_out=("tools",)).apply({"messages": [*MESSAGES, *turns], "tools": [1]})
     assert "tools" not in sent
     assert [m["role"] for m in sent["messages"]] == ["system", "user", "assistant", "user"]
     assert "Oslo" in sent["messages"][2]["content"]
@@ -257,4 +257,4 @@ def test_an_endpoint_that_wants_plain_contents_gets_them_without_cache_marks() -
     plain = RequestChange("drop", "cache_control")
     assert find_change(400, openai(says, "messages[0].content"), {"messages": [marked]}) == plain
     assert find_change(400, openai(says), {"messages": MESSAGES}) is None
-    assert Adaptation(dropped=("cache_control",)).apply({"messages": [marked]})["messages"][0]["content"] == "Hi"
+    assert Adaptation(left_out=("cache_control",)).apply({"messages": [marked]})["messages"][0]["content"] == "Hi"

@@ -18,7 +18,7 @@ from rewoo_bench.models.hosted.dialects import (
     PATHS,
     RESPONSES,
     AnswerFacts,
-    error_body,
+    dialect_error,
     is_usage_only,
     read_request,
     with_usage,
@@ -162,9 +162,9 @@ def test_half_of_a_surrogate_pair_is_sent_as_it_came() -> None:
 
 
 def test_an_error_has_the_form_of_its_dialect() -> None:
-    assert error_body(MESSAGES, 429, "slow")["error"] == {"type": "rate_limit_error", "message": "slow"}
-    assert error_body(MESSAGES, 429, "slow")["type"] == "error"
-    assert error_body(CHAT, 401, "who?")["error"]["type"] == "authentication_error"
+    assert dialect_error(MESSAGES, 429, "slow")["error"] == {"type": "rate_limit_error", "message": "slow"}
+    assert dialect_error(MESSAGES, 429, "slow")["type"] == "error"
+    assert dialect_error(CHAT, 401, "who?")["error"]["type"] == "authentication_error"
 
 
 def test_an_output_limit_of_any_length_is_a_number_that_caps_can_reckon_with() -> None:
