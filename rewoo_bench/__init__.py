@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rewoo_bench.evaluation.tasks import Result
     from rewoo_bench.events import Event, at_place, emit, listening
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
-    from rewoo_bench.models.own import ModelSettings
+    from rewoo_bench.models.hosted.client import ModelSettings
     from rewoo_bench.report.reading import (
         advise,
         assert_within_budget,
@@ -66,7 +66,7 @@ _MODULES = {
     "Message": "types",
     "Model": "types",
     "ModelServer": "testing.server",
-    "ModelSettings": "models.own",
+    "ModelSettings": "models.hosted.client",
     "Request": "types",
     "Result": "evaluation.tasks",
     "Results": "evaluation.results",

@@ -34,7 +34,7 @@ from rewoo_bench.evaluation.results import Outcome, Results
 from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path

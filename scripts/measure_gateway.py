@@ -35,8 +35,8 @@ from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runs.journal.records import TaskKey
 
 KEYS, EVENTS = 64, 32

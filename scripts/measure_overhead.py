@@ -44,8 +44,8 @@ from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.tools import Corpus

@@ -26,10 +26,9 @@ from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.oracle.gold_plan import LookupPath
 from rewoo_bench.models.oracle.model import OracleWriter
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.grammars import Form, Grammar
 from rewoo_bench.system.files import cache_dir

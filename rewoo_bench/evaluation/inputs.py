@@ -25,8 +25,9 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.gold_chains import with_chains
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sampling import ids_hash
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel
-from rewoo_bench.models.own import ModelSettings, is_own_model
+from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import OPTIONS, RunOptions

@@ -26,7 +26,7 @@ from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import DEFAULT_SETTINGS, HostedModel, ModelSettings
 from rewoo_bench.models.hosted.providers import PromptForm, price_list, route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_local_model, stamped_sha256
 from rewoo_bench.models.local.server import (
@@ -38,7 +38,7 @@ from rewoo_bench.models.local.server import (
     server_version,
 )
 from rewoo_bench.models.oracle.model import open_oracle
-from rewoo_bench.models.own import DEFAULT_SETTINGS, ModelSettings, is_own_model, open_own_model, own_manifest
+from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.system.files import cache_dir
 from rewoo_bench.types import Completion, Model, Request

@@ -16,8 +16,7 @@ from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus

@@ -15,8 +15,7 @@ from asking import ASK, client
 from pydantic import BaseModel
 
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.types import Message, Model, Request, ToolCall, Usage

@@ -15,8 +15,7 @@ from parts import Billing
 
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Request
 

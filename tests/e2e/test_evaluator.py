@@ -19,7 +19,7 @@ from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.events import flag, starting
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus

@@ -23,8 +23,7 @@ from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ToolError
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 
 ASK = [{"role": "user", "content": "Which river is q00?"}]
 

@@ -12,8 +12,7 @@ from json_server import serving
 
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 
 TEXT = "word " * 40_000  # 200 KB, of each request and of each answer
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}

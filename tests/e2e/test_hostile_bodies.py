@@ -10,9 +10,8 @@ from answering import Script
 from asking import ASK, client
 
 from rewoo_bench.errors import HarnessFault, ModelError
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Request, Usage
 

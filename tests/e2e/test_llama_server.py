@@ -19,10 +19,10 @@ from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
 from rewoo_bench.evaluation.inputs import model_settings, read_inputs
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import LocalServer, ServerSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Message, Request

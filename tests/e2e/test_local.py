@@ -18,10 +18,10 @@ import pytest
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, read_header, serve
 from rewoo_bench.models.open import _local_file, open_model
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Message, Request
 
 pytestmark = pytest.mark.model

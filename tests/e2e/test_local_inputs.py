@@ -10,8 +10,8 @@ import pytest
 from parts import Told, toolbox
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation

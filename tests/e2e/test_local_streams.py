@@ -8,11 +8,10 @@ from typing import Literal
 
 import pytest
 
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.hosted.providers import route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import ServerSettings, serve
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.runners.notation.grammars import numbered_grammar
 from rewoo_bench.runners.notation.plan_formats import complete_steps, read_plan
 from rewoo_bench.types import Message, Request

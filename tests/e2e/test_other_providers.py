@@ -12,8 +12,7 @@ from asking import Client
 from json_server import JSONServer, serving
 from pydantic import BaseModel
 
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.types import Message, Request, Usage
 
 pytestmark = pytest.mark.anyio

@@ -16,9 +16,8 @@ from command_runs import quiet
 from open_questions import open_question
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, COUNT_TOKENS, EMBEDDINGS, MESSAGES, RESPONSES
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Message, Request
 
 pytestmark = [

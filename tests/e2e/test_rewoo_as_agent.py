@@ -16,8 +16,7 @@ from command_runs import quiet
 from gateway_runs import rows, write_agent, write_program, write_questions
 from pydantic import BaseModel
 
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools.search import Search, SearchArguments

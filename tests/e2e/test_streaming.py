@@ -13,8 +13,7 @@ from parts import Billing, Told
 
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.client import HostedModel
-from rewoo_bench.models.own import ModelSettings
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Completion, Request, Usage
 

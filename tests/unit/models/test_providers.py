@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.hosted.providers import find_route, price
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.types import Usage
 

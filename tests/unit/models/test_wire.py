@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.models.hosted.client import HostedModel
+from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.hosted.dialects import CHAT
-from rewoo_bench.models.own import ModelSettings
 from rewoo_bench.types import Completion, Message, Request, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
