@@ -211,16 +211,14 @@ def index_download(requirement: str, folder: Path) -> Path:
 
 def hub_download(address: str, folder: Path) -> Path:
     """A file of a Hugging Face hub repository, `owner/repository/file`."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # not in its stubs
+    from huggingface_hub import errors, hf_hub_download, utils
 
     if not sys.stderr.isatty():  # it would fill a log with bars
-        disable_progress_bars()
+        utils.disable_progress_bars()  # type: ignore[attr-defined]  # not in its stubs
     repo, _, name = address.rpartition("/")
     try:
         return Path(hf_hub_download(repo, name, local_dir=folder))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError) as error:
         reason = str(error).partition(". ")[0].partition("\n")[0] or type(error).__name__
         raise ModelNotFound(
             f"the hub's file {address!r} can't be downloaded: {reason}; {_without_network()}"
