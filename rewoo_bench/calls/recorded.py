@@ -79,7 +79,7 @@ class RecordedModel:
 
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = name_of(model)
-        self._identity = getattr(model, "identity", self.name)
+        self._cache_key_part = getattr(model, "cache_key_part", self.name)
         self._recorder = recorder
         self._model = model
 
@@ -112,7 +112,7 @@ class RecordedModel:
                     await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
                     raise
                 if self._recorder.has_cache:
-                    await self._recorder.cache(key, self._identity, recorded)
+                    await self._recorder.cache(key, self._cache_key_part, recorded)
                 return completion
         finally:
             for failed in self._recorder.earlier_failures(key):
@@ -196,7 +196,7 @@ class RecordedModel:
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too."""
-        found = await self._recorder.cached(key, self._identity)
+        found = await self._recorder.cached(key, self._cache_key_part)
         if found is None:
             return None
         answer = {**found, "replayed": True}

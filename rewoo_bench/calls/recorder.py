@@ -166,17 +166,17 @@ class QuestionRecorder:
         """Model calls that earlier sessions paid for and this one didn't make: of an agent whose requests vary."""
         return [record for record in self._unused.values() if record.key.kind == "model" and record.billed_tokens]
 
-    async def cached(self, key: CallKey, identity: str) -> dict[str, Any] | None:
+    async def cached(self, key: CallKey, model_part: str) -> dict[str, Any] | None:
         """The answer of another run to the same request."""
         cache = self._recorder.cache
         assert cache is not None
-        return await to_thread.run_sync(cache.get, cache_key(identity, key.request, self.task.trial, key.nth))
+        return await to_thread.run_sync(cache.get, cache_key(model_part, key.request, self.task.trial, key.nth))
 
-    async def cache(self, key: CallKey, identity: str, record: CallRecord) -> None:
+    async def cache(self, key: CallKey, model_part: str, record: CallRecord) -> None:
         """Stores an answer for other runs."""
         cache = self._recorder.cache
         assert cache is not None
-        await to_thread.run_sync(cache.put, cache_key(identity, key.request, self.task.trial, key.nth), record.answer)
+        await to_thread.run_sync(cache.put, cache_key(model_part, key.request, self.task.trial, key.nth), record.answer)
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
         """Raises `NotRecorded` in a replay, which makes no calls."""

@@ -142,7 +142,7 @@ class RetryingModel:
     At most `max_retries` + 1 attempts. `limiter` bounds the calls in flight of all models that share it, and
     learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
     than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is the model's name in the tables, by
-    default its own; `identity` is its part of a cache key, settings included. `prices` are dollars per million
+    default its own; `cache_key_part` is its part of a cache key, settings included. `prices` are dollars per million
     tokens by kind, where they are known.
     """
 
@@ -151,7 +151,7 @@ class RetryingModel:
         model: Model,
         *,
         name: str | None = None,
-        identity: str | None = None,
+        cache_key_part: str | None = None,
         prices: Mapping[str, float] | None = None,
         max_retries: int = 5,
         limiter: CallLimiter | None = None,
@@ -164,7 +164,7 @@ class RetryingModel:
             raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
         self.model = model
         self.name = name or str(getattr(model, "name", type(model).__name__))
-        self.identity = identity or self.name
+        self.cache_key_part = cache_key_part or self.name
         self.prices = prices
         self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries

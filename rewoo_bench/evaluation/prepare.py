@@ -196,7 +196,7 @@ def make_evaluator(
         models[role] = RetryingModel(
             opened.model,
             name=wanted.name,
-            identity=opened.identity,
+            cache_key_part=opened.cache_key_part,
             prices=opened.prices,
             max_retries=options.max_retries,
             limiter=limiters.get(wanted.name),

@@ -77,7 +77,7 @@ class OpenModel:
     """The name of the embedding model of a recorded run, in a replay of it."""
 
     @property
-    def identity(self) -> str:
+    def cache_key_part(self) -> str:
         """The model's part of a `--answer-cache` key: the manifest without facts that change no answer."""
         facts = {name: fact for name, fact in self.manifest.items() if name not in _SPEED_ONLY}
         return json.dumps(facts, sort_keys=True, default=str)

@@ -129,6 +129,6 @@ def _checksum(answer: Mapping[str, Any]) -> int:
     return crc32(json.dumps(answer).encode())
 
 
-def cache_key(identity: str, request: bytes, trial: int, nth: int) -> bytes:
+def cache_key(model_part: str, request: bytes, trial: int, nth: int) -> bytes:
     """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions."""
-    return sha256(json.dumps([identity, request.hex(), trial, nth]).encode()).digest()
+    return sha256(json.dumps([model_part, request.hex(), trial, nth]).encode()).digest()
