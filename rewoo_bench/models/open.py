@@ -114,9 +114,8 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
         async with aclosing(HostedModel(name, settings)) as model:
             model.check()
             manifest = {**model.manifest(), "api_base": settings.api_base, "litellm": version("litellm")}
-            route = model.route("chat")
-            found = (manifest, price_list(route), model.sent, model.recall, route.bare)
-            yield OpenModel(model, name, HOSTED_CONCURRENCY, *found)
+            prices, wire_name = price_list(model.route("chat")), model.wire_name
+            yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)
 
 
 def _recorded_wire_names(recorded: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Answer a request in a dialect that the provider doesn't speak: litellm translates both ways.
 
-document = await translation.send(route, "/messages", {"model": …, "messages": […], "max_tokens": 64}, timeout=60)
+document = await Translation(route, "/messages", {"messages": […], "max_tokens": 64}, timeout=60).answer()
 
 litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
 retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name an
@@ -18,7 +18,6 @@ from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.dialects import (
     CHAT,
     COMPLETIONS,
-    COUNT_TOKENS,
     EMBEDDINGS,
     LAST_EVENTS,
     MESSAGES,
@@ -61,45 +60,84 @@ _FUNCTIONS = {
 }
 
 
-def untranslated(path: str, body: Mapping[str, Any]) -> list[str]:
-    """The fields of a request that are dropped."""
-    return sorted(body.keys() - FIELDS.get(path, body.keys()) - {"model"})
+class Translation:
+    """A request in the dialect `path`, which litellm asks of the provider. `timeout` is in seconds.
 
+    Its methods raise an error of litellm, `BadAnswer`, or `HTTPFailure` for a dialect that litellm doesn't have.
+    """
 
-async def send(
-    route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float, exchange: providers.Exchange
-) -> Mapping[str, Any]:
-    """The answer as JSON. Raises an error of litellm, or `HTTPFailure` for a dialect that it doesn't have."""
-    return _as_json(await _call(route, path, body, timeout, exchange))
+    def __init__(self, route: providers.Route, path: str, body: Mapping[str, Any], timeout: float) -> None:
+        self._route, self._path, self._timeout = route, path, timeout
+        known = FIELDS.get(path, frozenset(body))
+        self.dropped = tuple(sorted(body.keys() - known - {"model"}))
+        """The fields of the request that aren't sent."""
+        self._fields = {name: value for name, value in body.items() if name in known}
+        self._exchange = providers.Exchange(keeps=path == MESSAGES)
 
+    async def answer(self) -> Mapping[str, Any]:
+        """The answer as JSON."""
+        return _as_json(await self._call())
 
-async def stream(
-    route: providers.Route, path: str, body: Mapping[str, Any], *, timeout: float, exchange: providers.Exchange
-) -> AsyncGenerator[bytes, None]:
-    """The answer as server-sent events, each whole."""
-    options = {"stream_options": {"include_usage": True}} if path in (CHAT, COMPLETIONS) else {}
-    events = aiter(await _call(route, path, {**body, **options}, timeout, exchange))
-    items = _Items()
-    while True:
-        try:
-            with providers.exchange(exchange):  # some providers' requests are sent only for the first event
-                event = await anext(events, None)
-        except MemoryError:
-            raise
-        except Exception as error:
-            if isinstance(error, provider_errors.expected()):
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The answer as server-sent events, each whole."""
+        is_chat = self._path in (CHAT, COMPLETIONS)
+        events = aiter(await self._call(**({"stream_options": {"include_usage": True}} if is_chat else {})))
+        items = _Items()
+        while True:
+            try:
+                with providers.exchange(self._exchange):  # some providers' requests are sent only for the first event
+                    event = await anext(events, None)
+            except MemoryError:
                 raise
-            raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
-        if event is None:
-            break
-        if isinstance(event, bytes):  # Anthropic's events come as they are sent
-            yield event
-            continue
-        for document in items.in_order(_as_json(event)) if path == RESPONSES else (_as_json(event),):
-            name = f"event: {document['type']}\n" if path in (RESPONSES, MESSAGES) and "type" in document else ""
-            yield f"{name}data: {json.dumps(document)}\n\n".encode()
-    if path in (CHAT, COMPLETIONS):
-        yield b"data: [DONE]\n\n"
+            except Exception as error:
+                if isinstance(error, provider_errors.expected()):
+                    raise
+                raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error
+            if event is None:
+                break
+            if isinstance(event, bytes):  # Anthropic's events come as they are sent
+                yield event
+                continue
+            document = _as_json(event)
+            for each in items.in_order(document) if self._path == RESPONSES else (document,):
+                name = f"event: {each['type']}\n" if self._path in (RESPONSES, MESSAGES) and "type" in each else ""
+                yield f"{name}data: {json.dumps(each)}\n\n".encode()
+        if is_chat:
+            yield b"data: [DONE]\n\n"
+
+    def reasoning_tokens(self) -> int:
+        """The reasoning tokens that the provider counted: Anthropic's dialect has no place for them."""
+        facts = AnswerFacts()
+        for answer in self._exchange.answers():
+            events = EventStream()
+            for event in (*events.add(answer), events.rest):
+                for document in documents_of(event):
+                    facts.read(document)
+            with suppress(ValueError, RecursionError):
+                if isinstance(document := json.loads(answer), dict):
+                    facts.read(document)
+        return facts.usage.reasoning_tokens if facts.usage else 0
+
+    async def _call(self, **options: Any) -> Any:
+        if self._path not in _FUNCTIONS:
+            raise HTTPFailure(404, f"{self._route.provider} has no {self._path}", {})
+        litellm = await providers.litellm_loaded()
+        litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
+        # It can't send half of a surrogate pair.
+        fields = json.loads(replace_surrogates(json.dumps({**self._fields, **options}, ensure_ascii=False)))
+        if self._path == RESPONSES:
+            fields["use_chat_completions_api"] = True
+        with providers.exchange(self._exchange):
+            try:
+                return await providers.call_litellm(_FUNCTIONS[self._path], self._route, self._timeout, **fields)
+            except MemoryError:
+                raise
+            except Exception as error:  # litellm checks few values, of a request or of an answer
+                if not self._exchange.answered and provider_errors.is_untranslatable(error):
+                    raise HTTPFailure(400, f"the request can't be translated: {_said(error)}", {}) from error
+                if isinstance(error, provider_errors.expected()):
+                    raise
+                raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
 
 
 class _Items:
@@ -138,44 +176,6 @@ class _Items:
     def _numbered(self, document: dict[str, Any]) -> dict[str, Any]:
         self._count += 1
         return {**document, "sequence_number": self._count - 1}
-
-
-async def _call(
-    route: providers.Route, path: str, body: Mapping[str, Any], timeout: float, exchange: providers.Exchange
-) -> Any:
-    if path == COUNT_TOKENS or path not in _FUNCTIONS:
-        raise HTTPFailure(404, f"{route.provider} has no {path}", {})
-    litellm = await providers.litellm_loaded()
-    litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
-    translated = {name: value for name, value in body.items() if name in FIELDS[path]}
-    translated = json.loads(replace_surrogates(json.dumps(translated, ensure_ascii=False)))  # it can't send half a pair
-    with providers.exchange(exchange):
-        try:
-            if path == RESPONSES:
-                translated["use_chat_completions_api"] = True
-            return await providers.call_litellm(_FUNCTIONS[path], route, timeout, **translated)
-        except MemoryError:
-            raise
-        except Exception as error:  # litellm checks few values, of a request or of an answer
-            if not exchange.answered and provider_errors.is_untranslatable(error):
-                raise HTTPFailure(400, f"the request can't be translated: {_said(error)}", {}) from error
-            if isinstance(error, provider_errors.expected()):
-                raise
-            raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
-
-
-def reasoning_tokens(exchange: providers.Exchange) -> int:
-    """The reasoning tokens that the provider counted: Anthropic's dialect has no place for them."""
-    facts = AnswerFacts()
-    for answer in exchange.answers():
-        events = EventStream()
-        for event in (*events.add(answer), events.rest):
-            for document in documents_of(event):
-                facts.read(document)
-        with suppress(ValueError, RecursionError):
-            if isinstance(document := json.loads(answer), dict):
-                facts.read(document)
-    return facts.usage.reasoning_tokens if facts.usage else 0
 
 
 def _said(error: Exception) -> str:

@@ -29,7 +29,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
-from rewoo_bench.models.hosted import provider_errors, providers, translation
+from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.completions import cost_of, cost_so_far, to_failure
 from rewoo_bench.models.hosted.dialects import (
     COUNTING,
@@ -54,6 +54,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
     read_body,
     read_document,
 )
+from rewoo_bench.models.hosted.translation import Translation
 from rewoo_bench.models.hosted.transport import Transport
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.redaction import ends_within, is_credential_name, redact, without
@@ -289,24 +290,22 @@ class WireClient:
     async def _translated(self, route: providers.Route, wire: WireRequest, relay: _Relay) -> WireResponse:
         providers.use_shared_pool(self._transport)
         body = json.loads(wire.body)
-        dropped = tuple(translation.untranslated(wire.path, body))
-        exchange, timeout = providers.Exchange(keeps=wire.path == MESSAGES), self._transport.timeout
-        is_stream = body.get("stream") and "stream" not in dropped
+        translation = Translation(route, wire.path, body, self._transport.timeout)
+        is_stream = body.get("stream") and "stream" not in translation.dropped
         text = ""
         if is_stream:
             relay.hides_usage = not asks_for_usage(body)
-            stream = translation.stream(route, wire.path, body, timeout=timeout, exchange=exchange)
-            async with aclosing(stream):
-                await relay.relay(stream)
+            async with aclosing(translation.events()) as events:
+                await relay.relay(events)
         else:
-            document = await translation.send(route, wire.path, body, timeout=timeout, exchange=exchange)
+            document = await translation.answer()
             relay.facts.read(document)
             text = without(json.dumps(document), relay.secrets)
         usage = relay.facts.usage
         if usage is not None and not usage.reasoning_tokens:  # a translation has lost them
-            reasoning = min(translation.reasoning_tokens(exchange), usage.output_tokens)
+            reasoning = min(translation.reasoning_tokens(), usage.output_tokens)
             relay.facts.usage = replace(usage, reasoning_tokens=reasoning)
         if is_stream:
-            return WireResponse(EVENT_STREAM, relay.text, translated=True, dropped=dropped)
+            return WireResponse(EVENT_STREAM, relay.text, translated=True, dropped=translation.dropped)
         relay.check_no_error()
-        return WireResponse("application/json", text, translated=True, dropped=dropped)
+        return WireResponse("application/json", text, translated=True, dropped=translation.dropped)

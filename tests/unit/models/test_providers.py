@@ -83,7 +83,8 @@ def test_the_import_of_litellm_is_a_start_for_every_question_that_waits_for_it()
 FIRST_CALLS = """
 import sys
 import anyio
-from rewoo_bench.models.hosted import providers, translation
+from rewoo_bench.models.hosted import providers
+from rewoo_bench.models.hosted.translation import Translation
 from rewoo_bench.testing.server import ModelServer
 
 ASKED = [{"role": "user", "content": "Which river?"}]
@@ -96,7 +97,7 @@ async def main():
         route = providers.find_route("openai/gpt-x", server.api_base)
         messages = {"max_tokens": 9, "messages": ASKED, "tools": [TOOL]}
         for path, body in (("/messages", messages), ("/responses", {"input": "Which river?"})):
-            await translation.send(route, path, body, timeout=60, exchange=providers.Exchange())
+            await Translation(route, path, body, timeout=60).answer()
         print(len(sys.modules.keys() - loaded))
 
 anyio.run(main)
