@@ -101,7 +101,7 @@ def load_litellm() -> Any:
             if is_redirect:
                 raise Redirected(response.status_code, str(response.url), response.headers["Location"])
             if current.keeps:
-                current.keep(response)
+                current.keep_answer(response)
         return is_redirect
 
     httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
@@ -264,7 +264,7 @@ class Exchange:
         for response, pieces in self.kept:
             yield httpx.Response(200, headers=response.headers, content=b"".join(pieces)).content
 
-    def keep(self, response: Any) -> None:
+    def keep_answer(self, response: Any) -> None:
         """Keeps what is read of a response."""
         import httpx
 

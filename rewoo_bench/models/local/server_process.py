@@ -60,9 +60,9 @@ def run_embedded(settings: dict[str, Any]) -> None:
     try:
         server = start_embedded(settings)
     except (ImportError, RuntimeError) as error:
-        report(error="import" if isinstance(error, ImportError) else "load", message=str(error))
+        say(error="import" if isinstance(error, ImportError) else "load", message=str(error))
         return
-    report(address=server.listening_address)
+    say(address=server.listening_address)
     sys.stdin.read()  # in the main thread: xllamacpp's server doesn't start where another one reads
     os._exit(0)  # without the destructor, which may wait for ever
 
@@ -91,7 +91,7 @@ def run_program(settings: dict[str, Any]) -> None:
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except OSError as error:
-        report(error="load", message=f"{name!r} can't be started: {error.strerror}")
+        say(error="load", message=f"{name!r} can't be started: {error.strerror}")
         return
     last_line: deque[str] = deque(maxlen=1)
 
@@ -110,14 +110,14 @@ def run_program(settings: dict[str, Any]) -> None:
     while (is_running := process.poll() is None) and not is_ready(f"http://127.0.0.1:{port}/health"):
         time.sleep(0.05)
     if is_running:
-        report(address=f"http://127.0.0.1:{port}")
+        say(address=f"http://127.0.0.1:{port}")
     code = process.wait()
     logging.join(1)
     end = f"{f'signal {signal.Signals(-code).name}' if code < 0 else f'code {code}'}: {' '.join(last_line)}"
     if is_running:
-        report(ended=end)
+        say(ended=end)
     else:
-        report(error="load", message=f"{name!r} ended with {end}")
+        say(error="load", message=f"{name!r} ended with {end}")
 
 
 def is_ready(address: str) -> bool:
@@ -128,7 +128,7 @@ def is_ready(address: str) -> bool:
         return False
 
 
-def report(**facts: str) -> None:
+def say(**facts: str) -> None:
     print(json.dumps(facts), flush=True)
 
 
