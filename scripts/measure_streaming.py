@@ -30,7 +30,7 @@ from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.models.oracle.gold_plan import LookupPath
 from rewoo_bench.models.oracle.model import OracleWriter
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.notation.grammars import Form, Grammar
+from rewoo_bench.runners.notation.grammars import Grammar, ReplyForm
 from rewoo_bench.system.files import cache_dir
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.text.tokens import count_messages, count_tokens
@@ -49,7 +49,7 @@ COLUMNS = [
 ]
 ARCHITECTURES = ("llmcompiler", "llmcompiler?stream=false", "rewoo", "react")
 # How the system prompts begin, and the form of their replies; the LLM tool's is an answer.
-_FORMS: dict[str, Form] = {
+_FORMS: dict[str, ReplyForm] = {
     "Make a plan": "plan",
     "Answer the question from the results": "join",
     "Answer the question in turns": "action",

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from rewoo_bench.runners.notation.schemas import Inputs, Schema, inputs
+from rewoo_bench.runners.notation.schemas import Schema, choices, inputs
 from rewoo_bench.types import Tool
 
-Form = Literal[
+ReplyForm = Literal[
     "plan",
     "numbered plan",
     "join",
@@ -35,9 +35,9 @@ Form = Literal[
 class Grammar(str):
     """A grammar with the name of its form, for models that ignore grammars."""
 
-    form: Form
+    form: ReplyForm
 
-    def __new__(cls, text: str, form: Form) -> Grammar:
+    def __new__(cls, text: str, form: ReplyForm) -> Grammar:
         grammar = super().__new__(cls, text)
         grammar.form = form
         return grammar
@@ -50,7 +50,7 @@ _LONGEST_THOUGHT, _LONGEST_ARGUMENT = 120, 160
 _MOST_OPTIONAL = 20  # inputs that may be left out of a call
 _STEP = "\N{SECTION SIGN}"  # in the names of rules, for the number of a step
 _RULE = re.compile(r"(?<![\w\"])(?:str|int|num|flat|near|ref)(?![\w\"])")
-_Form = tuple[str, str | None]
+_CallForm = tuple[str, str | None]
 """A tool's name, and its named inputs where it takes more than a text."""
 
 
@@ -60,25 +60,41 @@ def plan_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: in
     It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line. The inputs of tools
     that take more than a text are named; those of tools that are only names are texts.
     """
-    return _plan_grammar(_forms(tools), max_steps)
+    return _plan_grammar("plan", _forms(tools), 1, max_steps)
 
 
-@lru_cache(maxsize=64)
-def _plan_grammar(forms: tuple[_Form, ...], max_steps: int) -> Grammar:
-    rules = ["root ::= s1"]
-    for number in range(1, max_steps + 1):
-        call = _calls(forms, number, f'(%s) a{number} "]"', ("[", "[", "]"))
-        more = f"(end | s{number + 1})" if number < max_steps else "end"
-        rules.append(f's{number} ::= "Plan: " thought "\\n#E{number} = " {call} ("\\n" {more})?')
-        text = "[^\\n#\\[\\]]"  # without brackets or a hash sign
-        earlier = "".join(f' | "#E{n}"' for n in range(1, number))
-        rules.append(f"a{number} ::= ( {text}{earlier} ){{1,160}}" if earlier else f"a1 ::= {text}{{1,160}}")
-        rules += _values(forms, number, [f"#E{n}" for n in range(1, number)], "#")
-    rules += [f"thought ::= {_THOUGHT}", 'end ::= "\\n"']
-    return Grammar("\n".join(rules), "plan")
+def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
+    """A plan of 1 to `max_steps` numbered tasks and `join()`; a task refers only to tasks before it.
+
+    `first` is the number of its first task: those before it are of earlier plans.
+    """
+    return _plan_grammar("numbered plan", _forms(tools), first, first + max_steps - 1)
 
 
-def _calls(forms: Iterable[_Form], number: int, texts: str, brackets: tuple[str, str, str]) -> str:
+@lru_cache(maxsize=128)
+def _plan_grammar(form: ReplyForm, forms: tuple[_CallForm, ...], first: int, last: int) -> Grammar:
+    rules = [f"root ::= s{first}"]
+    for number in range(first, last + 1):
+        more = f"s{number + 1}" if number < last else ""
+        if form == "plan":
+            text, sign = "[^\\n#\\[\\]]", "#"  # without brackets
+            call = _calls(forms, number, f'(%s) a{number} "]"', ("[", "[", "]"))
+            step = f'"Plan: " thought "\\n#E{number} = " {call} ("\\n" {f"(end | {more})" if more else "end"})?'
+        else:
+            text, sign = '[^\\n$"\\\\]', "$"
+            call = _calls(forms, number, f'( %s ) a{number} "\\")\\n"', ('("', "(", ")\n"))
+            join = f'"{number + 1}. join()" end?'
+            step = f'"{number}. " {call} {f"( {more} | {join} )" if more else join}'
+        earlier = [f"#E{n}" if form == "plan" else f"${n}" for n in range(1, number)]
+        either = "".join(f' | "{each}"' for each in earlier)
+        is_plain = form == "plan" and not earlier
+        rules += [f"s{number} ::= {step}", f"a{number} ::= {text if is_plain else f'( {text}{either} )'}{{1,160}}"]
+        rules += _values(forms, number, earlier, sign)
+    rules += [f"thought ::= {_THOUGHT}"] if form == "plan" else []
+    return Grammar("\n".join([*rules, 'end ::= "\\n"']), form)
+
+
+def _calls(forms: Iterable[_CallForm], number: int, texts: str, brackets: tuple[str, str, str]) -> str:
     """A call in the step `number`: one with a text, where `texts` has the names in the place of `%s`, or with inputs.
 
     `brackets` are what opens a text, what opens inputs, and what ends them.
@@ -94,30 +110,7 @@ def _calls(forms: Iterable[_Form], number: int, texts: str, brackets: tuple[str,
     return calls[0] if len(calls) == 1 and names else f"( {' | '.join(calls)} )"
 
 
-def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
-    """A plan of 1 to `max_steps` numbered tasks and `join()`; a task refers only to tasks before it.
-
-    `first` is the number of its first task: those before it are of earlier plans.
-    """
-    return _numbered_grammar(_forms(tools), max_steps, first)
-
-
-@lru_cache(maxsize=64)
-def _numbered_grammar(forms: tuple[_Form, ...], max_steps: int, first: int) -> Grammar:
-    rules = [f"root ::= s{first}"]
-    text = '[^\\n$"\\\\]'
-    for number in range(first, first + max_steps):
-        join = f'"{number + 1}. join()" end?'
-        more = f"( s{number + 1} | {join} )" if number + 1 < first + max_steps else join
-        earlier = "".join(f' | "${n}"' for n in range(1, number))
-        call = _calls(forms, number, f'( %s ) a{number} "\\")\\n"', ('("', "(", ")\n"))
-        rules.append(f's{number} ::= "{number}. " {call} {more}')
-        rules.append(f"a{number} ::= ( {text}{earlier} ){{1,160}}")
-        rules += _values(forms, number, [f"${n}" for n in range(1, number)], "$")
-    return Grammar("\n".join([*rules, 'end ::= "\\n"']), "numbered plan")
-
-
-def _forms(tools: Iterable[str] | Mapping[str, Tool | None]) -> tuple[_Form, ...]:
+def _forms(tools: Iterable[str] | Mapping[str, Tool | None]) -> tuple[_CallForm, ...]:
     """Each tool's name, with its inputs where it takes more than a text."""
     known = tools if isinstance(tools, Mapping) else {}
     return tuple((name, _named_inputs(tool.arguments) if (tool := known.get(name)) else None) for name in tools)
@@ -148,9 +141,8 @@ def _sequence(values: Sequence[tuple[str, str, bool]]) -> str:
 def _value_rule(schema: Schema, part: object, depth: int = 3) -> str:
     """A value as JSON, or a reference to an earlier step."""
     about = schema.resolve(part)
-    choices = [about["const"]] if "const" in about else about.get("enum")
-    if isinstance(choices, list) and choices:
-        return f"( {' | '.join(_literal(json.dumps(each, ensure_ascii=False)) for each in choices)} | ref{_STEP} )"
+    if listed := choices(about):
+        return f"( {' | '.join(_literal(json.dumps(each, ensure_ascii=False)) for each in listed)} | ref{_STEP} )"
     kinds = (schema.kinds(about) or set()) - {"null"}
     if len(kinds) != 1 or not depth or "anyOf" in about or "oneOf" in about:
         return f"json{_STEP}"
@@ -169,7 +161,7 @@ def _value_rule(schema: Schema, part: object, depth: int = 3) -> str:
     return f"{rules.get(kind, 'json')}{_STEP}"
 
 
-def _values(forms: Iterable[_Form], number: int, earlier: Sequence[str], sign: str) -> list[str]:
+def _values(forms: Iterable[_CallForm], number: int, earlier: Sequence[str], sign: str) -> list[str]:
     """The rules of the values in one step; none where no tool needs them."""
     if all(inputs_ is None for _, inputs_ in forms):
         return []
@@ -250,86 +242,70 @@ def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _plan_schema(tools: tuple[tuple[str, type[BaseModel]], ...], max_steps: int) -> dict[str, Any]:
     shared: dict[str, Any] = {}
-    steps = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": max_steps,
-        "items": {"anyOf": [_step(name, inputs(arguments), shared) for name, arguments in tools]},
-    }
+    steps = [_step_schema(name, arguments, shared) for name, arguments in tools]
+    listed = {"type": "array", "minItems": 1, "maxItems": max_steps, "items": {"anyOf": steps}}
     return {
         **({"$defs": shared} if shared else {}),
         "title": "Plan",
         "type": "object",
-        "properties": {"steps": steps},
+        "properties": {"steps": listed},
         "required": ["steps"],
         "additionalProperties": False,
     }
-
-
-def _step(tool: str, about: Inputs, shared: dict[str, Any]) -> dict[str, Any]:
-    part = _SchemaOfStep(tool, about.schema, shared)
-    args = {
-        "type": "object",
-        "properties": {each.name: part.value(each.schema) for each in about},
-        "required": about.required,
-        "additionalProperties": False,
-    }
-    id_ = {"type": "string", "pattern": "^E[1-9][0-9]?$"}
-    fields = {
-        "id": id_,
-        "thought": {"type": "string", "maxLength": _LONGEST_THOUGHT},
-        "tool": {"const": tool},
-        "args": args,
-        "depends_on": {"type": "array", "items": id_},
-    }
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-
-
-class _SchemaOfStep:
-    """A tool's schema as a part of the plan's, in common keywords; what it refers to goes to `shared`."""
-
-    def __init__(self, tool: str, schema: Schema, shared: dict[str, Any]) -> None:
-        self._tool = tool
-        self._schema = schema
-        self._shared = shared
-
-    def value(self, part: object) -> dict[str, Any]:
-        """An input's own schema, or text that names an earlier step."""
-        about = self._schema.resolve(part)
-        text = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
-        if self._schema.kinds(about) == {"string"}:
-            reference = {"type": "string", "pattern": "^[{][{]E[1-9][0-9]?[}][}]$"}
-            return {"anyOf": [self._part(part), reference]} if self._schema.has_choices(about) else text
-        return {"anyOf": [self._part(part), text]}
-
-    def _part(self, part: object) -> dict[str, Any]:
-        if not isinstance(part, Mapping):
-            return {}
-        if isinstance(reference := part.get("$ref"), str):
-            return {"$ref": f"#/$defs/{self._share(reference)}"}
-        made = {key: value for key, value in part.items() if key in _PLAIN_KEYWORDS}
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            if isinstance(part.get(key), list):  # engines refuse `oneOf` where they can't see that its parts differ
-                made["anyOf" if key == "oneOf" else key] = [self._part(each) for each in part[key]]
-        if isinstance(part.get("properties"), Mapping):
-            made["properties"] = {name: self._part(each) for name, each in part["properties"].items()}
-        for key in ("items", "additionalProperties"):
-            if isinstance(part.get(key), Mapping):
-                made[key] = self._part(part[key])
-            elif part.get(key) is False:
-                made[key] = False
-        return made
-
-    def _share(self, reference: str) -> str:
-        """The name in `shared` of what a tool's schema refers to: another one than that of other tools."""
-        name = re.sub(r"\W+", "_", f"{self._tool}_{reference.removeprefix('#/$defs/').removeprefix('#')}")
-        if name not in self._shared:
-            self._shared[name] = {}  # it may refer to itself
-            self._shared[name] = self._part(self._schema.resolve({"$ref": reference}))
-        return name
 
 
 _PLAIN_KEYWORDS = (
     *("type", "enum", "const", "description", "default", "title", "required", "minimum", "maximum"),
     *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength"),
 )
+
+
+def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
+    """A step with a tool's schema in common keywords; what that refers to goes to `shared`."""
+    about = inputs(arguments)
+
+    def common(part: object) -> dict[str, Any]:
+        if not isinstance(part, Mapping):
+            return {}
+        if isinstance(reference := part.get("$ref"), str):  # its name is another one than that of other tools
+            name = re.sub(r"\W+", "_", f"{tool}_{reference.removeprefix('#/$defs/').removeprefix('#')}")
+            if name not in shared:
+                shared[name] = {}  # it may refer to itself
+                shared[name] = common(about.schema.resolve({"$ref": reference}))
+            return {"$ref": f"#/$defs/{name}"}
+        made = {key: value for key, value in part.items() if key in _PLAIN_KEYWORDS}
+        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            if isinstance(part.get(key), list):  # engines refuse `oneOf` where they can't see that its parts differ
+                made["anyOf" if key == "oneOf" else key] = [common(each) for each in part[key]]
+        if isinstance(part.get("properties"), Mapping):
+            made["properties"] = {name: common(each) for name, each in part["properties"].items()}
+        for key in ("items", "additionalProperties"):
+            if isinstance(part.get(key), Mapping):
+                made[key] = common(part[key])
+            elif part.get(key) is False:
+                made[key] = False
+        return made
+
+    def value(part: object) -> dict[str, Any]:
+        """An input's own schema, or text that names an earlier step."""
+        text: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
+        if about.schema.kinds(part) == {"string"}:
+            if not about.schema.has_choices(part):
+                return text
+            text = {"type": "string", "pattern": "^[{][{]E[1-9][0-9]?[}][}]$"}
+        return {"anyOf": [common(part), text]}
+
+    id_ = {"type": "string", "pattern": "^E[1-9][0-9]?$"}
+    fields = {
+        "id": id_,
+        "thought": {"type": "string", "maxLength": _LONGEST_THOUGHT},
+        "tool": {"const": tool},
+        "args": {
+            "type": "object",
+            "properties": {each.name: value(each.schema) for each in about},
+            "required": about.required,
+            "additionalProperties": False,
+        },
+        "depends_on": {"type": "array", "items": id_},
+    }
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}

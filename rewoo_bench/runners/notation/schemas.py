@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from rewoo_bench.text.model_output import decode, shown
 from rewoo_bench.types import input_schema
 
+_T = TypeVar("_T")
 _MOST_STEPS = 20_000  # through a schema, for one question about it: one that refers to itself has no end
 _MOST_SHOWN = 2_000  # of them, where the schema is shown
 _DEEPEST = 12  # levels that are shown
@@ -116,21 +117,24 @@ class Schema:
             reference = found.get("$ref")
             if not isinstance(reference, str):
                 return found
-            own = {key: value for key, value in found.items() if key != "$ref"}
-            found = {**_mapping(self._at(reference)), **own}
+            target: Any = self.root if reference.startswith("#") else None
+            for key in filter(None, reference[1:].split("/")):
+                key = key.replace("~1", "/").replace("~0", "~")
+                if isinstance(target, list) and key.isdecimal() and int(key) < len(target):
+                    target = target[int(key)]
+                else:
+                    target = target.get(key) if isinstance(target, Mapping) else None
+            found = {**_mapping(target), **{key: value for key, value in found.items() if key != "$ref"}}
         return {}
 
     def kinds(self, part: Any) -> set[str] | None:
         """The types of JSON that a value may have; None where any may be."""
-        self._steps = _MOST_STEPS
-        with suppress(RecursionError):
-            return self._kinds(part)
-        return None
+        return self._bounded(self._kinds, part, otherwise=None)
 
     def has_choices(self, part: Any) -> bool:
         """Whether the values, or some of them, are listed."""
         part = self.resolve(part)
-        return _is_choice(part) or any(_is_choice(self.resolve(each)) for each in _branches(part))
+        return any("enum" in each or "const" in each for each in (part, *map(self.resolve, _branches(part))))
 
     def show(self, part: Any) -> str:
         """The type in a few words: `"a" | "b"`, `[{name: string, size?: integer (at least 1)}]`."""
@@ -140,47 +144,38 @@ class Schema:
     def about(self, part: Any) -> str:
         """What else is known of a value: its description, and its limits; empty where nothing is."""
         resolved = self.resolve(part)
-        said = " ".join(str(resolved.get("description") or "").split())
-        return "; ".join(filter(None, [said, *_limits(resolved)]))
+        said = [" ".join(str(resolved.get("description") or "").split())]
+        for keyword, words in (*((keyword, words) for keyword, words, *_ in _LIMITS), *_UNCHECKED):
+            limit = resolved.get(keyword)
+            is_endless = isinstance(limit, int | float) and abs(limit) >= 2**53 - 1  # as some makers add to all numbers
+            if isinstance(limit, int | float | str) and not is_endless and (keyword, limit) != ("minLength", 1):
+                said.append(words.format(limit))
+        return "; ".join(filter(None, said))
 
     def convert(self, part: Any, value: Any) -> Any:
         """The value, in which text became the number, truth value, list or object that has to be there."""
-        self._steps = _MOST_STEPS
-        with suppress(RecursionError):
-            return self._convert(part, value)
-        return value
+        return self._bounded(self._convert, part, value, otherwise=value)
 
     def fault(self, part: Any, value: Any, *, pending: bool = False) -> str | None:
         """Why the value doesn't fit, or None. With `pending`, text that names a step (`#E1`) fits everywhere."""
+        return self._bounded(self._fault, part, value, pending, otherwise=None)
+
+    def _bounded(self, find: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
         self._steps = _MOST_STEPS
         with suppress(RecursionError):
-            return self._fault(part, value, pending)
-        return None
+            return find(*args)
+        return otherwise
 
-    def _at(self, reference: str) -> Any:
-        if not reference.startswith("#"):
-            return None
-        found: Any = self.root
-        for key in filter(None, reference[1:].split("/")):
-            key = key.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            else:
-                found = found.get(key) if isinstance(found, Mapping) else None
-        return found
-
-    def _spent(self) -> bool:
+    def _is_spent(self) -> bool:
         self._steps -= 1
         return self._steps < 0
 
     def _kinds(self, part: Any) -> set[str] | None:
-        if self._spent():
+        if self._is_spent():
             return None
         part = self.resolve(part)
-        if "const" in part:
-            return {_kind(part["const"])}
-        if isinstance(part.get("enum"), list):
-            return {_kind(each) for each in part["enum"]}
+        if (listed := choices(part)) is not None:
+            return {_kind(each) for each in listed}
         if named := _named_kinds(part):
             return set(named)
         if branches := _branches(part):
@@ -192,45 +187,37 @@ class Schema:
 
     def _show(self, part: Any, depth: int) -> str:
         part = self.resolve(part)
-        if self._spent() or not depth:
+        if self._is_spent() or not depth:
             return "…"
-        if "const" in part:
-            return _json(part["const"])
-        if isinstance(part.get("enum"), list):
-            return " | ".join(dict.fromkeys(map(_json, part["enum"])))
-        if branches := _branches(part):
-            return " | ".join(dict.fromkeys(self._shown_with_limits(each, depth - 1) for each in branches))
-        kinds = self._kinds(part)
-        if not kinds:
-            return "any"
-        order = _named_kinds(part) or sorted(kinds)
-        return " | ".join(dict.fromkeys(self._show_kind(kind, part, depth) for kind in order))
 
-    def _show_kind(self, kind: str, part: Mapping[str, Any], depth: int) -> str:
-        if kind == "array":
-            first = part.get("prefixItems")
-            if isinstance(first, list):
-                return f"[{', '.join(self._shown_with_limits(each, depth - 1) for each in first)}]"
-            return f"[{self._shown_with_limits(part['items'], depth - 1)}]" if _mapping(part.get("items")) else "array"
-        if kind != "object":
-            return kind
-        required = _names(part.get("required"))
-        fields = [
-            f"{name}{'' if name in required else '?'}: {self._shown_with_limits(each, depth - 1)}"
-            for name, each in _mapping(part.get("properties")).items()
-        ]
-        if _mapping(part.get("additionalProperties")):
-            fields.append(f"any name: {self._shown_with_limits(part['additionalProperties'], depth - 1)}")
-        return f"{{{', '.join(fields)}}}" if fields else "object"
+        def with_limits(part: Any) -> str:
+            default = self.resolve(part).get("default")
+            about = self.about(part)
+            with_default = f" = {_json(default)}" if default is not None else ""
+            return self._show(part, depth - 1) + with_default + (f" ({about})" if about else "")
 
-    def _shown_with_limits(self, part: Any, depth: int) -> str:
-        resolved = self.resolve(part)
-        default = f" = {_json(resolved['default'])}" if resolved.get("default") is not None else ""
-        about = self.about(part)
-        return self._show(part, depth) + default + (f" ({about})" if about else "")
+        def show_kind(kind: str) -> str:
+            first, items, others = part.get("prefixItems"), part.get("items"), part.get("additionalProperties")
+            if kind == "array" and (isinstance(first, list) or _mapping(items)):
+                return f"[{', '.join(map(with_limits, first if isinstance(first, list) else [items]))}]"
+            if kind != "object":
+                return kind
+            required, known = _names(part.get("required")), _mapping(part.get("properties"))
+            fields = [f"{name}{'' if name in required else '?'}: {with_limits(each)}" for name, each in known.items()]
+            fields += [f"any name: {with_limits(others)}"] if _mapping(others) else []
+            return f"{{{', '.join(fields)}}}" if fields else "object"
+
+        if (listed := choices(part)) is not None:
+            said: Iterable[str] = map(_json, listed)
+        elif branches := _branches(part):
+            said = map(with_limits, branches)
+        else:
+            kinds = self._kinds(part)
+            said = map(show_kind, _named_kinds(part) or sorted(kinds)) if kinds else ["any"]
+        return " | ".join(dict.fromkeys(said))
 
     def _convert(self, part: Any, value: Any) -> Any:
-        if self._spent():
+        if self._is_spent():
             return value
         part = self.resolve(part)
         if branches := _branches(part):
@@ -244,25 +231,22 @@ class Schema:
             value = read[0] if read and is_one_of(kinds, read[0]) else value
         if isinstance(value, float) and kinds == {"integer"} and value.is_integer():
             return int(value)
-        if isinstance(value, Mapping):
-            properties = _mapping(part.get("properties"))
-            others = part.get("additionalProperties")
-            return {
-                name: self._convert(properties.get(name, others), each)
-                for name, each in value.items()
-                if not (each is None and name in properties and self._is_omission(part, name))
-            }
         if isinstance(value, list):
             return [self._convert(part.get("items"), each) for each in value]
-        return value
-
-    def _is_omission(self, part: Mapping[str, Any], name: str) -> bool:
-        """Whether null can only mean that an input was left out."""
-        kinds = self._kinds(part["properties"][name])
-        return name not in _names(part.get("required")) and kinds is not None and "null" not in kinds
+        if not isinstance(value, Mapping):
+            return value
+        properties, required = _mapping(part.get("properties")), _names(part.get("required"))
+        converted: dict[str, Any] = {}
+        for name, each in value.items():
+            if each is None and name in properties and name not in required:
+                kinds = self._kinds(properties[name])
+                if kinds is not None and "null" not in kinds:
+                    continue  # null can only mean that the input was left out
+            converted[name] = self._convert(properties.get(name, part.get("additionalProperties")), each)
+        return converted
 
     def _fault(self, part: Any, value: Any, pending: bool) -> str | None:
-        if self._spent() or (pending and isinstance(value, str) and _REFERENCE.search(value)):
+        if self._is_spent() or (pending and isinstance(value, str) and _REFERENCE.search(value)):
             return None
         part = self.resolve(part)
         if "const" in part and not _same(part["const"], value):
@@ -282,28 +266,26 @@ class Schema:
             if about_it and isinstance(limit, int | float) and not is_fine(value, limit):
                 return f"{_repeated(value)} is not {words.format(limit)}"
         if isinstance(value, Mapping):
-            return self._object_fault(part, value, pending)
-        if isinstance(value, list) and _mapping(part.get("items")):
-            found = ((at, self._fault(part["items"], each, pending)) for at, each in enumerate(value))
-            return next((_at_place(f"[{at}]", fault) for at, fault in found if fault), None)
-        return None
-
-    def _object_fault(self, part: Mapping[str, Any], value: Mapping[str, Any], pending: bool) -> str | None:
-        properties = _mapping(part.get("properties"))
-        for name in _names(part.get("required")):
-            if name not in value:
-                return f"{shown(name)!r} is missing"
-        others = part.get("additionalProperties")
-        for name, each in value.items():
-            if name not in properties and others is False:
-                return f"there is no {shown(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
-            if fault := self._fault(properties.get(name, others), each, pending):
-                return _at_place(f".{shown(name)}", fault)
+            properties, others = _mapping(part.get("properties")), part.get("additionalProperties")
+            if missing := [name for name in _names(part.get("required")) if name not in value]:
+                return f"{shown(missing[0])!r} is missing"
+            for name, each in value.items():
+                if name not in properties and others is False:
+                    return f"there is no {shown(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
+                if fault := self._fault(properties.get(name, others), each, pending):
+                    return _at_place(f".{shown(name)}", fault)
+        elif isinstance(value, list) and _mapping(part.get("items")):
+            for at, each in enumerate(value):
+                if fault := self._fault(part["items"], each, pending):
+                    return _at_place(f"[{at}]", fault)
         return None
 
 
-def _is_choice(part: Mapping[str, Any]) -> bool:
-    return "enum" in part or "const" in part
+def choices(part: Mapping[str, Any]) -> list[Any] | None:
+    """The values that a schema lists; None where it lists none."""
+    if "const" in part:
+        return [part["const"]]
+    return part["enum"] if isinstance(part.get("enum"), list) else None
 
 
 def _branches(part: Mapping[str, Any]) -> Sequence[Any]:
@@ -312,17 +294,6 @@ def _branches(part: Mapping[str, Any]) -> Sequence[Any]:
             return list(part[keyword])
     one = part.get("allOf")
     return one if isinstance(one, list) and len(one) == 1 else []
-
-
-def _limits(part: Mapping[str, Any]) -> list[str]:
-    said = []
-    for keyword, words in (*((keyword, words) for keyword, words, *_ in _LIMITS), *_UNCHECKED):
-        limit = part.get(keyword)
-        if isinstance(limit, int | float) and abs(limit) >= 2**53 - 1:  # as some makers add to every number
-            continue
-        if isinstance(limit, int | float | str) and (keyword, limit) != ("minLength", 1):
-            said.append(words.format(limit))
-    return said
 
 
 def _named_kinds(part: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from rewoo_bench.errors import ToolError
 from rewoo_bench.runners.notation.arguments import Arguments, show_call, to_model
 from rewoo_bench.runners.notation.plan_formats import Notation
-from rewoo_bench.runners.notation.schemas import Input, Inputs, inputs
+from rewoo_bench.runners.notation.schemas import Inputs, inputs
 from rewoo_bench.text.model_output import check_text, shown
 from rewoo_bench.types import Tool
 
@@ -52,21 +52,15 @@ def _show_inputs(arguments: type[BaseModel], notation: Notation, details: bool) 
     typed = notation == "json" or _has_types(about)
     # A bundled tool's own description says what its text is.
     details = details and (notation == "json" or not getattr(arguments, "described_by_tool", False))
-    return f"{opening}{', '.join(_show(each, about, notation, typed, details) for each in about)}{closing}"
-
-
-def _show(each: Input, about: Inputs, notation: Notation, typed: bool, details: bool) -> str:
-    name = json.dumps(each.name, ensure_ascii=False) if notation == "json" else each.name
-    default = about.schema.resolve(each.schema).get("default")
-    return "".join(
-        [
-            name,
-            "" if each.required else "?",
-            f": {about.schema.show(each.schema)}" if typed else "",
-            f" = {json.dumps(default, ensure_ascii=False)}" if default is not None else "",
-            f" ({said})" if details and (said := about.schema.about(each.schema)) else "",
-        ]
-    )
+    parts: list[str] = []
+    for each in about:
+        default, said = about.schema.resolve(each.schema).get("default"), about.schema.about(each.schema)
+        part = json.dumps(each.name, ensure_ascii=False) if notation == "json" else each.name
+        part += "" if each.required else "?"
+        part += f": {about.schema.show(each.schema)}" if typed else ""
+        part += f" = {json.dumps(default, ensure_ascii=False)}" if default is not None else ""
+        parts.append(f"{part} ({said})" if details and said else part)
+    return f"{opening}{', '.join(parts)}{closing}"
 
 
 def _has_types(about: Inputs) -> bool:
