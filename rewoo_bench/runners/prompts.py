@@ -29,7 +29,7 @@ from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import bm25, sentences, terms
-from rewoo_bench.types import Message, Model, Request
+from rewoo_bench.types import Message, Model, Request, Step
 
 Exemplar = tuple[Message, ...]
 
@@ -148,35 +148,37 @@ class EvidenceBudget:
         self._model = model
         self._prompts = prompts
 
-    async def admit(self, slot: str, text: str, *, query: str, max_tokens: int, where: str = "slot") -> str:
+    async def shortened(self, slot: str, text: str, *, query: str, max_tokens: int, where: str = "slot") -> str:
         """`text` within `max_tokens`."""
         size = count_tokens(text)
         if size <= max_tokens:
             return text
-        kept = await self._shortened(text, query, max_tokens)
+        query = query[:_LONGEST_QUERY]
+        if self.shorten == "truncate":
+            kept, _ = truncate(text, max_tokens)
+        elif self.shorten == "sentences":
+            kept = nearest_sentences(text, query, max_tokens)
+        else:
+            messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
+            with at_place("summary"):
+                completion = await self._model.complete(Request(messages, role="tool", max_tokens=max_tokens))
+            kept, _ = truncate(completion.text.strip() or text, max_tokens)
         self.cuts.append({"slot": slot, "at": where, "tokens": size, "kept": count_tokens(kept)})
         return kept
 
-    async def admit_map(
-        self, evidence: Mapping[str, str], queries: Mapping[str, str], max_tokens: int
-    ) -> dict[str, str]:
-        """The evidence map within `max_tokens`: slots that are too long share the tokens that short ones leave."""
-        allowed = shares({slot: count_tokens(text) for slot, text in evidence.items()}, max_tokens)
+    async def all_shortened(self, steps: Sequence[Step], max_tokens: int) -> dict[str, str]:
+        """The evidence of steps within `max_tokens`: slots that are too long share the tokens that short ones leave."""
+        allowed = shares({step.id: count_tokens(step.observation) for step in steps}, max_tokens)
         return {
-            slot: await self.admit(slot, text, query=queries[slot], max_tokens=allowed[slot], where="map")
-            for slot, text in evidence.items()
+            step.id: await self.shortened(
+                step.id,
+                step.observation,
+                query=f"{step.thought} {step.argument}",
+                max_tokens=allowed[step.id],
+                where="map",
+            )
+            for step in steps
         }
-
-    async def _shortened(self, text: str, query: str, max_tokens: int) -> str:
-        query = query[:_LONGEST_QUERY]
-        if self.shorten == "truncate":
-            return truncate(text, max_tokens)[0]
-        if self.shorten == "sentences":
-            return nearest_sentences(text, query, max_tokens)
-        messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
-        with at_place("summary"):
-            completion = await self._model.complete(Request(messages, role="tool", max_tokens=max_tokens))
-        return truncate(completion.text.strip() or text, max_tokens)[0]
 
 
 def check_shorten(shorten: Shorten, prompts: Prompts) -> None:

@@ -82,7 +82,7 @@ class ReActTurns:
             observation = Observation(
                 f"ERROR: no tool {shown(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
             )
-        text = await self._evidence_budget.admit(
+        text = await self._evidence_budget.shortened(
             id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens
         )
         emit("step_finished", id_, observation=text, failed=observation.failed)

@@ -13,10 +13,9 @@ written thoughts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
 
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
@@ -74,8 +73,12 @@ class NativeReAct:
                 return turns.end(None, "repeated")
             results = [Message("tool", each, tool_call_id=call.id) for call, each in zip(calls, seen, strict=True)]
             messages += [Message("assistant", text, tool_calls=calls), *results]
-        partial = await self._partial_answer(messages, model, tools) if self.settings.answer_at_limit else None
-        return turns.end(partial, "step_limit")
+        if not self.settings.answer_at_limit:
+            return turns.end(None, "step_limit")
+        messages.append(Message("user", _LAST))
+        with at_place(AT_LIMIT):  # the tools go along, since some providers refuse a trace of tool calls without them
+            completion = await model.complete(Request(messages, role="agent", tools=list(tools.values())))
+        return turns.end(read_final(completion.text) or None, "step_limit")
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for each hop of the longest path, since independent hops share a turn, and one for the answer."""
@@ -83,16 +86,6 @@ class NativeReAct:
         for hop in chain:
             depths.append(1 + max((depths[need] for need in hop.needs), default=0))
         return max(depths, default=0) + 1
-
-    async def _partial_answer(self, messages: Sequence[Message], model: Model, tools: Mapping[str, Tool]) -> str | None:
-        """The best answer that the trace allows, asked for when no turn is left.
-
-        The tools go along, since some providers refuse a trace of tool calls without them.
-        """
-        last = Message("user", _LAST)
-        with at_place(AT_LIMIT):
-            completion = await model.complete(Request([*messages, last], role="agent", tools=list(tools.values())))
-        return read_final(completion.text) or None
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
@@ -103,25 +96,16 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
     list. Only known tools count, and only arguments that are valid (model_output.py).
     """
     calls: list[ToolCall] = []
-    for item in _objects(text):
-        name, given = item.get("name"), item.get("arguments", item.get("parameters"))
-        if isinstance(name, str) and name in tools and isinstance(given, dict):
-            with suppress(ValueError):
-                calls.append(ToolCall(f"written_{len(calls)}", name, check_fields(given)))
-    return tuple(calls)
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in a text, whatever text is around them."""
     end = 0
     for brace in islice(re.finditer("{", text), _MOST_BRACES):
         if brace.start() < end:
-            continue  # inside the last one
-        try:
-            value, end = decode(text, brace.start())
-        except ValueError:
-            continue
-        yield value
+            continue  # inside the last object
+        with suppress(ValueError):
+            item, end = decode(text, brace.start())
+            name, given = item.get("name"), item.get("arguments", item.get("parameters"))
+            if isinstance(name, str) and name in tools and isinstance(given, dict):
+                calls.append(ToolCall(f"written_{len(calls)}", name, check_fields(given)))
+    return tuple(calls)
 
 
 def read_final(text: str) -> str:

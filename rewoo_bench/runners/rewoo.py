@@ -8,7 +8,7 @@ answer   = solver(question, plan, evidence)  one model call
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,13 +22,13 @@ from rewoo_bench.runners.notation.replies import answered, citations, read_answe
 from rewoo_bench.runners.notation.tools import NO_RESULTS, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
-from rewoo_bench.types import Hop, Message, Model, Request, Step, Tool, Trajectory
+from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 NO_EVIDENCE = "No evidence found."
 
 
-class StepRunner:
-    """Runs single steps. One with a failed input is skipped, or gets its text (`failed_input` "pass").
+class StepCaller:
+    """Makes the calls of steps. One with a failed input is skipped, or gets its text (`failed_input` "pass").
 
     The text of a failed step is its error, or with `show_errors` off `NO_EVIDENCE`; `errors` keeps it.
     """
@@ -43,16 +43,17 @@ class StepRunner:
         show_errors: bool = True,
     ) -> None:
         self.errors: dict[str, str] = {}
+        self.evidence_budget = evidence_budget
         self._tools = tools
-        self._evidence_budget = evidence_budget
         self._slot_tokens = slot_tokens
         self._failed_input = failed_input
         self._show_errors = show_errors
 
-    async def run(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
+    async def call(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
         """The step's result; `done` has its inputs, `level` is its depth in the plan."""
         args = substitute(step.args, {need: done[need].observation for need in step.depends_on})
-        emit("step_started", step.id, tool=step.tool, argument=show_call(args))
+        argument = show_call(args)
+        emit("step_started", step.id, tool=step.tool, argument=argument)
         failed = [need for need in step.depends_on if done[need].failed]
         with at_place(step.id, level):
             if failed and self._failed_input == "skip":
@@ -62,57 +63,10 @@ class StepRunner:
             if observation.failed and not self._show_errors:
                 self.errors[step.id] = observation.text
                 observation = Observation(NO_EVIDENCE, failed=True)
-            query = f"{step.thought} {show_call(args)}"
-            text = await self._evidence_budget.admit(
-                step.id, observation.text, query=query, max_tokens=self._slot_tokens
+            text = await self.evidence_budget.shortened(
+                step.id, observation.text, query=f"{step.thought} {argument}", max_tokens=self._slot_tokens
             )
-        return Step(step.id, step.thought, step.tool, show_call(args), text, observation.failed)
-
-
-class Worker:
-    """Runs one plan once. `steps` and `evidence` fill up as steps end; the steps `faulty` aren't run."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        runner: StepRunner,
-        faulty: Collection[str] = (),
-    ) -> None:
-        self.plan = plan
-        self.done: dict[str, Step] = {}
-        self._runner = runner
-        self._faulty = faulty
-        self._levels = plan.levels()
-
-    async def run(self, schedule: Schedule = "ready") -> None:
-        """Runs every step once, after all its inputs."""
-        by_id = {step.id: step for step in self.plan.steps}
-
-        async def run_step(id_: str) -> None:
-            step = by_id[id_]
-            if id_ in self._faulty:
-                argument = as_text(show_call(step.args))
-                done = Step(id_, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
-            else:
-                done = await self._runner.run(step, self.done, self._levels[id_])
-            self.done[id_] = done
-            emit("step_finished", id_, observation=done.observation, failed=done.failed)
-
-        await in_order(self.plan.dependencies(), run_step, schedule)
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The steps done, in the order of the plan."""
-        return tuple(self.done[step.id] for step in self.plan.steps)
-
-    @property
-    def evidence(self) -> dict[str, str]:
-        """Slot -> text, in the order of the plan."""
-        return {step.id: step.observation for step in self.steps}
-
-    def empty_leaves(self) -> list[str]:
-        """Slots that no other step uses and that have nothing for the solver."""
-        return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
+        return Step(step.id, step.thought, step.tool, argument, text, observation.failed)
 
 
 def plan_size(chain: Sequence[Hop]) -> int:
@@ -161,25 +115,62 @@ class ReWOOSettings(BaseModel):
 
 @dataclass
 class PlanAndEvidence:
-    """The result of planner and worker: every draft with its faults, the plan that ran, and its evidence."""
+    """The results of planner and worker: every draft with its faults, the plan that ran, and its evidence."""
 
-    evidence_budget: EvidenceBudget
-    runner: StepRunner
-    plan: Plan | None = None
-    faulty: frozenset[str] = frozenset()
+    caller: StepCaller
+    plan: Plan = field(default_factory=lambda: Plan(steps=()))
+    """Without steps where no plan was sound enough to run."""
+    faulty: Collection[str] = ()
     """Steps of the plan that can't be run."""
-    worker: Worker | None = None
+    done: dict[str, Step] = field(default_factory=dict)
     drafts: list[dict[str, Any]] = field(default_factory=list)
     dropped_steps: int = 0
 
+    async def work(self, schedule: Schedule = "ready") -> None:
+        """The Worker: runs every step once, after all its inputs. `done` fills up as steps end."""
+        by_id = {step.id: step for step in self.plan.steps}
+        levels = self.plan.levels()
+
+        async def run_step(id_: str) -> None:
+            step = by_id[id_]
+            if id_ in self.faulty:
+                argument = as_text(show_call(step.args))
+                done = Step(id_, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
+            else:
+                done = await self.caller.call(step, self.done, levels[id_])
+            self.done[id_] = done
+            emit("step_finished", id_, observation=done.observation, failed=done.failed)
+
+        await in_order(self.plan.dependencies(), run_step, schedule)
+
     @property
     def steps(self) -> tuple[Step, ...]:
-        return self.worker.steps if self.worker else ()
+        """The steps done, in the order of the plan."""
+        return tuple(self.done[step.id] for step in self.plan.steps)
 
-    def notes(self) -> dict[str, Any]:
-        """Notes for the trace."""
-        errors = {"errors": self.runner.errors} if self.runner.errors else {}
-        return {"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": self.evidence_budget.cuts, **errors}
+    @property
+    def evidence(self) -> dict[str, str]:
+        """Slot -> text, in the order of the plan."""
+        return {step.id: step.observation for step in self.steps}
+
+    @property
+    def empty_leaves(self) -> list[str]:
+        """Slots that no other step uses and that have nothing for the solver."""
+        return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
+
+    def end(self, answer: str | None, stop_reason: StopReason, **notes: Any) -> Trajectory:
+        """How the question ended."""
+        errors = {"errors": self.caller.errors} if self.caller.errors else {}
+        cuts = self.caller.evidence_budget.cuts
+        return Trajectory(
+            answer,
+            stop_reason,
+            self.steps,
+            plan=self.plan.as_json() or None,
+            evidence=self.evidence if self.plan.steps else None,
+            replans=len(self.drafts) - 1,
+            notes={"drafts": self.drafts, "dropped_steps": self.dropped_steps, "cuts": cuts, **errors, **notes},
+        )
 
 
 class ReWOO:
@@ -198,8 +189,8 @@ class ReWOO:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
         planned = await self.gather(question, model, tools)
-        if planned.plan is None and self.settings.invalid_plan == "stop":
-            return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
+        if not planned.plan.steps and self.settings.invalid_plan == "stop":
+            return planned.end(None, "invalid_plan")
         return await self.solve(question, planned, model)
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
@@ -207,36 +198,71 @@ class ReWOO:
         return plan_size(chain)
 
     async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:
-        """Planner and Worker: a plan that can be run, if one was written, and its evidence."""
+        """Planner and Worker: the first sound plan of at most 1 + `max_replans` drafts, and its evidence.
+
+        Where no draft is sound, the settings say whether the sound steps of the last one run.
+        """
         settings = self.settings
         budget = EvidenceBudget(settings.shorten, model, self.prompts)
-        runner = StepRunner(
+        caller = StepCaller(
             tools,
             budget,
             slot_tokens=settings.slot_tokens,
             failed_input=settings.failed_input,
             show_errors=settings.show_errors,
         )
-        planned = PlanAndEvidence(budget, runner)
-        planned.plan = await self._plan(question, model, tools, planned)
-        if planned.plan is not None:
-            planned.worker = Worker(planned.plan, runner, planned.faulty)
-            await planned.worker.run(self.settings.schedule)
+        planned = PlanAndEvidence(caller)
+        messages = [
+            self.prompts.system(
+                "planner", tools=describe_tools(tools, settings.notation), max_steps=settings.max_steps
+            ),
+            *self.prompts.shots("planner"),
+            Message("user", f"Question: {question}"),
+        ]
+        form: dict[str, Any] = {"schema": plan_schema(tools, settings.max_steps)}
+        if settings.notation == "text":
+            form = {"grammar": plan_grammar(tools, settings.max_steps)}
+        for attempt in range(1 + settings.max_replans):
+            emit("planner_started", attempt=attempt)
+            with at_place(f"planner {attempt}"):
+                completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
+            plan, faults, planned.dropped_steps = read_checked(
+                completion.text, settings.notation, tools, settings.max_steps, settings.too_long
+            )
+            planned.drafts.append({"text": completion.text, "faults": faults})
+            if plan is not None and not faults:
+                planned.plan = plan
+                break
+            emit("plan_rejected", faults=faults)
+            complaint = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
+            messages += [Message("assistant", completion.text), Message("user", complaint)]
+        else:
+            if plan is not None and settings.invalid_plan == "run":
+                whole = len({step.id for step in plan.steps})
+                planned.plan, planned.faulty = part_to_run(plan, tools, settings.max_steps)
+                planned.dropped_steps += whole - len(planned.plan.steps)
+        if planned.plan.steps:
+            emit("plan_created", plan=planned.plan.as_json())
+            await planned.work(settings.schedule)
         return planned
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
-        evidence: dict[str, str] = {}
-        if planned.worker is not None:
-            queries = {step.id: f"{step.thought} {step.argument}" for step in planned.steps}
-            found = planned.worker.evidence
-            with at_place("map"):
-                evidence = await planned.evidence_budget.admit_map(found, queries, self.settings.map_tokens)
-        lines = _solver_lines(planned.plan, evidence) if planned.plan else NO_EVIDENCE
+        with at_place("map"):
+            budget = planned.caller.evidence_budget
+            evidence = await budget.all_shortened(planned.steps, self.settings.map_tokens)
+        first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
+        parts = []
+        for step in planned.plan.steps:
+            text = evidence[step.id]
+            slot = first.setdefault(text, step.id)
+            shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
+            parts.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
+        found = "\n\n".join(parts) or NO_EVIDENCE
         messages = [
             self.prompts.system("solver"),
             *self.prompts.shots("solver"),
-            Message("user", f"Question: {question}\n\n{lines}\n\nQuestion: {question}"),
+            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
         ]
         emit("solver_started")
         with at_place("solver"):
@@ -246,62 +272,5 @@ class ReWOO:
         text, cited = citations(read_answer(completion.text), evidence)
         answer, stop_reason = answered(text, completion)
         emit("answered", answer=answer)
-        return Trajectory(
-            answer,
-            stop_reason,
-            planned.steps,
-            plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
-            evidence=evidence,
-            replans=len(planned.drafts) - 1,
-            notes={**planned.notes(), "citations": cited, "solver": completion.text},
-        )
-
-    async def _plan(
-        self, question: str, model: Model, tools: Mapping[str, Tool], planned: PlanAndEvidence
-    ) -> Plan | None:
-        """The first sound plan of at most 1 + `max_replans` drafts; else what the settings run of the last one."""
-        described = describe_tools(tools, self.settings.notation)
-        messages = [
-            self.prompts.system("planner", tools=described, max_steps=self.settings.max_steps),
-            *self.prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
-        plan: Plan | None = None
-        form: dict[str, Any] = {"schema": plan_schema(tools, self.settings.max_steps)}
-        if self.settings.notation == "text":
-            form = {"grammar": plan_grammar(tools, self.settings.max_steps)}
-        for attempt in range(1 + self.settings.max_replans):
-            emit("planner_started", attempt=attempt)
-            with at_place(f"planner {attempt}"):
-                completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
-            plan, faults, planned.dropped_steps = read_checked(
-                completion.text, self.settings.notation, tools, self.settings.max_steps, self.settings.too_long
-            )
-            planned.drafts.append({"text": completion.text, "faults": faults})
-            if plan is not None and not faults:
-                return _created(plan)
-            emit("plan_rejected", faults=faults)
-            complaint = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
-            messages += [Message("assistant", completion.text), Message("user", complaint)]
-        if plan is None or self.settings.invalid_plan == "stop":
-            return None
-        whole = len({step.id for step in plan.steps})
-        plan, planned.faulty = part_to_run(plan, tools, self.settings.max_steps)
-        planned.dropped_steps += whole - len(plan.steps)
-        return _created(plan)
-
-
-def _created(plan: Plan) -> Plan:
-    emit("plan_created", plan=[step.model_dump(mode="json") for step in plan.steps])
-    return plan
-
-
-def _solver_lines(plan: Plan, evidence: Mapping[str, str]) -> str:
-    first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
-    lines = []
-    for step in plan.steps:
-        text = evidence[step.id]
-        slot = first.setdefault(text, step.id)
-        shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
-        lines.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
-    return "\n\n".join(lines)
+        ended = planned.end(answer, stop_reason, citations=cited, solver=completion.text)
+        return replace(ended, evidence=evidence)

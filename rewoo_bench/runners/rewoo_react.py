@@ -64,12 +64,12 @@ class ReWOOReAct:
             wanted = self.settings.plan_tools or tools
             plan_tools = {name: tool for name, tool in tools.items() if name in wanted or name not in TOOLS}
             planned = await self.rewoo.gather(question, model, plan_tools)
-            if planned.worker is None and "invalid_plan" not in self.settings.gaps:
-                return Trajectory(None, "invalid_plan", replans=len(planned.drafts) - 1, notes=planned.notes())
             gap: Gap | None = None
-            if planned.worker is None:
+            if not planned.plan.steps:
                 gap = "invalid_plan"
-            elif "empty_slot" in self.settings.gaps and planned.worker.empty_leaves():
+                if gap not in self.settings.gaps:
+                    return planned.end(None, gap)
+            elif "empty_slot" in self.settings.gaps and planned.empty_leaves:
                 gap = "empty_slot"
             first = None if gap else await self.rewoo.solve(question, planned, model)
         if first is not None:
@@ -79,14 +79,8 @@ class ReWOOReAct:
         emit("fallback_started", reason=gap)
         with at_place("react"):
             second = await self.react.run(question, model=model, tools=tools, before=planned.steps)
-        return replace(
-            second,
-            steps=(*planned.steps, *(replace(step, id=f"R{step.id}") for step in second.steps)),
-            plan=[step.model_dump(mode="json") for step in planned.plan.steps] if planned.plan else None,
-            evidence=planned.worker.evidence if planned.worker else None,
-            replans=len(planned.drafts) - 1,
-            notes={**planned.notes(), "fallback": gap, "react": second.notes},
-        )
+        ended = planned.end(second.answer, second.stop_reason, fallback=gap, react=second.notes)
+        return replace(ended, steps=(*planned.steps, *(replace(step, id=f"R{step.id}") for step in second.steps)))
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """Steps of ReWOO's plan without a mistake."""

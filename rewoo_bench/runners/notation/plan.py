@@ -68,6 +68,10 @@ class Plan(BaseModel):
 
     steps: tuple[PlanStep, ...]
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """The steps as traces have them."""
+        return [step.model_dump(mode="json") for step in self.steps]
+
     def dependencies(self) -> dict[str, set[str]]:
         """Step id -> ids of the steps it waits for."""
         return {step.id: set(step.depends_on) for step in self.steps}

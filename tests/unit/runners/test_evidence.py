@@ -26,7 +26,7 @@ SUMMARY = Prompts({"summary": "Sum up what is looked for."})
 async def admit(shorten: Shorten, text: str, max_tokens: int, model: Any = None) -> tuple[str, EvidenceBudget]:
     evidence_budget = EvidenceBudget(shorten, model or ScriptedModel([]), SUMMARY)
     with at_place("E1"):
-        return await evidence_budget.admit(
+        return await evidence_budget.shortened(
             "E1", text, query="Where was Utzon born?", max_tokens=max_tokens
         ), evidence_budget
 

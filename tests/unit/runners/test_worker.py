@@ -18,7 +18,7 @@ from rewoo_bench.errors import LimitReached, ModelError, ToolError
 from rewoo_bench.events import current_place
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
-from rewoo_bench.runners.rewoo import StepRunner, Worker
+from rewoo_bench.runners.rewoo import PlanAndEvidence, StepCaller
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
@@ -28,10 +28,10 @@ from rewoo_bench.types import Tool
 SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
 
 
-async def work(plan: Plan, tools: Mapping[str, Tool], schedule: Schedule = "ready", **wanted: Any) -> Worker:
+async def work(plan: Plan, tools: Mapping[str, Tool], schedule: Schedule = "ready", **wanted: Any) -> PlanAndEvidence:
     evidence_budget = EvidenceBudget("truncate", ScriptedModel([]), Prompts())
-    worker = Worker(plan, StepRunner(tools, evidence_budget, **{"slot_tokens": 200, **wanted}))
-    await worker.run(schedule)
+    worker = PlanAndEvidence(StepCaller(tools, evidence_budget, **{"slot_tokens": 200, **wanted}), plan)
+    await worker.work(schedule)
     return worker
 
 
@@ -265,7 +265,7 @@ async def test_a_call_that_takes_too_long_is_evidence() -> None:
 async def test_leaves_without_evidence_are_known() -> None:
     search = Told(lambda query: {"nothing": ""}.get(query, "page"))
     worker = await work(plan_of("Search[nothing]", "Search[a]", "Search[#E1]", "Search[nothing]"), toolbox(search))
-    assert worker.empty_leaves() == ["E4"]
+    assert worker.empty_leaves == ["E4"]
 
 
 @pytest.mark.anyio
