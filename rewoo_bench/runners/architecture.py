@@ -21,7 +21,6 @@ from pydantic import BaseModel
 
 from rewoo_bench.config.named import (
     DESCRIPTIONS,
-    Named,
     find_named,
     known_names,
     named_settings,
@@ -43,50 +42,12 @@ from rewoo_bench.runners.prompts import Prompts, read_prompts
 from rewoo_bench.text.argument_checks import take_values
 from rewoo_bench.types import Runner
 
-
-def merged(
-    spec: ArchitectureSpec, prompts: Prompts, parents: Sequence[Architecture]
-) -> tuple[ArchitectureSpec, Prompts, dict[str, str]]:
-    """The spec with the parents' tools, all prompts, and the prompts of the tools. Raises `SpecError`."""
-    if spec.tools:
-        raise SpecError(
-            "its tools are those of its parents; give them there, as in parents = ['rewoo?tools=Search', …]"
-        )
-    tools: dict[str, ToolSettings] = {}
-    tool_prompts: dict[str, str] = {}
-    for parent in parents:
-        for name, settings in parent.spec.tools.items():
-            tools[name] = _joined(name, tools[name], settings) if name in tools else settings
-            text = parent.tool_prompts.get(name)
-            if text is not None and tool_prompts.setdefault(name, text) != text:
-                raise SpecError(f"its parents have two prompts for the tool {name!r}; they share one")
-    texts, exemplars = dict(prompts.texts), dict(prompts.exemplars)
-    for parent in parents:
-        texts |= {f"{parent.name}/{name}": text for name, text in parent.prompts.texts.items()}
-        exemplars |= {f"{parent.name}/{name}": shots for name, shots in parent.prompts.exemplars.items()}
-    return spec.model_copy(update={"tools": tools}), Prompts(texts, exemplars), tool_prompts
-
-
-def _joined(name: str, first: ToolSettings, second: ToolSettings) -> ToolSettings:
-    """The settings of a tool that two parents have; a prompt is compared by its text, not by its path."""
-    given = [settings.model_dump(exclude_defaults=True) for settings in (first, second)]
-    for key in given[0].keys() & given[1].keys() - {"prompt"}:
-        if given[0][key] != given[1][key]:
-            raise SpecError(
-                f"its parents have the tool {name!r} with two settings: {key} = {given[0][key]!r} and "
-                f"{given[1][key]!r}; they share one tool"
-            )
-    return ToolSettings(**{**given[1], **given[0]})
-
-
-_AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
-
-DESCRIPTION = DESCRIPTIONS["architectures"]
 AGENT_COMMAND = "agent:"
 """Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
 MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
+_AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
 
 @dataclass(frozen=True)
@@ -142,54 +103,41 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     `tools` are those that the questions need (`config.tools`), unless an option names others. Raises `SpecError`.
     """
     if name.startswith(AGENT_COMMAND):
-        return _agent(name, tools)
+        return _agent(name.removeprefix(AGENT_COMMAND), tools)
     plain, options = _without_options(name)
-    named = _named(plain)
-    folder = named.folder
-    where = str(folder / DESCRIPTION) if folder else f"architecture {plain!r}"
-    if folder:
-        spec = read_architecture(named)
-    else:
-        own = {"Search": ToolSettings(), "Lookup": ToolSettings()}
-        path = named.class_path
-        spec = ArchitectureSpec(name=named.name, description=path, runner=path, tools=own)
-    spec = _for_questions(spec, tools)
+    spec, folder, package = _described(plain)
+    where = str(folder / DESCRIPTIONS["architectures"]) if folder else f"architecture {plain!r}"
+    if tools:
+        spec = spec.model_copy(update={"tools": tools_for(spec.tools, tools)})
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
     limit = overrides.pop(MAX_EXEMPLARS, None)
     if limit is not None and MAX_EXEMPLARS not in options:
         spec = spec.model_copy(update={MAX_EXEMPLARS: limit})
-    styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()} if folder else {}
-    prompts, tool_prompts = Prompts(), dict[str, str]()
+    prompts, tool_prompts, fallbacks = Prompts(), dict[str, str](), dict[str, str]()
     if folder:
+        styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()}
         shots = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
-        limits = {prompt: spec.most_exemplars(prompt) for prompt in shots}
-        prompts = read_prompts(folder, spec.prompts, shots, limits)
+        prompts = read_prompts(folder, spec.prompts, shots, {prompt: spec.most_exemplars(prompt) for prompt in shots})
         texts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
         tool_prompts = {name: text.strip() for name, text in texts.items()}
-    if folder and spec.runner == AGENT:
-        overrides["folder"] = str(folder.absolute())
+        fallbacks = {prompt: each for prompt, each in styles.items() if each != style and prompts.exemplars[prompt]}
+        if spec.runner == AGENT:
+            overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
     if getattr(_runner_class(spec, where), "takes_parents", False):
         made = _with_parents(spec, prompts, folder, where, overrides, style=style, tools=tools)
-        return replace(made, package=named.package)
-    assembled = _assembled(spec, prompts, tool_prompts, overrides, where)
-    others = {prompt: chosen for prompt, chosen in styles.items() if chosen != style and prompts.exemplars[prompt]}
-    return replace(assembled, package=named.package, fallback_styles=others)
+        return replace(made, package=package)
+    made = _assembled(spec, prompts, tool_prompts, overrides, where)
+    return replace(made, package=package, fallback_styles=fallbacks)
 
 
-def _for_questions(spec: ArchitectureSpec, tools: Sequence[str]) -> ArchitectureSpec:
-    """The spec with the tools that the questions need."""
-    return spec.model_copy(update={"tools": tools_for(spec.tools, tools)}) if tools else spec
-
-
-def _agent(name: str, wanted: Sequence[str]) -> Architecture:
+def _agent(command: str, wanted: Sequence[str]) -> Architecture:
     """The architecture of `--agent [NAME=][VAR=VALUE …] COMMAND`, called after the first file that the command names.
 
     A name has a small letter in it; a variable has none.
     """
-    command = name.removeprefix(AGENT_COMMAND)
     try:
         parts = shlex.split(command)
     except ValueError as error:
@@ -202,20 +150,13 @@ def _agent(name: str, wanted: Sequence[str]) -> Architecture:
     if not parts:
         raise SpecError("--agent: the command is empty")
     script = next((part for part in parts[1:] if Path(part).is_file()), parts[0])
-    tools = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
+    own = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
     settings = {"command": parts, "folder": str(Path.cwd()), "env": env}
     title = named[1] if named else Path(script).stem
-    spec = ArchitectureSpec(name=title, description=command, runner=AGENT, tools=tools, settings=settings)
-    return _assembled(_for_questions(spec, wanted), Prompts(), {}, {}, f"--agent {command!r}")
-
-
-def _named(plain: str) -> Named:
-    """The folder or the class that a name, a path or an import path means."""
-    if ":" in plain and not Path(plain).is_dir():
-        return Named(plain.rpartition(":")[2], class_path=plain)
-    if named := find_named("architectures", plain):
-        return named
-    raise SpecError(f"{unknown('architecture', plain, known_names('architectures'))}; or the path of a folder")
+    spec = ArchitectureSpec(
+        name=title, description=command, runner=AGENT, tools=tools_for(own, wanted), settings=settings
+    )
+    return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
 
 
 def _without_options(name: str) -> tuple[str, dict[str, str]]:
@@ -227,6 +168,20 @@ def _without_options(name: str) -> tuple[str, dict[str, str]]:
         return plain, read_options(behind)
     except ValueError as error:
         raise SpecError(f"architecture {plain!r}: {error}") from None
+
+
+def _described(plain: str) -> tuple[ArchitectureSpec, Path | None, str | None]:
+    """The spec that a name, a path or an import path means, with its folder and its package if it has them."""
+    if ":" in plain and not Path(plain).is_dir():
+        name, class_path, package = plain.rpartition(":")[2], plain, None
+    elif named := find_named("architectures", plain):
+        if named.folder:
+            return read_architecture(named), named.folder, named.package
+        name, class_path, package = named.name, named.class_path, named.package
+    else:
+        raise SpecError(f"{unknown('architecture', plain, known_names('architectures'))}; or the path of a folder")
+    own = {"Search": ToolSettings(), "Lookup": ToolSettings()}
+    return ArchitectureSpec(name=name, description=class_path, runner=class_path, tools=own), None, package
 
 
 def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -> ArchitectureSpec:
@@ -290,12 +245,44 @@ def _with_parents(
                 raise SpecError(f"{each.name!r} can't be a parent: it {what}")
         if len({parent.name for parent in parents}) < len(parents):
             raise SpecError(f"its parents are both called {parents[0].name!r}; they need two names")
-        spec, all_prompts, tool_prompts = merged(spec, prompts, parents)
+        if spec.tools:
+            raise SpecError(
+                "its tools are those of its parents; give them there, as in parents = ['rewoo?tools=Search', …]"
+            )
+        tools, tool_prompts = _shared_tools(parents)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
+    spec = spec.model_copy(update={"tools": tools})
     made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents, folder=folder)
-    others = {f"{each.name}/{prompt}": chosen for each in parents for prompt, chosen in each.fallback_styles.items()}
-    return replace(made, prompts=all_prompts, parents=tuple(parents), fallback_styles=others)
+    texts, exemplars, fallbacks = dict(prompts.texts), dict(prompts.exemplars), dict[str, str]()
+    for parent in parents:
+        texts |= {f"{parent.name}/{prompt}": text for prompt, text in parent.prompts.texts.items()}
+        exemplars |= {f"{parent.name}/{prompt}": shots for prompt, shots in parent.prompts.exemplars.items()}
+        fallbacks |= {f"{parent.name}/{prompt}": style for prompt, style in parent.fallback_styles.items()}
+    return replace(made, prompts=Prompts(texts, exemplars), parents=tuple(parents), fallback_styles=fallbacks)
+
+
+def _shared_tools(parents: Sequence[Architecture]) -> tuple[dict[str, ToolSettings], dict[str, str]]:
+    """The parents' tools and their prompts. Raises `SpecError` where two of them have a tool in two ways.
+
+    A prompt is compared by its text, not by its path.
+    """
+    tools: dict[str, ToolSettings] = {}
+    prompts: dict[str, str] = {}
+    for parent in parents:
+        for name, settings in parent.spec.tools.items():
+            first, second = (each.model_dump(exclude_defaults=True) for each in (tools.get(name, settings), settings))
+            for key in first.keys() & second.keys() - {"prompt"}:
+                if first[key] != second[key]:
+                    raise SpecError(
+                        f"its parents have the tool {name!r} with two settings: {key} = {first[key]!r} and "
+                        f"{second[key]!r}; they share one tool"
+                    )
+            tools[name] = ToolSettings(**{**second, **first})
+            text = parent.tool_prompts.get(name)
+            if text is not None and prompts.setdefault(name, text) != text:
+                raise SpecError(f"its parents have two prompts for the tool {name!r}; they share one")
+    return tools, prompts
 
 
 def _assembled(

@@ -15,12 +15,11 @@ from rewoo_bench import evaluate
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.runners.architecture import DESCRIPTION
 from rewoo_bench.system.files import bundled_folder, bundled_names
 
 pytestmark = pytest.mark.model
 
-NAMES = bundled_names("architectures", DESCRIPTION)
+NAMES = bundled_names("architectures", "architecture.toml")
 
 
 Ask = Callable[[str], list[Result]]
@@ -34,7 +33,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """
     folder = tmp_path_factory.mktemp("copy") / "architectures"
     shutil.copytree(bundled_folder("architectures"), folder)
-    for description in folder.glob(f"*/{DESCRIPTION}"):
+    for description in folder.glob("*/architecture.toml"):
         own = re.sub("(?m)^max_exemplars.*$", "", description.read_text())
         description.write_text(f"max_exemplars = 1\n{own}")
 
