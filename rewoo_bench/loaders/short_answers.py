@@ -27,7 +27,7 @@ from rewoo_bench.loaders.row_fields import (
     plain_answer,
     text_field,
 )
-from rewoo_bench.text.scoring.number_answers import MARK
+from rewoo_bench.text.scoring.number_answers import ANSWER_MARK
 from rewoo_bench.text.scoring.numbers import find_numbers
 from rewoo_bench.text.scoring.text_answers import says_yes
 from rewoo_bench.tools.calculator import calculate, show_number
@@ -181,15 +181,15 @@ _CLOSE = 1e-9  # relative: floating-point numbers that mean the same
 
 def is_gsm8k(row: RawRow) -> bool:
     """Whether an answer ends on a marked number, which no other data set has."""
-    return re.search(rf"(?m)^{MARK} ", _solution(row.get("answer") or row.get("answers"))) is not None
+    return re.search(rf"(?m)^{ANSWER_MARK} ", _solution(row.get("answer") or row.get("answers"))) is not None
 
 
 def gsm8k_example(row: RawRow) -> Example:
     """A row as an example with its number as the answer. Raises `RowError`."""
     solution = _solution(gold(row, "answer", "answers"))
-    number = solution.rpartition(MARK)[2].strip()
+    number = solution.rpartition(ANSWER_MARK)[2].strip()
     if not find_numbers(number):
-        raise RowError(f"'answer' is {solution!r:.80}, expected a text that ends in {MARK} and a number")
+        raise RowError(f"'answer' is {solution!r:.80}, expected a text that ends in {ANSWER_MARK} and a number")
     question = text_field(row, "question")
     return Example(identifier(row, "id"), question, (number,), chain=calculation_chain(question, solution, number))
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import reprlib
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -37,7 +36,6 @@ RAW_ARGUMENTS = "__raw__"
 
 _MOST_NOTES = 100  # of one question
 _MOST_BITS = 4096  # of a whole number; far fewer than Python refuses to print
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _notes: ContextVar[list[dict[str, str]] | None] = ContextVar("repairs", default=None)
 

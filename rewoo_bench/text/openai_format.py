@@ -25,7 +25,24 @@ def to_chat(messages: Sequence[Message], *, prompt_cache: bool = False, thoughts
     the same for every question, and a trace that has begun to grow. With `thoughts`, plain reasoning is sent back
     with its tool calls; signed reasoning always is.
     """
-    sent = [_to_chat(message, thoughts) for message in messages]
+    sent: list[dict[str, Any]] = []
+    for message in messages:
+        turn: dict[str, Any] = {"role": message.role, "content": message.content}
+        if message.tool_calls:
+            turn |= message.tool_calls[0].echo.get("message", {})
+            if not thoughts:
+                turn.pop("reasoning_content", None)
+            turn["tool_calls"] = []
+            for call in message.tool_calls:
+                raw = call.arguments.get(RAW_ARGUMENTS)
+                arguments = raw if isinstance(raw, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
+                function = {"name": call.name, "arguments": arguments}
+                turn["tool_calls"].append(
+                    {"id": call.id, "type": "function", "function": function, **call.echo.get("call", {})}
+                )
+        if message.tool_call_id is not None:
+            turn["tool_call_id"] = message.tool_call_id
+        sent.append(turn)
     for index in prefix_ends(messages) if prompt_cache else ():
         sent[index]["content"] = [{"type": "text", "text": sent[index]["content"], "cache_control": _EPHEMERAL}]
     return sent
@@ -48,17 +65,11 @@ def to_transcript(messages: Sequence[Message]) -> str:
 
 def to_functions(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Tools in the OpenAI function form, with the JSON Schema of their arguments."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": input_schema(tool.arguments),
-            },
-        }
+    functions = (
+        {"name": tool.name, "description": tool.description, "parameters": input_schema(tool.arguments)}
         for tool in tools
-    ]
+    )
+    return [{"type": "function", "function": function} for function in functions]
 
 
 def to_response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,22 +88,3 @@ def estimate_chat(messages: Sequence[Message], tools: Sequence[Tool], text: str,
 def estimate_transcript(messages: Sequence[Message], text: str) -> Usage:
     """The usage of a completion call, counted with our own tokenizer."""
     return Usage(input_tokens=count_tokens(to_transcript(messages)), output_tokens=count_tokens(text))
-
-
-def _to_chat(message: Message, thoughts: bool) -> dict[str, Any]:
-    sent: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.tool_calls:
-        sent |= message.tool_calls[0].echo.get("message", {})
-        if not thoughts:
-            sent.pop("reasoning_content", None)
-        sent["tool_calls"] = []
-        for call in message.tool_calls:
-            raw = call.arguments.get(RAW_ARGUMENTS)
-            arguments = raw if isinstance(raw, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
-            function = {"name": call.name, "arguments": arguments}
-            sent["tool_calls"].append(
-                {"id": call.id, "type": "function", "function": function, **call.echo.get("call", {})}
-            )
-    if message.tool_call_id is not None:
-        sent["tool_call_id"] = message.tool_call_id
-    return sent

@@ -174,25 +174,19 @@ def _forms(secret: str) -> Iterator[str]:
     yield from (quote(secret, safe=""), quote(secret), quote_plus(secret), escape(secret))
     yield from (data.hex(), data.hex().upper())
     yield from _in_base64(data)
-    yield from _inside_base64(data)
+    # Of a longer Base64 text, the characters that depend on the secret alone. Each has six bits, so there are three
+    # ways in which the secret may begin in a group of three bytes.
+    for before, shared in ((0, 0), (1, 2), (2, 3)):
+        whole = b64encode(bytes(before) + data).decode().rstrip("=")
+        own = whole[shared:] if (before + len(data)) % 3 == 0 else whole[shared:-1]
+        for form in (own, own.replace("+", "-").replace("/", "_")):
+            yield from (form, quote(form, safe=""), form.replace("/", "\\/"))
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
     """The whole of a Base64 text, in both alphabets, with padding and without."""
     for form in (b64encode(data).decode(), urlsafe_b64encode(data).decode()):
         yield from (form, form.rstrip("="), quote(form, safe=""), form.replace("/", "\\/"))
-
-
-def _inside_base64(data: bytes) -> Iterator[str]:
-    """The characters that depend on `data` alone where it is a part of a longer Base64 text.
-
-    Each character has six bits, so there are three ways in which `data` may begin in a group of three bytes.
-    """
-    for before, shared in ((0, 0), (1, 2), (2, 3)):
-        whole = b64encode(bytes(before) + data).decode().rstrip("=")
-        own = whole[shared:] if (before + len(data)) % 3 == 0 else whole[shared:-1]
-        for form in (own, own.replace("+", "-").replace("/", "_")):
-            yield from (form, quote(form, safe=""), form.replace("/", "\\/"))
 
 
 def _bytes(text: str) -> bytes:

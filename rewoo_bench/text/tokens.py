@@ -88,14 +88,20 @@ def truncate(text: str, max_tokens: int) -> tuple[str, bool]:
     """
     if max_tokens < 0:
         raise ValueError(f"max_tokens must be 0 or more, not {max_tokens!r}")
-    tokens, whole = _first_tokens(text, max_tokens)
-    if whole and len(tokens) <= max_tokens:
+    tokens: list[int] = []
+    # In pieces of doubling size, so a megabyte isn't read to keep a hundred tokens.
+    size = _CHARACTERS_PER_TOKEN * (max_tokens + 1)
+    while size < len(text) and len(tokens := _encode(text[:size])) <= max_tokens:
+        size *= 2
+    if size >= len(text) and len(tokens := _encode(text)) <= max_tokens:
         return text, False
     kept = tokens[:max_tokens]
     while kept:
         # A token may end inside a character; its part is dropped.
         size = len(_encoding().decode_bytes(kept).decode("utf-8", errors="ignore"))
-        start = _whole_words(text, size)
+        if not text[size : size + 1].isspace():
+            size = max((i for i in range(size - 1, size // 2, -1) if text[i].isspace()), default=size)
+        start = text[:size].rstrip()
         # A start of a text is sometimes split differently from the text itself.
         if count_tokens(start) <= max_tokens:
             return start, True
@@ -110,20 +116,6 @@ def _count(text: str) -> int:
 _count_remembered = lru_cache(maxsize=_REMEMBERED_TEXTS)(_count)
 
 
-def _first_tokens(text: str, at_least: int) -> tuple[list[int], bool]:
-    """Tokens of a start of `text`, more than `at_least` unless the text ends; and whether it is all of it.
-
-    Encodes in doubling pieces, so a megabyte isn't read to keep a hundred tokens.
-    """
-    size = _CHARACTERS_PER_TOKEN * (at_least + 1)
-    while size < len(text):
-        tokens = _encode(text[:size])
-        if len(tokens) > at_least:
-            return tokens, False
-        size *= 2
-    return _encode(text), True
-
-
 def _encode(text: str) -> list[int]:
     """Tokens of a text; of a very long one in pieces, each up to a word's beginning where one is near its end."""
     tokens: list[int] = []
@@ -135,15 +127,6 @@ def _encode(text: str) -> list[int]:
         tokens += _encoding().encode_ordinary(text[start:end])
         start = end
     return tokens + _encoding().encode_ordinary(text[start:])
-
-
-def _whole_words(text: str, size: int) -> str:
-    """`text[:size]`, going back to the end of a word where that keeps at least half of it."""
-    start = text[:size]
-    if text[size : size + 1].isspace():
-        return start.rstrip()
-    word_end = max((i for i in range(size - 1, size // 2, -1) if start[i].isspace()), default=size)
-    return start[:word_end].rstrip()
 
 
 @cache

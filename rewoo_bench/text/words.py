@@ -95,25 +95,25 @@ def sentences(text: str) -> list[str]:
     split: list[str] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
-        if "\n" in boundary[0] or _ends_sentence(text, start, boundary):
+        following = text[boundary.end() : boundary.end() + 2].lstrip("\"'“‘([")
+        if "\n" in boundary[0]:
+            ends = True
+        elif following[:1].islower():
+            ends = False
+        elif not boundary[0].startswith(".") or boundary[0].startswith(".."):
+            ends = True
+        else:
+            match = _LAST_WORD.search(text, max(start, boundary.start() - 24), boundary.start())
+            word = match[0] if match else ""
+            is_initial = len(word) == 1 and word.isalpha()
+            is_before_number = following[:1].isdigit() and word.lower() in _BEFORE_NUMBERS
+            is_short = is_initial or _DOTTED.fullmatch(word) or word.lower() in _ABBREVIATIONS
+            ends = not is_before_number and not is_short
+        if ends:
             split.append(text[start : boundary.end()].strip())
             start = boundary.end()
     split.append(text[start:].strip())
     return [sentence for sentence in split if sentence]
-
-
-def _ends_sentence(text: str, start: int, boundary: re.Match[str]) -> bool:
-    following = text[boundary.end() : boundary.end() + 2].lstrip("\"'“‘([")
-    if following[:1].islower():
-        return False
-    if not boundary[0].startswith(".") or boundary[0].startswith(".."):
-        return True
-    match = _LAST_WORD.search(text, max(start, boundary.start() - 24), boundary.start())
-    word = match[0] if match else ""
-    if following[:1].isdigit() and word.lower() in _BEFORE_NUMBERS:
-        return False
-    initial = len(word) == 1 and word.isalpha()
-    return not (initial or _DOTTED.fullmatch(word) or word.lower() in _ABBREVIATIONS)
 
 
 def counted(number: int, noun: str) -> str:

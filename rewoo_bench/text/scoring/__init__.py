@@ -5,17 +5,17 @@
     score("yes, it is", ["yes"], dataset="yes_no")                -> Score(exact_match=True, f1=1.0)
     score("She pays $1,234.00.", ["1234"], dataset="gsm8k")       -> Score(exact_match=True, f1=1.0)
 
-| scorer | for | what is compared | module |
-|---|---|---|---|
-| `hotpotqa` | HotpotQA and other short answers | normalised texts, official script | tokens |
-| `triviaqa` | TriviaQA, SOTU QA | normalised texts, official script | tokens |
-| `gsm8k` | a number | the last number, exactly | gsm8k |
-| `yes_no` | StrategyQA, sports understanding | the first yes or no | yes_no |
-| `physics` | numbers with units | the values, within 2% | physics |
-| `musique` | MuSiQue | normalised texts and aliases, official script | musique |
-| `parallelqa` | ParallelQA | a number within 10%, or normalised texts, official script | parallelqa |
+| scorer | for | what is compared |
+|---|---|---|
+| `hotpotqa` | HotpotQA and other short answers | normalised texts, official script |
+| `triviaqa` | TriviaQA, SOTU QA | normalised texts, official script |
+| `musique` | MuSiQue | normalised texts and aliases, official script |
+| `yes_no` | StrategyQA, sports understanding | the first yes or no |
+| `gsm8k` | a number | the last number, exactly |
+| `physics` | numbers with units | the values, within 2% |
+| `parallelqa` | ParallelQA | a number within 10%, or normalised texts, official script |
 
-A new scorer is a function (prediction, answers) -> Score, a line in `BUNDLED`, and its name in `short_names.SCORERS`.
+A new scorer is a function (prediction, answers) -> Score, a line in `BUNDLED`, and its name in config/names.py.
 """
 
 from __future__ import annotations
@@ -63,11 +63,7 @@ BUNDLED: Mapping[str, Scorer] = {
 }
 
 
-def score(
-    prediction: str | None,
-    answers: Sequence[str] | str,
-    dataset: str = "hotpotqa",
-) -> Score:
+def score(prediction: str | None, answers: Sequence[str] | str, dataset: str = "hotpotqa") -> Score:
     """`prediction` against the gold `answers`, by the bundled scorer `dataset`.
 
     With several answers each metric is its best over them. That is TriviaQA's own rule (its

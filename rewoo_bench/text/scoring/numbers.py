@@ -63,64 +63,31 @@ class FoundNumber:
 
 def find_numbers(text: str) -> list[FoundNumber]:
     """The numbers of a text, in order. Numbers of more than 300 characters are left out."""
-    plain = _plain(text)
-    found = [(match, value) for match in _NUMBER.finditer(plain) if (value := _value(match)) is not None]
-    starts = [*(match.start() for match, _ in found), len(plain)]
-    return [FoundNumber(value, plain[match.end() : end]) for (match, value), end in zip(found, starts[1:], strict=True)]
-
-
-def _plain(text: str) -> str:
-    """The text with plain minus signs, fractions and exponents: `10⁻⁸` becomes `10^-8`."""
     for sign, fraction in _VULGAR.items():
         text = re.sub(rf"(?<=\d)\s?{sign}", f" {fraction}", text).replace(sign, fraction)
     for pattern, replacement in _LATEX:
         text = pattern.sub(replacement, text)
-    text = _SUPERSCRIPTS.sub(lambda match: "^" + match[0].translate(_AS_DIGITS), text)
-    return _BOLD.sub("", text.translate(_MINUS))
+    text = _SUPERSCRIPTS.sub(lambda match: "^" + match[0].translate(_AS_DIGITS), text)  # 10⁻⁸ becomes 10^-8
+    text = _BOLD.sub("", text.translate(_MINUS))
+    found = [(match, value) for match in _NUMBER.finditer(text) if (value := _value(match)) is not None]
+    starts = [*(match.start() for match, _ in found), len(text)]
+    return [FoundNumber(value, text[match.end() : end]) for (match, value), end in zip(found, starts[1:], strict=True)]
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
     """The value of a match; None where it has too many digits, or divides by zero."""
+
+    def part(*names: str) -> Fraction:
+        return Fraction(next((match[name] for name in names if match[name]), "1").replace(",", ""))
+
     if match.end() - match.start() > LONGEST:
         return None
-    size = _size(match)
-    negative = (match["sign"] == "-") != (match["minus"] is not None)
-    return None if size is None else -size if negative else size
-
-
-def _size(match: re.Match[str]) -> Fraction | None:
-    if match["ten"]:
-        return _scaled(Fraction(1), match["ten"])
-    if match["whole"]:
-        part = _divided(Fraction(match["above"]), match["below"])
-        return None if part is None else int(match["whole"]) + part
-    number = _fraction(match["number"])
-    if power := match["power"] or match["exponent"]:
-        return _scaled(number, power)
-    return _divided(number, match["divisor"]) if match["divisor"] else number
-
-
-def _fraction(digits: str) -> Fraction:
-    return Fraction(digits.replace(",", ""))
-
-
-def _scaled(number: Fraction, power: str) -> Fraction | None:
-    exponent = int(power)
-    return number * Fraction(10) ** exponent if abs(exponent) <= LONGEST else None
-
-
-def _divided(number: Fraction, divisor: str) -> Fraction | None:
-    below = _fraction(divisor)
-    return number / below if below else None
-
-
-# Units of measurement behind a number, as a factor and powers of metre, kilogram and second.
-#
-#     read_unit("km/hr")        # Unit(factor=5/18, powers=(1, 0, -1))
-#     read_unit("m/s^2, so")    # Unit(factor=1, powers=(1, 0, -2))
-#     read_unit("apples")       # None
-#
-# Only the units of school mechanics are known.
+    power = int(match["ten"] or match["power"] or match["exponent"] or 0)
+    divisor = part("below", "divisor")
+    if abs(power) > LONGEST or not divisor:
+        return None
+    value = part("above", "number") / divisor * Fraction(10) ** power + int(match["whole"] or 0)
+    return -value if (match["sign"] == "-") != (match["minus"] is not None) else value
 
 
 Powers = tuple[int, int, int]
@@ -128,7 +95,7 @@ Powers = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How many SI units one of it is, and of which kind: the powers of metre, kilogram and second."""
+    """A unit of school mechanics: how many SI units it is, and the powers of metre, kilogram and second in it."""
 
     factor: Fraction
     powers: Powers
@@ -161,28 +128,28 @@ _BETWEEN = re.compile(r"\s*([*·⋅/-]|per\b|)\s*(?=[A-Za-z])")
 
 
 def read_unit(text: str) -> Unit | None:
-    """The unit that a text begins with; None where it begins with none that is known."""
-    found, sign = None, 1
-    at = 0
+    """The unit that a text begins with; None where it begins with none that is known.
+
+    read_unit("km/hr")        # Unit(factor=5/18, powers=(1, 0, -1))
+    read_unit("m/s^2, so")    # Unit(factor=1, powers=(1, 0, -2))
+    read_unit("apples")       # None
+    """
+    factor, powers = Fraction(1), (0, 0, 0)
+    at, sign = 0, 1
     while word := _WORD.match(text, at):
         name = word[1]
         unit = _UNITS.get(name) or _UNITS.get(name.lower() if len(name) > 2 else name)
         if unit is None:
             break
         at = word.end()
-        power = int(word[2]) if word[2] else 1
+        power = sign * int(word[2] or 1)
         if squared := _SQUARED.match(text, at):
-            at, power = squared.end(), 2 if squared[1] == "squared" else 3
-        found = _times(found, unit, sign * power)
+            at, power = squared.end(), sign * (2 if squared[1] == "squared" else 3)
+        length, mass, time = (old + power * new for old, new in zip(powers, unit.powers, strict=True))
+        factor, powers = factor * unit.factor**power, (length, mass, time)
         between = _BETWEEN.match(text, at)
         if between is None:
             break
         sign = -1 if between[1] in ("/", "per") else 1
         at = between.end()
-    return found
-
-
-def _times(unit: Unit | None, other: Unit, power: int) -> Unit:
-    factor, powers = (unit.factor, unit.powers) if unit else (Fraction(1), (0, 0, 0))
-    length, mass, time = (old + power * new for old, new in zip(powers, other.powers, strict=True))
-    return Unit(factor * other.factor**power, (length, mass, time))
+    return Unit(factor, powers) if at else None

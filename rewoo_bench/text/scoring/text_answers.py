@@ -1,4 +1,4 @@
-"""Exact match and token F1 of texts, as the official scripts of HotpotQA and TriviaQA compute them.
+"""Scorers of answers in words: exact match and token F1, as the official scripts of the data sets compute them.
 
 | | HotpotQA, hotpot_evaluate_v1.py | TriviaQA, triviaqa_evaluation.py |
 |---|---|---|
@@ -18,15 +18,27 @@ from collections.abc import Callable, Sequence
 
 from rewoo_bench.text.scoring.base import Score, all_or_nothing, best
 
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
-SPACE_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
-CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_SPACE_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
+_CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
+
+_WORD = re.compile(r"[^\W_](?:[^\W_]|['’-](?=\w))*")  # no-one is a word, and isn't "no"
+_SAYS = {"yes": True, "no": False, "true": True, "false": False, "untrue": False}
+_SAYS |= {"plausible": True, "implausible": False}
+_DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
+_DENIED_WITHIN = 4  # words
+_NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words before: "not at all plausible"
 
 
 def hotpotqa(prediction: str, answers: Sequence[str]) -> Score:
-    """HotpotQA's metrics."""
-    return _best(prediction, answers, normalize_hotpotqa, _closed_f1)
+    """HotpotQA's metrics: F1 is 0 where one side is yes, no or noanswer and the other differs."""
+
+    def closed_f1(predicted: str, gold: str) -> float:
+        is_closed = predicted in _CLOSED_ANSWERS or gold in _CLOSED_ANSWERS
+        return 0.0 if is_closed and predicted != gold else token_f1(predicted, gold)
+
+    return _best(prediction, answers, normalize_hotpotqa, closed_f1)
 
 
 def triviaqa(prediction: str, answers: Sequence[str]) -> Score:
@@ -34,17 +46,20 @@ def triviaqa(prediction: str, answers: Sequence[str]) -> Score:
     return _best(prediction, answers, normalize_triviaqa, token_f1)
 
 
-def normalize_hotpotqa(text: str) -> str:
-    """Lower case, no ASCII punctuation, no English articles, single spaces."""
-    return " ".join(ARTICLES.sub(" ", text.lower().translate(DELETE_PUNCTUATION)).split())
+def musique(prediction: str, answers: Sequence[str]) -> Score:
+    """MuSiQue's metrics of an answer, as its official script (metrics/answer.py) computes them.
 
+        musique("the Stanley Hall", ["G. Stanley Hall", "Stanley Hall"])   -> Score(exact_match=True, f1=1.0)
 
-def normalize_triviaqa(text: str) -> str:
-    """Lower case, punctuation and typographic quotes as spaces, no English articles, single spaces."""
-    return " ".join(ARTICLES.sub(" ", text.replace("_", " ").lower().translate(SPACE_PUNCTUATION)).split())
+    The texts are normalised as in SQuAD: lower case, no punctuation, no articles. Exact match and F1 are each the best
+    over the answer and its aliases. Yes and no are words like any other. Two texts that normalise to nothing are equal,
+    with an F1 of 1. Source: github.com/StonyBrookNLP/musique
+    """
 
+    def f1(predicted: str, gold: str) -> float:
+        return token_f1(predicted, gold) if predicted and gold else float(predicted == gold)
 
-NORMALIZE: dict[str, Callable[[str], str]] = {"hotpotqa": normalize_hotpotqa, "triviaqa": normalize_triviaqa}
+    return _best(prediction, answers, normalize_hotpotqa, f1)
 
 
 def _best(
@@ -56,11 +71,17 @@ def _best(
     return Score(predicted in golds, max(f1(predicted, gold) for gold in golds))
 
 
-def _closed_f1(predicted: str, gold: str) -> float:
-    """Token F1, but 0 where one side is yes, no or noanswer and the other differs."""
-    if predicted != gold and (predicted in CLOSED_ANSWERS or gold in CLOSED_ANSWERS):
-        return 0.0
-    return token_f1(predicted, gold)
+def normalize_hotpotqa(text: str) -> str:
+    """Lower case, no ASCII punctuation, no English articles, single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_DELETE_PUNCTUATION)).split())
+
+
+def normalize_triviaqa(text: str) -> str:
+    """Lower case, punctuation and typographic quotes as spaces, no English articles, single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.replace("_", " ").lower().translate(_SPACE_PUNCTUATION)).split())
+
+
+NORMALIZE: dict[str, Callable[[str], str]] = {"hotpotqa": normalize_hotpotqa, "triviaqa": normalize_triviaqa}
 
 
 def token_f1(predicted: str, gold: str) -> float:
@@ -73,44 +94,11 @@ def token_f1(predicted: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-# MuSiQue's metrics of an answer, as its official script (metrics/answer.py) computes them.
-#
-#     musique("the Stanley Hall", ["G. Stanley Hall", "Stanley Hall"])   -> Score(exact_match=True, f1=1.0)
-#
-# The texts are normalised as in SQuAD: lower case, no punctuation, no articles. Exact match and F1 are each the best
-# over the answer and its aliases. Yes and no are words like any other. Two texts that normalise to nothing are equal,
-# with an F1 of 1. Source: github.com/StonyBrookNLP/musique
-
-
-def musique(prediction: str, answers: Sequence[str]) -> Score:
-    """The best exact match and the best F1 over the answer and its aliases."""
-    predicted = normalize_hotpotqa(prediction)  # SQuAD's normalisation
-    golds = map(normalize_hotpotqa, answers)
-    f1s = [(gold, token_f1(predicted, gold) if predicted and gold else float(predicted == gold)) for gold in golds]
-    return best([Score(predicted == gold, f1) for gold, f1 in f1s])
-
-
-# An answer that is yes or no: StrategyQA, sports understanding.
-#
-#     "Yes, because it is older."   yes        "No."                       no
-#     "It is true."                 yes        "That is not plausible."    no
-#     "Perhaps", "It is older."     neither, which is wrong
-#
-# The first of the words decides. A denial among the four words before turns true and plausible round: not, never,
-# cannot, hardly, isn't.  `true` and `plausible` mean yes, `false` and `implausible` mean no, on both sides. F1 is
-# exact match, as HotpotQA's official script has it for yes and no.
-
-
-_WORD = re.compile(r"[^\W_](?:[^\W_]|['’-](?=\w))*")  # no-one is a word, and isn't "no"
-_SAYS = {"yes": True, "no": False, "true": True, "false": False, "untrue": False}
-_SAYS |= {"plausible": True, "implausible": False}
-_DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
-_DENIED_WITHIN = 4  # words
-_NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words before: "not at all plausible"
-
-
 def yes_no(prediction: str, answers: Sequence[str]) -> Score:
-    """Whether both say yes or both say no; a gold answer that says neither is compared as a text."""
+    """Whether both say yes or both say no; a gold answer that says neither is compared as a text.
+
+    F1 is exact match, as HotpotQA's official script has it for yes and no.
+    """
     scores, said = [], says_yes(prediction)
     for answer in answers:
         gold = says_yes(answer)
@@ -119,7 +107,15 @@ def yes_no(prediction: str, answers: Sequence[str]) -> Score:
 
 
 def says_yes(text: str) -> bool | None:
-    """Whether a text says yes or no; None where it says neither."""
+    """Whether a text says yes or no; None where it says neither.
+
+        "Yes, because it is older."   yes        "No."                       no
+        "It is true."                 yes        "That is not plausible."    no
+        "Perhaps", "It is older."     neither
+
+    The first of the words decides. A denial among the four words before turns true and plausible round: not, never,
+    cannot, hardly, isn't. `true` and `plausible` mean yes, `false` and `implausible` mean no, on both sides.
+    """
     words = [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
     for at, word in enumerate(words):
         if word in _SAYS:
