@@ -13,18 +13,17 @@ trial, and the trials of a question are one observation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, measured, own_prices, paired
+from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
 from rewoo_bench.analysis.summary import LOOPS, summarise
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import differences, refusals, waits
+from rewoo_bench.runs.comparability import differences, refusals, wait
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -44,8 +43,8 @@ class Key(NamedTuple):
 
 
 ROW_KEYS = ("example_id", "trial")
-# Means that a summary lacks; a file of an older version may lack one of these columns.
-MORE_MEANS = (
+# Means that a summary lacks; None for a column that the rows lack.
+_MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
     *("router_tokens", "gold_pages_found"),
 )
@@ -61,7 +60,6 @@ def compare(
     intersect: bool = False,
     by: str | None = None,
     within_model: bool = False,
-    within_dataset: bool = False,
     pricing: Pricing | None = None,
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
@@ -73,8 +71,8 @@ def compare(
     of the dollars in the sentences (`verdicts`); the run's own by default.
 
     Raises `UsageError` where runs on one data set didn't answer the same questions. With `intersect` they are compared
-    on those they share, with a warning, as the architectures of one run always are. `within_dataset` lets a data set
-    have one system alone; `within_model` compares no systems of different models.
+    on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
+    of different models, and lets a data set have one system alone.
     """
     check_columns(rows.columns, [*Key._fields, *ROW_KEYS, "exact_match", "total_tokens"])
     if not len(rows):
@@ -82,86 +80,58 @@ def compare(
     pricing = pricing or own_prices(manifests or {})
     if pricing.cost_usd is not None:
         rows = rows.assign(**{PRICED: pricing.cost_usd})
-    if by is None:
-        found = _compare(rows, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
-        return replace(found, pricing=pricing)
-    found_parts = subsets(rows, by)
-    wholes = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that fit, the longer one
-    names = {str(name) for part in found_parts for name in part["dataset"].unique()}
-    of = {name: whole for whole in wholes for name in names if name.startswith(f"{whole}, ")}
-    parts = [
-        _compare(part, manifests or {}, baseline, all_pairs, intersect, within_model, within_dataset)
-        for part in found_parts
-    ]
-    return Comparison(
-        systems=tuple(system for part in parts for system in part.systems),
-        pairs=adjusted([pair for part in parts for pair in part.pairs], of),
-        warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        pricing=pricing,
-    )
-
-
-def _compare(
-    rows: pd.DataFrame,
-    manifests: Manifests,
-    baseline: str | None,
-    all_pairs: bool,
-    intersect: bool,
-    within_model: bool,
-    within_dataset: bool,
-) -> Comparison:
-    by_key = rows.groupby(list(Key._fields), sort=False, observed=True)
-    groups = [(Key(*map(str, key)), group) for key, group in by_key]
     names = run_names(rows)
-    labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
-    named = {names[run]: manifest for run, manifest in manifests.items() if run in names}
+    named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
+    parts = [rows] if by is None else subsets(rows, by)
     systems: list[System] = []
     pairs: list[Pair] = []
-    warnings: list[str] = []
-    for dataset, block in _blocks(labelled, intersect=intersect, within_dataset=within_dataset).items():
-        keys = {label: labelled[label][0] for label in block}
-        runs = {names[key.run_id] for key in keys.values()}
-        reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
-        shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
-        same, cautions = aligned({label: labelled[label][1] for label in block}, reasons, intersect=shares)
-        own = [_system(label, keys[label], same[label]) for label in block]
-        oracles = {system.label for system in own if system.oracle}
-        columns = {label: measured(part) for label, part in same.items()}
-        for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
-            first, second = ((label, columns[label]) for label in (a, b))
-            pairs.append(paired(dataset, first, second, oracle=bool(oracles & {a, b})))
-        systems += own
-        warnings += cautions
-        for label, summary in ((system.label, system.summary) for system in own):
-            if count := summary.unmetered:
-                of = f"{count:,} of the {summary.total:,} rows of {label!r}"
-                warnings.append(
-                    f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
-                )
-            if summary.llm_calls == 0:
-                ended = ", ".join(f"{reason}: {count:,}" for reason, count in summary.not_answered.items())
-                why = f" ({ended})" if ended else ""
-                warnings.append(f"{label!r} made no model call in any question{why}, so it is in no ratio")
+    warnings: dict[str, None] = {}
+    for part in parts:
+        for dataset, block in _blocks(part, names, intersect=intersect, alone=within_model).items():
+            keys = {label: key for label, (key, _) in block.items()}
+            runs = {names[key.run_id] for key in keys.values()}
+            reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
+            shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
+            same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
+            own_systems = [_system(label, keys[label].run_id, own) for label, own in same.items()]
+            systems += own_systems
+            oracles = {system.label for system in own_systems if system.oracle}
+            columns = {label: pair_columns(own) for label, own in same.items()}
+            for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
+                pairs.append(paired(dataset, (a, columns[a]), (b, columns[b]), oracle=bool(oracles & {a, b})))
+            for system in own_systems:
+                cautions += _cautions(system)
+            warnings |= dict.fromkeys(cautions)
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
-    return Comparison(tuple(systems), adjusted(pairs), tuple(warnings), (*notes, *differences(named), *waits(named)))
+    notes += differences(named)
+    notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
+    datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer
+    of_parts = {str(name) for part in parts for name in part["dataset"].unique()} if by else set()
+    wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}
+    return Comparison(tuple(systems), adjusted(pairs, wholes), tuple(warnings), tuple(notes), pricing)
 
 
 def _blocks(
-    labelled: Mapping[str, tuple[Key, pd.DataFrame]], *, intersect: bool, within_dataset: bool
-) -> dict[str, list[str]]:
-    """Labels of the systems of each data set; of all of them where one is alone and shared questions are asked for."""
-    blocks: dict[str, list[str]] = {}
-    for label, (key, _) in labelled.items():
-        blocks.setdefault(key.dataset, []).append(label)
-    alone = [(block[0], dataset) for dataset, block in blocks.items() if len(block) == 1]
-    if within_dataset or not alone or len(blocks) == 1:
+    rows: pd.DataFrame, names: Mapping[str, str], *, intersect: bool, alone: bool
+) -> dict[str, dict[str, tuple[Key, pd.DataFrame]]]:
+    """Data set -> label -> key and rows of its systems.
+
+    Raises `UsageError` where a data set has one system but for `alone`; with `intersect` all data sets are then one.
+    """
+    by_key = rows.groupby(list(Key._fields), sort=False, observed=True)
+    groups = [(Key(*map(str, key)), group) for key, group in by_key]
+    labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
+    blocks: dict[str, dict[str, tuple[Key, pd.DataFrame]]] = {}
+    for label, (key, own) in labelled.items():
+        blocks.setdefault(key.dataset, {})[label] = key, own
+    single = [(label, dataset) for dataset, block in blocks.items() for label in block if len(block) == 1]
+    if alone or not single or len(blocks) == 1:
         return blocks
     if intersect:
-        return {" + ".join(blocks): list(labelled)}
-    label, dataset = alone[0]
+        return {" + ".join(blocks): labelled}
+    label, dataset = single[0]
     others = ", ".join(repr(name) for name in blocks if name != dataset)
     raise UsageError(
         f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}; leave it out, or run "
@@ -169,15 +139,26 @@ def _blocks(
     )
 
 
-def _system(label: str, key: Key, rows: pd.DataFrame) -> System:
-    (summary,) = summarise(rows)
+def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
     scored = rows[~left_out(rows)]
-    names = (*MORE_MEANS, PRICED) if PRICED in rows.columns else MORE_MEANS
-    means: dict[str, float | None] = dict.fromkeys(names)
-    for name in (name for name in names if name in scored.columns and len(scored)):
-        if scored[name].notna().all():
+    means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in rows.columns else _MORE_MEANS)
+    for name in means:
+        if name in scored.columns and len(scored) and scored[name].notna().all():
             means[name] = float(scored[name].mean())
-    return System(label, key.run_id, rows["example_id"].nunique(), summary, means)
+    (summary,) = summarise(rows)
+    return System(label, run_id, rows["example_id"].nunique(), summary, means)
+
+
+def _cautions(system: System) -> Iterator[str]:
+    """Warnings about a system that is in few figures, or in none."""
+    summary, label = system.summary, system.label
+    if count := summary.unmetered:
+        of = f"{count:,} of the {summary.total:,} rows of {label!r}"
+        yield f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
+    if summary.llm_calls == 0:
+        ended = ", ".join(f"{reason}: {count:,}" for reason, count in summary.not_answered.items())
+        why = f" ({ended})" if ended else ""
+        yield f"{label!r} made no model call in any question{why}, so it is in no ratio"
 
 
 def aligned(
@@ -276,15 +257,13 @@ def chosen(
             before, after = runs.values()
             if before.keys() == after.keys() and len(before) > 1:
                 return [(label, after[architecture]) for architecture, label in before.items()]
-    first = names[0] if baseline is None else _named(baseline, names)
+    first = names[0]
+    if baseline is not None:
+        exact = [label for label in names if label == baseline]
+        matches = exact or [label for label in names if label.split(", ")[0] == baseline]
+        if not matches:
+            raise UsageError(unknown("baseline", baseline, names))
+        if len(matches) > 1:
+            raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, matches))}; give one of them")
+        (first,) = matches
     return [(first, label) for label in names if label != first]
-
-
-def _named(baseline: str, labels: Sequence[str]) -> str:
-    exact = [label for label in labels if label == baseline]
-    matches = exact or [label for label in labels if label.split(", ")[0] == baseline]
-    if not matches:
-        raise UsageError(unknown("baseline", baseline, labels))
-    if len(matches) > 1:
-        raise UsageError(f"baseline {baseline!r} may be any of {', '.join(map(repr, matches))}; give one of them")
-    return matches[0]

@@ -1,4 +1,4 @@
-"""A comparison as data (`ComparisonData`), as tables (`tables`) and as text (`render`).
+"""A comparison as data (`Comparison`), as tables (`tables`) and as text (`render`).
 
 for table in tables(comparison):
     table.title, table.cells            # the first row of the cells is the header
@@ -11,12 +11,23 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
-from rewoo_bench.analysis.stats.paired import FEW, Interval
+from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
-from rewoo_bench.analysis.summary import LOOPS, Estimate, Summary, has_loops, loops_text, per_solved_text, reasons
+from rewoo_bench.analysis.summary import (
+    LOOPS,
+    Summary,
+    cells_of,
+    dollars_text,
+    has_loops,
+    loops_text,
+    number_text,
+    per_solved_text,
+    reasons,
+    score_text,
+)
 from rewoo_bench.text.escaping import (
     csv_cell,
     latex,
@@ -26,19 +37,16 @@ from rewoo_bench.text.escaping import (
     text_table,
     with_finite_numbers,
 )
-from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-FRAME_COLUMNS = (
+Format = Literal["terminal", "markdown", "csv", "latex", "json"]
+_FRAME_COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
     *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
 )
-_SCORES = ("exact_match", "f1", "judged_correct")
-_PER_SOLVED = ("tokens_per_solved", "usd_per_solved")
-_COUNTS = ("total", "answered", "failed")
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
     *("loop_share", "loop_token_share", "cost_usd", "latency_p50_s", "latency_p95_s"),
@@ -63,8 +71,8 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparisonData:
-    """The systems, and pairs of them. `warnings` apply to every estimate."""
+class Comparison:
+    """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate."""
 
     systems: tuple[System, ...]
     pairs: tuple[Pair, ...]
@@ -72,6 +80,9 @@ class ComparisonData:
     notes: tuple[str, ...] = ()
     pricing: Pricing | None = None
     """The prices of the dollars in `verdicts`; None for the run's own, unnamed."""
+
+    def __str__(self) -> str:
+        return render(self, "terminal")
 
     @property
     def verdicts(self) -> list[str]:
@@ -91,13 +102,25 @@ class ComparisonData:
         """
         import pandas as pd
 
-        rows = [row for system in self.systems for row in _of_system(system)]
-        rows += [row for pair in self.pairs for effect in pair.figures for row in _of_effect(pair, effect)]
+        rows: list[dict[str, Any]] = []
+        for system in self.systems:
+            rows += _rows_of_system(system)
+        for pair in self.pairs:
+            for effect in pair.figures:
+                marks = {
+                    "meaningless": pair.oracle and effect.kind == "difference",
+                    "exploratory": pair.is_exploratory(effect),
+                }
+                tested = {"p": effect.p, "p_holm": effect.p_holm, "detectable": effect.detectable}
+                if effect.discordant:
+                    tested |= {"only_system": effect.discordant.only_b, "only_against": effect.discordant.only_a}
+                rows.append({**_row_of_pair(pair, effect.measure, effect.kind, effect.interval), **tested, **marks})
+                if effect.geometric:
+                    rows.append(_row_of_pair(pair, effect.measure, "geometric mean ratio", effect.geometric))
         for pair in self.pairs:
             if pair.both_answered is not None:
-                key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": "total_tokens"}
-                rows.append({**key, "kind": "ratio where both answered", **_bounds(pair.both_answered)})
-        made = pd.DataFrame([with_finite_numbers(row) for row in rows], columns=list(FRAME_COLUMNS))
+                rows.append(_row_of_pair(pair, "total_tokens", "ratio where both answered", pair.both_answered))
+        made = pd.DataFrame([with_finite_numbers(row) for row in rows], columns=list(_FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
     def as_dict(self) -> dict[str, Any]:
@@ -121,45 +144,36 @@ class ComparisonData:
         return nested
 
 
-def _of_system(system: System) -> Iterator[dict[str, Any]]:
+def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     summary = system.summary
     key = {"dataset": summary.dataset, "system": system.label}
-    for measure in (*_SCORES, *(() if system.oracle else _PER_SOLVED)):
-        value, is_score = getattr(summary, measure), measure in _SCORES
+    kinds = dict.fromkeys(("exact_match", "f1", "judged_correct"), "mean")
+    if not system.oracle:
+        kinds |= dict.fromkeys(("tokens_per_solved", "usd_per_solved"), "per solved")
+    for measure, kind in kinds.items():
+        value = getattr(summary, measure)
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            marks = {"kind": "mean", "meaningless": system.oracle} if is_score else {"kind": "per solved"}
-            yield {**key, "measure": measure, **bounds, **marks}
-    for measure in _COUNTS:
+            yield {**key, "measure": measure, **bounds, "kind": kind} | (
+                {"meaningless": system.oracle} if kind == "mean" else {}
+            )
+    for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
-    means = {**{name: getattr(summary, name) for name in _MEANS}, **system.means}
-    for measure, value in means.items():
+    for measure, value in ({name: getattr(summary, name) for name in _MEANS} | dict(system.means)).items():
         kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
         yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
 
 
-def _of_effect(pair: Pair, effect: Effect) -> Iterator[dict[str, Any]]:
-    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": effect.measure}
-    tested = {"p": effect.p, "p_holm": effect.p_holm, "detectable": effect.detectable}
-    if effect.discordant:
-        tested |= {"only_system": effect.discordant.only_b, "only_against": effect.discordant.only_a}
-    meaningless = pair.oracle and effect.kind == "difference"
-    marks = {"meaningless": meaningless, "exploratory": pair.is_exploratory(effect)}
-    yield {**key, "kind": effect.kind, **_bounds(effect.interval), **tested, **marks}
-    if effect.geometric:
-        yield {**key, "kind": "geometric mean ratio", **_bounds(effect.geometric)}
+def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[str, Any]:
+    key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": measure, "kind": kind}
+    return {**key, "estimate": value.estimate, "low": value.low, "high": value.high, "n": value.n}
 
 
-def _bounds(interval: Any) -> dict[str, Any]:
-    return {"estimate": interval.estimate, "low": interval.low, "high": interval.high, "n": interval.n}
-
-
-T = TypeVar("T")
-Column = tuple[str, Callable[[T], str]]
 DISCORDANT = "only first / only second"
 MARK = "*"
 """Behind an accuracy that means nothing."""
-_PAID, _PRICED = "$ / 1000", "$ / 1000, price sheet"
+ORACLE = "accuracy is that of an oracle and means nothing"
+_RIGHT_ALONE = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
@@ -180,123 +194,132 @@ class Table:
     cells: list[list[str]]
 
 
-def tables(comparison: ComparisonData) -> Iterator[Table]:
+def tables(comparison: Comparison) -> Iterator[Table]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
-        systems = [system for system in comparison.systems if system.summary.dataset == dataset]
-        about = ", ".join([dataset, *_other_models(systems)])
-        yield Table(f"{about}: means per question [95% interval]", _rows(_means(systems), systems))
-        yield Table(f"{about}: how the questions ended", _rows(_endings(systems), systems))
-        yield Table(f"{about}: tokens per question", _rows(_tokens(systems), systems))
-        if solvers := [system for system in systems if not system.oracle]:
-            yield Table(
-                f"{about}: per solved question (exact match) [95% interval]", _rows(_PER_SOLVED_COLUMNS, solvers)
-            )
+        yield from _tables_of_systems(dataset, [each for each in comparison.systems if each.summary.dataset == dataset])
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
-        yield Table(f"{dataset}: differences of accuracy, paired by question", _rows(_accuracy(pairs), pairs))
+        yield Table(f"{dataset}: differences of accuracy, paired by question", _differences(pairs))
         ratios = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
-        if amounts := [each for each in ratios if each[1].measure not in PER_SOLVED]:
-            yield Table(f"{dataset}: ratios, paired by question", _rows(_AMOUNT, amounts))
-        if solved := [each for each in ratios if each[1].measure in PER_SOLVED]:
-            yield Table(f"{dataset}: ratios per solved question, paired by question", _rows(_SOLVED, solved))
+        for title, rows in (
+            ("ratios", [_ratio(*each) for each in ratios if each[1].measure not in PER_SOLVED]),
+            ("ratios per solved question", [_ratio(*each) for each in ratios if each[1].measure in PER_SOLVED]),
+        ):
+            if rows:
+                yield Table(f"{dataset}: {title}, paired by question", cells_of(rows))
 
 
-def _other_models(systems: Sequence[System]) -> list[str]:
-    """The models of systems in which the planner or solver has one of its own, with its system where others differ."""
-    named = {system.label: system.summary.models for system in systems}
-    if len(set(named.values())) == 1:
-        return [system.summary.models for system in systems[:1] if system.summary.models != system.summary.model]
-    others = [system for system in systems if system.summary.models != system.summary.model]
-    return [f"{system.label}: {system.summary.models}" for system in others]
+def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Table]:
+    # The models are named where the planner or solver has one of its own, with the system where others differ.
+    mixed = {each.label: each.summary.models for each in systems if each.summary.models != each.summary.model}
+    is_same = len({each.summary.models for each in systems}) == 1
+    models = list(mixed.values())[:1] if is_same else [f"{label}: {models}" for label, models in mixed.items()]
+    about = ", ".join([dataset, *models])
+    is_judged = any(each.summary.judged_correct.n for each in systems)
+    is_priced = any(PRICED in each.means for each in systems)
+    is_paid = not is_priced or any(each.summary.cost_usd is not None for each in systems)
+    means, endings, tokens, solved = [], [], [], []
+    summaries = [each.summary for each in systems]
+    routed_to = dict.fromkeys(name for each in summaries for name in each.routed_to)
+    knows_pages = any(each.means["gold_pages_found"] is not None for each in systems)
+    has_router = any(each.means["router_tokens"] for each in systems)
+    for system in systems:
+        label, of, more = {"system": system.label}, system.summary, system.means
+        mark = MARK if system.oracle else ""
+        timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
+        means.append(
+            {
+                **label,
+                "n": f"{of.exact_match.n:,}",
+                "EM": score_text(of.exact_match, mark),
+                "F1": score_text(of.f1, mark),
+                **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
+                "LLM calls": number_text(of.llm_calls, ".2f"),
+                "steps": number_text(more["steps"], ".2f"),
+                **({"$ / 1000": dollars_text(of.cost_usd)} if is_paid else {}),
+                **({"$ / 1000, price sheet": dollars_text(more.get(PRICED))} if is_priced else {}),
+                "p50 s": "-" if of.latency_p50_s is None else f"{of.latency_p50_s:.2f}{timed}",
+                "p95 s": "-" if of.latency_p95_s is None else f"{of.latency_p95_s:.2f}{timed}",
+            }
+        )
+        endings.append(
+            {
+                **label,
+                **{"rows": f"{of.total:,}", "answered": f"{of.answered:,}", "failed": f"{of.failed:,}"},
+                **{f"routed to {name}": f"{of.routed_to.get(name, 0):,}" for name in routed_to},
+                **({"gold pages found": number_text(more["gold_pages_found"], ".2f")} if knows_pages else {}),
+                **{reason: f"{of.not_answered.get(reason, 0):,}" for reason in reasons(summaries)},
+                **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
+            }
+        )
+        amounts = {
+            "input": of.input_tokens,
+            "cached": of.cached_input_tokens,
+            "output": of.output_tokens,
+            "total": of.total_tokens,
+            "planner": more["planner_tokens"],
+            "solver": more["solver_tokens"],
+            "LLM tool": more["tool_llm_tokens"],
+            "agent": more["agent_tokens"],
+            **({"router": more["router_tokens"]} if has_router else {}),
+            "billed": more["billed_tokens"],
+        }
+        tokens.append({**label, **{name: number_text(amount, ",.0f") for name, amount in amounts.items()}})
+        if not system.oracle:
+            per_token, per_dollar = (
+                per_solved_text(of.tokens_per_solved, ",.0f"),
+                per_solved_text(of.usd_per_solved, ".3g"),
+            )
+            solved.append({**label, "tokens": per_token, "$": per_dollar})
+    yield Table(f"{about}: means per question [95% interval]", cells_of(means))
+    yield Table(f"{about}: how the questions ended", cells_of(endings))
+    yield Table(f"{about}: tokens per question", cells_of(tokens))
+    if solved:
+        yield Table(f"{about}: per solved question (exact match) [95% interval]", cells_of(solved))
 
 
-def _means(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: scores, calls, cost and latency; the judge's where it judged, and dollars at a sheet's price for those
-    that aren't known."""
-    absent = set() if any(system.summary.judged_correct.n for system in systems) else {"judged"}
-    if not any(PRICED in system.means for system in systems):
-        absent.add(_PRICED)
-    elif all(system.summary.cost_usd is None for system in systems):
-        absent.add(_PAID)
-    return [column for column in _SYSTEM if column[0] not in absent]
+def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
+    """The cells of the table of accuracy. Those that only one got right are named where there is one pair."""
+    only = f"only {pairs[0].b} / only {pairs[0].a}" if len(pairs) == 1 else DISCORDANT
+    rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p"]]
+    for pair in pairs:
+        effects, mark = {effect.measure: effect for effect in pair.figures}, MARK if pair.oracle else ""
+        row = [f"{pair.b} - {pair.a}", f"{pair.compared:,}", f"{pair.left_out:,} of {pair.rows:,}"]
+        if score := effects.get("exact_match"):
+            row.append(_interval(score.interval, "+.3f", mark))
+            row.append(f"{score.discordant.only_b} / {score.discordant.only_a}" if score.discordant else "-")
+            row += [_p(score.p), _p(score.p_holm)]
+            row.append("-" if score.detectable == math.inf else number_text(score.detectable, ".3f"))
+        else:
+            row += ["-"] * 5
+        f1 = effects.get("f1")
+        rows.append([*row, *([_interval(f1.interval, "+.3f", mark), _p(f1.p)] if f1 else ["-", "-"])])
+    return rows
 
 
-def _tokens(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: tokens by kind and by role; a router's where one asked a model."""
-    asked = any(system.means["router_tokens"] for system in systems)
-    return [column for column in _TOKENS if asked or column[0] != "router"]
-
-
-def _accuracy(pairs: Sequence[Pair]) -> list[Column[Pair]]:
-    """Columns: differences of accuracy. Those that only one got right are named where there is one pair."""
-    (only, *others), name = pairs, DISCORDANT
-    if not others:
-        name = f"only {only.b} / only {only.a}"
-    discordant: Column[Pair] = (
-        name,
-        _of("exact_match", lambda e: f"{e.discordant.only_b} / {e.discordant.only_a}" if e.discordant else "-"),
-    )
-    place = [column[0] for column in _ACCURACY].index("EM") + 1
-    return [*_ACCURACY[:place], discordant, *_ACCURACY[place:]]
-
-
-def _endings(systems: Sequence[System]) -> list[Column[System]]:
-    """Columns: rows, those answered, those of each reason for which one ended without an answer; a router's choices;
-    those in loops."""
-    summaries = [system.summary for system in systems]
-    known = any(system.means["gold_pages_found"] is not None for system in systems)
-    pages = [("gold pages found", lambda s: _number(s.means["gold_pages_found"], ".2f"))] if known else []
-    chosen = dict.fromkeys(name for system in systems for name in system.summary.routed_to)
-    routed = [(f"routed to {name}", lambda s, name=name: f"{s.summary.routed_to.get(name, 0):,}") for name in chosen]
-    return [
-        *_ENDINGS,
-        *routed,
-        *pages,
-        *((name, lambda s, name=name: f"{s.summary.not_answered.get(name, 0):,}") for name in reasons(summaries)),
-        *([(LOOPS, lambda s: loops_text(s.summary))] if has_loops(summaries) else []),
-    ]
-
-
-def _rows(columns: Sequence[Column[T]], items: Sequence[T]) -> list[list[str]]:
-    return [[name for name, _ in columns], *([show(item) for _, show in columns] for item in items)]
-
-
-def _share(value: Estimate, oracle: bool) -> str:
-    if value.mean is None:
-        return "-"
-    bounds = "" if value.low is None or value.high is None else f" [{value.low:.3f}, {value.high:.3f}]"
-    return f"{value.mean:.3f}{bounds}{MARK if oracle else ''}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None or math.isnan(value) else format(value, form)
-
-
-def _seconds(summary: Summary, value: float | None) -> str:
-    """With its own number of rows where some weren't timed in this run."""
-    timed = value is None or summary.latency_n == summary.total - summary.failed
-    return _number(value, ".2f") + ("" if timed else f" (n = {summary.latency_n:,})")
-
-
-def _cost(cost: float | None) -> str:
-    return "unknown" if cost is None else f"{1000 * cost:.3f}"
+def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
+    """A row of a table of ratios; words for a ratio per solved question that isn't known, or has no interval."""
+    value = effect.interval
+    row = {"ratio": f"{pair.b} / {pair.a}", "of": _NAMES[effect.measure], "n": f"{value.n:,}"}
+    if effect.measure not in PER_SOLVED:
+        geometric = _interval(effect.geometric, ".3f") if effect.geometric else "-"
+        tested = {"p": _p(effect.p), "Holm": _p(effect.p_holm), "geometric mean": geometric}
+        return {**row, "of means": _interval(value, ".3f"), **tested}
+    if math.isnan(value.estimate):
+        shown = "none solved"
+    elif not 0 < value.estimate < math.inf:
+        shown = "none solved by one"
+    elif math.isinf(value.high):
+        shown = f"{value.estimate:.3f}, fewer than {LEAST_SOLVED} solved by one: no interval"
+    else:
+        shown = _interval(value, ".3f")
+    return {**row, "ratio [95%]": shown}
 
 
 def _interval(value: Interval, form: str, mark: str = "") -> str:
-    shown = "-" if math.isnan(value.estimate) else format(value.estimate, form)
     between = brackets(value.low, value.high, lambda bound: format(bound, form))
-    return f"{shown} {between}{mark}{RARE if value.rare else ''}"
-
-
-def _solved(value: Interval) -> str:
-    """A ratio per solved question; words where it, or its interval, isn't known."""
-    if math.isnan(value.estimate):
-        return "none solved"
-    if not 0 < value.estimate < math.inf:
-        return "none solved by one"
-    too_few = f"{value.estimate:.3f}, fewer than {LEAST_SOLVED} solved by one: no interval"
-    return _interval(value, ".3f") if math.isfinite(value.high) else too_few
+    return f"{number_text(value.estimate, form)} {between}{mark}{RARE if value.rare else ''}"
 
 
 def _p(value: float) -> str:
@@ -305,119 +328,37 @@ def _p(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _of(measure: str, show: Callable[[Effect], str]) -> Callable[[Pair], str]:
-    """A cell of one measure of a pair, where it was compared."""
-
-    def cell(pair: Pair) -> str:
-        effect = next((effect for effect in pair.figures if effect.measure == measure), None)
-        return show(effect) if effect else "-"
-
-    return cell
-
-
-def _difference(measure: str) -> Callable[[Pair], str]:
-    return lambda pair: _of(measure, lambda e: _interval(e.interval, "+.3f", MARK if pair.oracle else ""))(pair)
-
-
-_SYSTEM: tuple[Column[System], ...] = (
-    ("system", lambda s: s.label),
-    ("n", lambda s: f"{s.summary.exact_match.n:,}"),
-    ("EM", lambda s: _share(s.summary.exact_match, s.oracle)),
-    ("F1", lambda s: _share(s.summary.f1, s.oracle)),
-    ("judged", lambda s: _share(s.summary.judged_correct, s.oracle)),
-    ("LLM calls", lambda s: _number(s.summary.llm_calls, ".2f")),
-    ("steps", lambda s: _number(s.means["steps"], ".2f")),
-    (_PAID, lambda s: _cost(s.summary.cost_usd)),
-    (_PRICED, lambda s: _cost(s.means.get(PRICED))),
-    ("p50 s", lambda s: _seconds(s.summary, s.summary.latency_p50_s)),
-    ("p95 s", lambda s: _seconds(s.summary, s.summary.latency_p95_s)),
-)
-
-_ENDINGS: tuple[Column[System], ...] = (
-    ("system", lambda s: s.label),
-    ("rows", lambda s: f"{s.summary.total:,}"),
-    ("answered", lambda s: f"{s.summary.answered:,}"),
-    ("failed", lambda s: f"{s.summary.failed:,}"),
-)
-
-_TOKENS: tuple[Column[System], ...] = (
-    ("system", lambda s: s.label),
-    ("input", lambda s: _number(s.summary.input_tokens, ",.0f")),
-    ("cached", lambda s: _number(s.summary.cached_input_tokens, ",.0f")),
-    ("output", lambda s: _number(s.summary.output_tokens, ",.0f")),
-    ("total", lambda s: _number(s.summary.total_tokens, ",.0f")),
-    ("planner", lambda s: _number(s.means["planner_tokens"], ",.0f")),
-    ("solver", lambda s: _number(s.means["solver_tokens"], ",.0f")),
-    ("LLM tool", lambda s: _number(s.means["tool_llm_tokens"], ",.0f")),
-    ("agent", lambda s: _number(s.means["agent_tokens"], ",.0f")),
-    ("router", lambda s: _number(s.means["router_tokens"], ",.0f")),
-    ("billed", lambda s: _number(s.means["billed_tokens"], ",.0f")),
-)
-
-_PER_SOLVED_COLUMNS: tuple[Column[System], ...] = (
-    ("system", lambda s: s.label),
-    ("tokens", lambda s: per_solved_text(s.summary.tokens_per_solved, ",.0f")),
-    ("$", lambda s: per_solved_text(s.summary.usd_per_solved, ".3g")),
-)
-
-_ACCURACY: tuple[Column[Pair], ...] = (
-    ("difference", lambda p: f"{p.b} - {p.a}"),
-    ("n", lambda p: f"{p.compared:,}"),
-    ("rows left out", lambda p: f"{p.left_out:,} of {p.rows:,}"),
-    ("EM", _difference("exact_match")),
-    ("p", _of("exact_match", lambda f: _p(f.p))),
-    ("Holm", _of("exact_match", lambda f: _p(f.p_holm))),
-    ("detectable", _of("exact_match", lambda e: _number(e.detectable, ".3f") if e.detectable != math.inf else "-")),
-    ("F1", _difference("f1")),
-    ("p", _of("f1", lambda f: _p(f.p))),
-)
-
-_AMOUNT: tuple[Column[tuple[Pair, Effect]], ...] = (
-    ("ratio", lambda each: f"{each[0].b} / {each[0].a}"),
-    ("of", lambda each: _NAMES[each[1].measure]),
-    ("n", lambda each: f"{each[1].interval.n:,}"),
-    ("of means", lambda each: _interval(each[1].interval, ".3f")),
-    ("p", lambda each: _p(each[1].p)),
-    ("Holm", lambda each: _p(each[1].p_holm)),
-    ("geometric mean", lambda each: _interval(each[1].geometric, ".3f") if each[1].geometric else "-"),
-)
-
-_SOLVED: tuple[Column[tuple[Pair, Effect]], ...] = (
-    *_AMOUNT[:3],
-    ("ratio [95%]", lambda each: _solved(each[1].interval)),
-)
-
-
-Format = Literal["terminal", "markdown", "csv", "latex", "json"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-ORACLE = "accuracy is that of an oracle and means nothing"
-_RIGHT_ALONE = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
-
-
-class Comparison(ComparisonData):
-    """Systems and pairs; printed, it is tables."""
-
-    def __str__(self) -> str:
-        return render(self, "terminal")
-
-
-def render(comparison: ComparisonData, form: Format) -> str:
-    """The whole comparison in one of `FORMATS`, without a newline at its end."""
+def render(comparison: Comparison, form: Format) -> str:
+    """The whole comparison in one of the formats, without a newline at its end."""
     if form == "json":
         return json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
         cells = comparison.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
         text: str = cells.to_csv(index=False, lineterminator="\n")
         return text.removesuffix("\n")
-    write, line = _WRITERS[form]
-    parts = ["\n".join(line(f"WARNING: {warning}") for warning in comparison.warnings).removesuffix("\n>")]
-    parts += [write(table) for table in tables(comparison)]
-    for lines in (notes(comparison), comparison.verdicts):
-        parts.append("\n".join(map(line, lines)).removesuffix("\n>"))
-    return "\n\n".join(part for part in parts if part)
+    lines_of: dict[str, Callable[[str], str]] = {
+        "terminal": one_line,
+        "markdown": lambda text: f"> {markdown(text)}\n>",
+        "latex": lambda text: rf"\noindent {latex(text)}\par",
+    }
+    parts = [[f"WARNING: {warning}" for warning in comparison.warnings], notes(comparison), comparison.verdicts]
+    warnings, *below = ("\n".join(map(lines_of[form], part)).removesuffix("\n>") for part in parts)
+    shown = []
+    for table in tables(comparison):
+        if form == "terminal":
+            lines = [one_line(table.title), "", *text_table(table.cells)]
+        elif form == "markdown":
+            lines = [f"**{markdown(table.title)}**", "", *markdown_table(table.cells)]
+        else:
+            header, *rows = [" & ".join(map(latex, row)) + r" \\" for row in table.cells]
+            columns = f"l{'r' * (len(table.cells[0]) - 1)}"
+            lines = [f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
+            lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        shown.append("\n".join(lines))
+    return "\n\n".join(part for part in (warnings, *shown, *below) if part)
 
 
-def notes(comparison: ComparisonData) -> list[str]:
+def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables."""
     lines = list(comparison.notes)
     if any(system.oracle for system in comparison.systems):
@@ -453,26 +394,3 @@ def notes(comparison: ComparisonData) -> list[str]:
             f"({ALPHA:g} / {size}) shows 4 times in 5, if as many questions differ as here."
         )
     return lines
-
-
-def _plain(table: Table) -> str:
-    return "\n".join([one_line(table.title), "", *text_table(table.cells)])
-
-
-def _markdown(table: Table) -> str:
-    return "\n".join([f"**{markdown(table.title)}**", "", *markdown_table(table.cells)])
-
-
-def _latex(table: Table) -> str:
-    header, *rows = [" & ".join(map(latex, row)) + r" \\" for row in table.cells]
-    body = [r"\toprule", header, r"\midrule", *rows, r"\bottomrule"]
-    columns = f"l{'r' * (len(table.cells[0]) - 1)}"
-    return "\n".join([f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
-
-
-# Writes a table, and a line of text between tables.
-_WRITERS: dict[str, tuple[Callable[[Table], str], Callable[[str], str]]] = {
-    "terminal": (_plain, one_line),
-    "markdown": (_markdown, lambda text: f"> {markdown(text)}\n>"),
-    "latex": (_latex, lambda text: rf"\noindent {latex(text)}\par"),
-}

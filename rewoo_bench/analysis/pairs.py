@@ -1,6 +1,6 @@
 """Two systems on the same questions: differences of accuracy, ratios of tokens, cost and latency.
 
-    a, b = measured(rows), measured(others)
+    a, b = pair_columns(rows), pair_columns(others)
     paired("hotpotqa", ("rewoo", a), ("react", b), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import (
     FEW,
     FEWEST,
+    Floats,
     Interval,
+    brackets,
     difference_and_p,
     difference_of_proportions,
     discordant,
@@ -33,8 +35,7 @@ from rewoo_bench.analysis.stats.paired import (
 from rewoo_bench.analysis.stats.per_solved import ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
 from rewoo_bench.runs.rows import left_out, oracle_rows
-from rewoo_bench.runs.table_columns import read_columns, there
-from rewoo_bench.text.words import brackets
+from rewoo_bench.runs.table_columns import read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.manifest import Manifests
 
 
-Floats = NDArray[np.float64]
-Measured = Mapping[str, NDArray[Any]]
+PairColumns = Mapping[str, NDArray[Any]]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 ALPHA = 0.05
@@ -60,7 +60,6 @@ PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd",
 """Measure -> its amount, of all questions for each one that was solved (an exact match)."""
 LEFT_OUT = "left_out"
 ANSWERED = "answered"
-_CALLS = "llm_calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,40 +117,95 @@ class Pair:
         return {effect.measure: effect for effect in self.figures}[measure]
 
 
-def measured(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
+def pair_columns(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
     """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, `ANSWERED` and `LEFT_OUT`."""
-    names = ["example_id", "trial", "exact_match", "f1", *there(rows, (*AMOUNTS, _CALLS))]
-    found = {name: column.values for name, column in read_columns(rows, names).items()}
-    for stops in read_columns(rows, there(rows, ["stop_reason"])).values():
+    columns = read_columns(rows, ["example_id", "trial", "exact_match", "f1"], (*AMOUNTS, "llm_calls", "stop_reason"))
+    stops = columns.pop("stop_reason", None)
+    found = {name: column.values for name, column in columns.items()}
+    if stops is not None:
         found[ANSWERED] = np.array([name == "answered" for name in [*stops.names, None]])[stops.values]
     return {**found, LEFT_OUT: left_out(rows)}
 
 
-def paired(dataset: str, a: tuple[str, Measured], b: tuple[str, Measured], *, oracle: bool) -> Pair:
-    """All effects of a pair of systems (`measured`); an amount that isn't known of both is not among them."""
+def paired(dataset: str, a: tuple[str, PairColumns], b: tuple[str, PairColumns], *, oracle: bool) -> Pair:
+    """All effects of a pair of systems (`pair_columns`); an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
     questions, total = len(np.unique(rows_a["example_id"])), len(rows_a["example_id"])
     compared = ~(rows_a[LEFT_OUT] | rows_b[LEFT_OUT])
     rows_a, rows_b = ({name: values[compared] for name, values in rows.items()} for rows in (rows_a, rows_b))
     clusters = rows_a["example_id"] if questions < total else None
     both = ((first, rows_a), (second, rows_b)) if compared.any() else ()
-    idle = tuple(name for name, rows in both if _CALLS in rows and not np.any(rows[_CALLS]))  # NaN: not known, not idle
-    timed = not oracle  # an oracle's seconds are no model's
-    names = [name for name in AMOUNTS if name in rows_a and not idle and (timed or name != "latency_s")]
-    amounts = (_amount(name, rows_a[name], rows_b[name], clusters) for name in names)
-    solved = () if oracle or idle else (_per_solved(name, rows_a, rows_b, clusters) for name in PER_SOLVED)
-    known = tuple(effect for effect in (*_accuracy(rows_a, rows_b, clusters), *amounts, *solved) if effect is not None)
-    answered = None if idle else _where_answered(rows_a, rows_b, clusters)
-    return Pair(dataset, first, second, questions, total, int((~compared).sum()), oracle, known, answered, idle)
+    calls = "llm_calls"  # a system whose calls aren't known (NaN) isn't one without calls
+    without_calls = tuple(name for name, rows in both if calls in rows and not np.any(rows[calls]))
+    effects = _differences(rows_a, rows_b, clusters)
+    answered = None
+    if not without_calls:
+        effects += _ratios(rows_a, rows_b, clusters, oracle)
+        if ANSWERED in rows_a and ANSWERED in rows_b:
+            some = rows_a[ANSWERED] & rows_b[ANSWERED]
+            tokens_a, tokens_b = (rows["total_tokens"][some] for rows in (rows_a, rows_b))
+            if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
+                of_some = None if clusters is None else clusters[some]
+                answered = ratio_of_means(tokens_a, tokens_b, clusters=of_some)
+    excluded = int((~compared).sum())
+    return Pair(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls)
 
 
-def adjusted(pairs: Sequence[Pair], parts: Mapping[str, str] | None = None) -> tuple[Pair, ...]:
+def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) -> list[Effect]:
+    """The differences of exact match and F1; none where no pair has both scores."""
+    effects = []
+    first, second, questions = _known_of_both("exact_match", a, b, clusters)
+    if len(first):
+        interval = difference_of_proportions(first, second, clusters=questions)
+        test = mcnemar_exact(first, second, questions)
+        share, pairs = (test.only_a + test.only_b) / len(first), discordant(first, second, questions).worth
+        effects.append(Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs))
+    first, second, questions = _known_of_both("f1", a, b, clusters)
+    if len(first):
+        interval, p = difference_and_p(first, second, (0.0, 1.0), questions)
+        effects.append(Effect("f1", "difference", interval, p, p))
+    return effects
+
+
+def _ratios(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None, oracle: bool) -> list[Effect]:
+    """The ratios of amounts, and of those per solved question; none where nothing of an amount is known.
+
+    Of cost, and per solved question, it has to be known of all pairs: prices known of some would mislead.
+    """
+    effects = []
+    for name in AMOUNTS:
+        if name not in a or (oracle and name == "latency_s"):  # an oracle's seconds are no model's
+            continue
+        first, second, questions = _known_of_both(name, a, b, clusters)
+        if first.any() and (len(first) == len(a[name]) or name not in ("cost_usd", PRICED)):
+            interval, p = ratio_and_p(first, second, questions)
+            geometric = geometric_mean_ratio(first, second, questions)
+            effects.append(Effect(name, "ratio", interval, p, p, geometric=geometric))
+    for name, amount in PER_SOLVED.items():
+        if oracle or amount not in a or amount not in b or not a[amount].any() or not b[amount].any():
+            continue
+        if not np.isnan(a[amount] + b[amount] + a["exact_match"] + b["exact_match"]).any():
+            each = ((rows[amount], rows["exact_match"]) for rows in (a, b))
+            ratio = ratio_per_solved(*each, clusters=clusters)
+            effects.append(Effect(name, "ratio", ratio, math.nan, math.nan))
+    return effects
+
+
+def _known_of_both(
+    name: str, a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None
+) -> tuple[Floats, Floats, NDArray[Any] | None]:
+    """A column of the pairs in which both have a value, and the question of each pair."""
+    known = ~np.isnan(a[name] + b[name])
+    return a[name][known], b[name][known], None if clusters is None else clusters[known]
+
+
+def adjusted(pairs: Sequence[Pair], wholes: Mapping[str, str] | None = None) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`FAMILY`), of all pairs of a data set together.
 
-    `parts` has the data set of each part that is compared for itself. The detectable difference of exact match is that
+    `wholes` has the data set of each part that is compared for itself. The detectable difference of exact match is that
     at Holm's first step: 0.05 by the number of tests.
     """
-    of = [(parts or {}).get(pair.dataset, pair.dataset) for pair in pairs]
+    of = [(wholes or {}).get(pair.dataset, pair.dataset) for pair in pairs]
     families: dict[str, list[float]] = {name: [] for name in of}
     for name, pair in zip(of, pairs, strict=True):
         families[name] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
@@ -175,60 +229,6 @@ def column(rows: pd.DataFrame, name: str) -> Floats:
     """A column as numbers, NaN where there is none."""
     values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
     return values
-
-
-def _both(a: Floats, b: Floats, clusters: NDArray[Any] | None) -> tuple[Floats, Floats, NDArray[Any] | None]:
-    """The pairs that both have."""
-    there = ~np.isnan(a + b)
-    return a[there], b[there], None if clusters is None else clusters[there]
-
-
-def _accuracy(a: Measured, b: Measured, clusters: NDArray[Any] | None) -> list[Effect]:
-    """The differences of exact match and F1; none where no pair has both scores."""
-    effects = []
-    first, second, questions = _both(a["exact_match"], b["exact_match"], clusters)
-    if len(first):
-        interval = difference_of_proportions(first, second, clusters=questions)
-        test = mcnemar_exact(first, second, questions)
-        share, pairs = (test.only_a + test.only_b) / len(first), discordant(first, second, questions).worth
-        effects.append(Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs))
-    first, second, questions = _both(a["f1"], b["f1"], clusters)
-    if len(first):
-        interval, p = difference_and_p(first, second, (0.0, 1.0), questions)
-        effects.append(Effect("f1", "difference", interval, p, p))
-    return effects
-
-
-def _amount(name: str, a: Floats, b: Floats, clusters: NDArray[Any] | None) -> Effect | None:
-    """A ratio; None where nothing of it is known. Of cost all has to be: prices known of some would mislead."""
-    complete = not np.isnan(a + b).any()
-    a, b, clusters = _both(a, b, clusters)
-    if not len(a) or not a.any() or (name in ("cost_usd", PRICED) and not complete):
-        return None
-    interval, p = ratio_and_p(a, b, clusters)
-    return Effect(name, "ratio", interval, p, p, geometric=geometric_mean_ratio(a, b, clusters))
-
-
-def _where_answered(a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Interval | None:
-    if ANSWERED not in a or ANSWERED not in b:
-        return None
-    both = a[ANSWERED] & b[ANSWERED]
-    first, second = (rows["total_tokens"][both] for rows in (a, b))
-    if both.all() or not first.any() or not second.any() or np.isnan(first + second).any():
-        return None
-    return ratio_of_means(first, second, clusters=None if clusters is None else clusters[both])
-
-
-def _per_solved(name: str, a: Measured, b: Measured, clusters: NDArray[Any] | None) -> Effect | None:
-    """The ratio of what the two take for each solved question; None where its amount isn't known of all."""
-    column = PER_SOLVED[name]
-    known = (
-        column in a and column in b and not np.isnan(a[column] + b[column] + a["exact_match"] + b["exact_match"]).any()
-    )
-    if not known or not a[column].any() or not b[column].any():
-        return None
-    each = ((rows[column], rows["exact_match"]) for rows in (a, b))
-    return Effect(name, "ratio", ratio_per_solved(*each, clusters=clusters), math.nan, math.nan)
 
 
 # What a comparison comes to, a sentence for each pair: "react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20;
@@ -259,8 +259,7 @@ def own_prices(manifests: Manifests) -> Pricing:
     """The prices that the runs were paid at, by the names of their models."""
     priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
     names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
-    under = f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}"
-    return Pricing(under if priced else "")
+    return Pricing(f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}" if priced else "")
 
 
 def dollars_at(manifests: Manifests) -> str:
@@ -269,7 +268,7 @@ def dollars_at(manifests: Manifests) -> str:
 
 
 def at_once(manifests: Manifests) -> str:
-    """The number of questions at once, which decides what a cache holds when a call is sent; empty for older runs."""
+    """The number of questions at once, which decides what a cache holds when a call is sent; empty if not known."""
     known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
     counts = sorted({count for _, count in known})
     if len(counts) > 1:
@@ -319,7 +318,7 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
 
     They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
     """
-    columns, named = measured(rows), read_columns(rows, ["architecture", "dataset"])
+    columns, named = pair_columns(rows), read_columns(rows, ["architecture", "dataset"])
     if pricing.cost_usd is not None:
         columns[PRICED] = pricing.cost_usd
     keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]

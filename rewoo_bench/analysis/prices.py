@@ -28,8 +28,7 @@ from rewoo_bench.runs.columns import CALLS, SHARED
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.rows import failed
-from rewoo_bench.runs.table_columns import Column, read_columns
-from rewoo_bench.runs.table_columns import there as columns_in
+from rewoo_bench.runs.table_columns import ColumnValues, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +83,7 @@ class CallCosts(NamedTuple):
     usd: Numbers
 
 
-def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
     """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
@@ -100,10 +99,10 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     return calls
 
 
-def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, Column]) -> Calls:
+def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
     """The same from a table with those of `CALL_COLUMNS` that the run has."""
     asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, columns_in(table, CALL_COLUMNS))
+    found = read_columns(table, (), CALL_COLUMNS)
     missing = np.full(len(table), np.nan)
     row = _rows_of(found, asked)
     roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
@@ -192,7 +191,7 @@ def priced(
     return CallCosts(*parts)
 
 
-def _rows_of(calls: Mapping[str, Column], asked: Mapping[str, Column]) -> NDArray[np.int64]:
+def _rows_of(calls: Mapping[str, ColumnValues], asked: Mapping[str, ColumnValues]) -> NDArray[np.int64]:
     """The position of each call's row, -1 where it isn't asked for."""
     names: list[NDArray[np.int64]] = []
     for name in ROW_KEY[:2]:
@@ -327,7 +326,7 @@ UNKNOWN = (
 )
 
 
-def own_models(columns: Mapping[str, Column]) -> dict[str, str]:
+def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
     """The models of the planner and of the solver where they aren't the main one, by role; `columns` are of one run."""
     main = columns["model"].names_in_use[:1]
     found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
@@ -335,7 +334,7 @@ def own_models(columns: Mapping[str, Column]) -> dict[str, str]:
 
 
 def _rows_of_runs(
-    runs: Sequence[str | Path], columns: Mapping[str, Column]
+    runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]
 ) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
     """The folder of each run, and a mask of its rows."""
     for run in map(Path, runs):

@@ -7,7 +7,7 @@ without a metered model call (runs/rows.py), are counted, and are in no mean: un
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.paired import mean_of, proportion, quantile_interval
+from rewoo_bench.analysis.stats.paired import brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
 from rewoo_bench.runs.rows import UNMETERED, flagged, oracle_rows
-from rewoo_bench.runs.table_columns import Column, model_labels, read_columns, there
+from rewoo_bench.runs.table_columns import ColumnValues, model_labels, read_columns
 from rewoo_bench.text.escaping import text_table
-from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +30,7 @@ CONFIDENCE = 0.95
 ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 ROUTED_TO = "routed_to"
 STARTUP = "startup_s"
-_NOT_IN_OLDER_RUNS = (ROUTED_TO, STARTUP, "planner_model", "solver_model", "loop_step", "loop_tokens")
+_OPTIONAL = (ROUTED_TO, STARTUP, "planner_model", "solver_model", "loop_step", "loop_tokens")
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -101,7 +100,7 @@ class Summary:
     usd_per_solved: Estimate
     """The same of `cost_usd`; n is 0 where any price isn't known."""
     startup_s: float = math.nan
-    """Per question, in no latency; NaN where it isn't known: in a replay, and in older runs."""
+    """Per question, in no latency; NaN where it isn't known, as in a replay."""
     routed_to: dict[str, int] = field(default_factory=dict)
     """Chosen architecture -> rows, of a router."""
     loop_share: float = math.nan
@@ -123,45 +122,47 @@ class Summary:
 
 def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS, *there(rows, _NOT_IN_OLDER_RUNS)])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], _OPTIONAL)
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    in_order = np.argsort(first)
     oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
-    return [
-        _summary(
-            {name: column.of(group_of == group) for name, column in columns.items()},
-            unmetered[group_of == group],
-            oracle=bool(oracle[group_of == group].any()),
-        )
-        for group in in_order
-    ]
+    summaries = []
+    for group in np.argsort(first):
+        of_group = group_of == group
+        own = {name: column.of(of_group) for name, column in columns.items()}
+        summaries.append(_summary(own, unmetered[of_group], oracle=bool(oracle[of_group].any())))
+    return summaries
 
 
-def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
+def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
     failed = np.isnan(rows["exact_match"].values)
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
     scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 
     def mean(column: str) -> float:
-        known = scored[column].known
-        return fmean(known.tolist()) if len(known) else math.nan
+        known = scored[column].known if column in scored else ()
+        return fmean(known) if len(known) else math.nan
 
     seconds, timed = _known(scored, "latency_s")
     quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
     p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
-    sources, stops = rows["usage_source"].names_in_use, rows["stop_reason"]
-    chosen = rows.get(ROUTED_TO)
+    sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows.get(ROUTED_TO)
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
+    loop_share = loop_token_share = math.nan
+    if "loop_tokens" in scored and len(looped := scored["loop_tokens"].known):
+        has_loops_known = ~np.isnan(scored["loop_tokens"].values)
+        steps, tokens = (scored[name].values[has_loops_known] for name in ("loop_step", "total_tokens"))
+        loop_share = float((~np.isnan(steps)).mean())
+        loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
         architecture=rows["architecture"].names_in_use[0],
         dataset=rows["dataset"].names_in_use[0],
         model=rows["model"].names_in_use[0],
-        total=len(rows["stop_reason"].values),
-        answered=rows["stop_reason"].count("answered"),
+        total=len(stops.values),
+        answered=stops.count("answered"),
         failed=int(failed.sum()),
         unmetered=int(unmetered.sum()),
-        reasoning_truncated=rows["stop_reason"].count("reasoning_truncated"),
+        reasoning_truncated=stops.count("reasoning_truncated"),
         not_answered={reason: stops.count(reason) for reason in stops.names_in_use if reason != "answered"},
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
@@ -176,10 +177,11 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         latency_p95_s=p95.estimate if p95 else None,
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
-        latency_n=0 if oracle else len(scored["latency_s"].known),
+        latency_n=0 if oracle else len(seconds),
         cost_usd=mean("cost_usd") if priced else None,
-        **_loops(scored),
-        startup_s=mean(STARTUP) if STARTUP in scored else math.nan,
+        loop_share=loop_share,
+        loop_token_share=loop_token_share,
+        startup_s=mean(STARTUP),
         routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
         tokens_per_solved=_per_solved(scored, "total_tokens"),
         usd_per_solved=_per_solved(scored, "cost_usd") if priced else Estimate(None, None, None, 0),
@@ -187,16 +189,6 @@ def _summary(rows: Mapping[str, Column], unmetered: NDArray[np.bool_], *, oracle
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
     )
-
-
-def _loops(rows: Mapping[str, Column]) -> dict[str, float]:
-    """Shares of questions and of tokens in loops, of the rows that know theirs."""
-    if "loop_tokens" not in rows or not len(rows["loop_tokens"].known):
-        return {}
-    there = ~np.isnan(rows["loop_tokens"].values)
-    steps, looped, tokens = (rows[name].values[there] for name in ("loop_step", "loop_tokens", "total_tokens"))
-    share = looped.sum() / tokens.sum() if tokens.any() else 0.0
-    return {"loop_share": float((~np.isnan(steps)).mean()), "loop_token_share": float(share)}
 
 
 def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
@@ -207,7 +199,7 @@ def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False
     return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 
 
-def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) -> Estimate:
+def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):
         return Estimate(None, None, None, 0)
@@ -218,7 +210,13 @@ def _estimate(rows: Mapping[str, Column], column: str, *, binary: bool = False) 
     return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
-def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
+def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values that aren't missing, and the question of each."""
+    known = ~np.isnan(rows[column].values)
+    return rows[column].values[known], rows["example_id"].values[known]
+
+
+def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
     """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/per_solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
@@ -232,18 +230,20 @@ def _per_solved(rows: Mapping[str, Column], column: str) -> Estimate:
     return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n)
 
 
-def _known(rows: Mapping[str, Column], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The values that aren't missing, and the question of each."""
-    there = ~np.isnan(rows[column].values)
-    return rows[column].values[there], rows["example_id"].values[there]
+def number_text(value: float | None, form: str) -> str:
+    return "-" if value is None or math.isnan(value) else format(value, form)
 
 
-def _interval(value: Estimate) -> str:
+def score_text(value: Estimate, mark: str = "") -> str:
+    """`0.412 [0.330, 0.501]`, with the mark at its end."""
     if value.mean is None:
         return "-"
-    if value.low is None or value.high is None:
-        return f"{value.mean:.3f}"
-    return f"{value.mean:.3f} [{value.low:.3f}, {value.high:.3f}]"
+    return f"{value.mean:.3f}" + ("" if value.low is None else f" [{value.low:.3f}, {value.high:.3f}]") + mark
+
+
+def dollars_text(cost_usd: float | None) -> str:
+    """Dollars of a thousand questions."""
+    return "unknown" if cost_usd is None else f"{1000 * cost_usd:.3f}"
 
 
 def per_solved_text(value: Estimate, form: str) -> str:
@@ -258,10 +258,6 @@ def per_solved_text(value: Estimate, form: str) -> str:
     return f"{value.mean:{form}} {brackets(value.low, high, lambda bound: format(bound, form))}"
 
 
-def _number(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
 def loops_text(summary: Summary) -> str:
     """`15.0% (19.4%)`: the shares of questions and of tokens."""
     known = not math.isnan(summary.loop_share)
@@ -272,50 +268,17 @@ def has_loops(group: Iterable[Summary]) -> bool:
     return any(summary.loop_share > 0 for summary in group)
 
 
-def _cost(summary: Summary) -> str:
-    return "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:.3f}"
+def reasons(summaries: Iterable[Summary]) -> list[str]:
+    """The stop reasons of questions that ended without an answer, in the order in which they first occur."""
+    return list(dict.fromkeys(reason for summary in summaries for reason in summary.not_answered))
 
 
-_ACCURACY: tuple[tuple[str, Callable[[Summary], str]], ...] = (
-    ("architecture", lambda s: s.architecture),
-    ("n", lambda s: f"{s.exact_match.n:,}"),
-    ("EM [95% CI]", lambda s: _interval(s.exact_match)),
-    ("F1 [95% CI]", lambda s: _interval(s.f1)),
-    ("judged [95% CI]", lambda s: _interval(s.judged_correct)),
-    ("rows", lambda s: f"{s.total:,}"),
-    ("answered", lambda s: f"{s.answered:,}"),
-    (UNMETERED, lambda s: f"{s.unmetered:,}"),
-)
-_START = "start s"
+def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    """Rows of a table as cells; the first row is the header."""
+    return [list(rows[0]), *(list(row.values()) for row in rows)]
+
+
 LOOPS = "in loops (of tokens)"
-_COSTS: tuple[tuple[str, Callable[[Summary], str]], ...] = (
-    ("architecture", lambda s: s.architecture),
-    ("LLM calls", lambda s: _number(s.llm_calls, ".2f")),
-    ("tool calls", lambda s: _number(s.tool_calls, ".2f")),
-    ("tokens in", lambda s: _number(s.input_tokens, ",.0f")),
-    ("cached", lambda s: _number(s.cached_input_tokens, ",.0f")),
-    ("out", lambda s: _number(s.output_tokens, ",.0f")),
-    ("total", lambda s: _number(s.total_tokens, ",.0f")),
-    ("p50 s [95% CI]", lambda s: _seconds(s, s.latency_p50_s, s.latency_p50_interval_s)),
-    ("p95 s [95% CI]", lambda s: _seconds(s, s.latency_p95_s, s.latency_p95_interval_s)),
-    (_START, lambda s: _number(s.startup_s, ".2f")),
-    ("$ / 1000", _cost),
-)
-
-
-_PER_SOLVED: tuple[tuple[str, Callable[[Summary], str]], ...] = (
-    ("per solved question", lambda s: s.architecture),
-    ("tokens [95% CI]", lambda s: per_solved_text(s.tokens_per_solved, ",.0f")),
-    ("$ [95% CI]", lambda s: per_solved_text(s.usd_per_solved, ".3g")),
-)
-
-
-def _seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
-    if value is None or bounds is None:
-        return "-"
-    shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
-    some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.total - summary.failed else ""
-    return f"{shown} [{low}, {high}]{some}"
 
 
 def table(summaries: Sequence[Summary]) -> str:
@@ -324,57 +287,73 @@ def table(summaries: Sequence[Summary]) -> str:
     A solved question is an exact match. A column for each reason for which a question ended without an answer;
     `error` is a failure of the infrastructure. The shares of questions and of tokens in loops are shown where one is.
     """
-    blocks = []
-    for (dataset, models), group in _grouped(summaries):
-        note = "; tokens estimated" if any(s.usage_source in ("estimated", "mixed") for s in group) else ""
-        if any(s.oracle for s in group):
-            note += f"; {ORACLE_ACCURACY}"
-        trials = "; rows = questions times trials" if _has_trials(group) else ""
-        heading = f"{dataset}, {models}: means per question; n = questions that count{trials}{note}"
-        costs = [column for column in _COSTS if column[0] != _START or has_startup(group)]
-        blocks += [
-            "\n".join([heading, "", *text_table(_accuracy(group))]),
-            "\n".join(text_table(_cells(costs, group))),
-        ]
-        if not any(s.oracle for s in group):  # it is told the answers
-            blocks.append("\n".join(text_table(_cells(_PER_SOLVED, group))))
-    return "\n\n".join(blocks)
-
-
-def _accuracy(group: Sequence[Summary]) -> list[list[str]]:
-    absent = {"judged [95% CI]"} if not any(summary.judged_correct.n for summary in group) else set()
-    absent |= {"rows"} if not _has_trials(group) else set()
-    absent |= {UNMETERED} if not any(summary.unmetered for summary in group) else set()
-    columns = [column for column in _ACCURACY if column[0] not in absent]
-    loops = [(LOOPS, loops_text)] if has_loops(group) else []
-    return _cells([*columns, *map(_count_of, reasons(group)), *loops], group)
-
-
-def has_startup(group: Iterable[Summary]) -> bool:
-    """Whether something started that took a hundredth of a second a question."""
-    return any(summary.startup_s >= 0.01 for summary in group)
-
-
-def _has_trials(group: Sequence[Summary]) -> bool:
-    """Whether a question has several rows, so that counts of rows aren't counts of questions."""
-    return any(summary.total - summary.failed - summary.unmetered > summary.exact_match.n for summary in group)
-
-
-def reasons(summaries: Iterable[Summary]) -> list[str]:
-    """The stop reasons of questions that ended without an answer, in the order in which they first occur."""
-    return list(dict.fromkeys(reason for summary in summaries for reason in summary.not_answered))
-
-
-def _count_of(reason: str) -> tuple[str, Callable[[Summary], str]]:
-    return reason, lambda summary: f"{summary.not_answered.get(reason, 0):,}"
-
-
-def _cells(columns: Sequence[tuple[str, Callable[[Summary], str]]], group: Sequence[Summary]) -> list[list[str]]:
-    return [[name for name, _ in columns], *([show(summary) for _, show in columns] for summary in group)]
-
-
-def _grouped(summaries: Sequence[Summary]) -> Iterator[tuple[tuple[str, str], list[Summary]]]:
     groups: dict[tuple[str, str], list[Summary]] = {}
     for summary in summaries:
         groups.setdefault((summary.dataset, summary.models), []).append(summary)
-    yield from groups.items()
+    blocks = []
+    for (dataset, models), group in groups.items():
+        is_oracle = any(s.oracle for s in group)
+        has_trials = any(s.total - s.failed - s.unmetered > s.exact_match.n for s in group)  # rows aren't questions
+        notes = [f"{dataset}, {models}: means per question", "n = questions that count"]
+        notes += ["rows = questions times trials"] if has_trials else []
+        notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
+        notes += [ORACLE_ACCURACY] if is_oracle else []
+        blocks.append("\n".join(["; ".join(notes), "", *text_table(cells_of(_accuracy(group, has_trials)))]))
+        blocks.append("\n".join(text_table(cells_of(_costs(group)))))
+        if not is_oracle:  # it is told the answers
+            solved = [
+                {
+                    "per solved question": s.architecture,
+                    "tokens [95% CI]": per_solved_text(s.tokens_per_solved, ",.0f"),
+                    "$ [95% CI]": per_solved_text(s.usd_per_solved, ".3g"),
+                }
+                for s in group
+            ]
+            blocks.append("\n".join(text_table(cells_of(solved))))
+    return "\n\n".join(blocks)
+
+
+def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]]:
+    is_judged, is_unmetered = any(s.judged_correct.n for s in group), any(s.unmetered for s in group)
+    return [
+        {
+            "architecture": s.architecture,
+            "n": f"{s.exact_match.n:,}",
+            "EM [95% CI]": score_text(s.exact_match),
+            "F1 [95% CI]": score_text(s.f1),
+            **({"judged [95% CI]": score_text(s.judged_correct)} if is_judged else {}),
+            **({"rows": f"{s.total:,}"} if has_trials else {}),
+            "answered": f"{s.answered:,}",
+            **({UNMETERED: f"{s.unmetered:,}"} if is_unmetered else {}),
+            **{reason: f"{s.not_answered.get(reason, 0):,}" for reason in reasons(group)},
+            **({LOOPS: loops_text(s)} if has_loops(group) else {}),
+        }
+        for s in group
+    ]
+
+
+def _costs(group: Sequence[Summary]) -> list[dict[str, str]]:
+    def seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
+        if value is None or bounds is None:
+            return "-"
+        shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
+        some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.total - summary.failed else ""
+        return f"{shown} [{low}, {high}]{some}"
+
+    has_startup = any(s.startup_s >= 0.01 for s in group)  # seconds a question
+    return [
+        {
+            "architecture": s.architecture,
+            "LLM calls": number_text(s.llm_calls, ".2f"),
+            "tool calls": number_text(s.tool_calls, ".2f"),
+            "tokens in": number_text(s.input_tokens, ",.0f"),
+            "cached": number_text(s.cached_input_tokens, ",.0f"),
+            "out": number_text(s.output_tokens, ",.0f"),
+            "total": number_text(s.total_tokens, ",.0f"),
+            "p50 s [95% CI]": seconds(s, s.latency_p50_s, s.latency_p50_interval_s),
+            "p95 s [95% CI]": seconds(s, s.latency_p95_s, s.latency_p95_interval_s),
+            **({"start s": number_text(s.startup_s, ".2f")} if has_startup else {}),
+            "$ / 1000": dollars_text(s.cost_usd),
+        }
+        for s in group
+    ]

@@ -18,7 +18,7 @@ from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import FLAGS, flag_lines, left_out, oracle_rows
-from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns, there
+from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def overview(
     """
     try:
         comparison: Comparison | None = compare(
-            rows, manifests=manifests, intersect=True, within_model=True, within_dataset=True, pricing=pricing
+            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing
         )
         refused = ""
     except UsageError as error:
@@ -70,7 +70,7 @@ def overview(
 
 
 def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]]:
-    yield "Model", ", ".join(model_labels(read_columns(rows, there(rows, MODELS))))
+    yield "Model", ", ".join(model_labels(read_columns(rows, (), MODELS)))
     questions, trials = len(rows[["dataset", "example_id"]].drop_duplicates()), rows["trial"].nunique()
     planned = {each.dataset.name: each.dataset.examples or 0 for each in manifests.values()}
     of = f" of {sum(planned.values()):,}" if questions < sum(planned.values()) else ""  # a run that was stopped

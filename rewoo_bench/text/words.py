@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
@@ -125,13 +125,6 @@ def round_up(number: float) -> int:
     """Rounded up to two digits."""
     unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
     return math.ceil(number / unit) * unit
-
-
-def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
-    """`[1.95, 3.35]`; words where there is no upper bound, or where every value is possible, as of one question."""
-    if math.isfinite(low) and math.isfinite(high):
-        return f"[{show(low)}, {show(high)}]"
-    return f"[{show(low)}, no bound]" if low > 0 else "[no interval]"
 
 
 # BM25 as in Lucene, in plain Python: for ten paragraphs an index of bm25s takes several times as long.

@@ -21,9 +21,9 @@ from rewoo_bench.analysis.advice.decision import (
 )
 from rewoo_bench.analysis.advice.run_sets import TOO_MANY, MoreQuestions, RunSet
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE, dollars_at
-from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.paired import Interval, brackets
 from rewoo_bench.text.escaping import text_table
-from rewoo_bench.text.words import brackets, counted, round_up
+from rewoo_bench.text.words import counted, round_up
 
 
 def points(value: float, *, signed: bool = False) -> str:

@@ -29,8 +29,8 @@ from rewoo_bench.analysis.claims.claim_file import Claim, ClaimTest
 from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
 from rewoo_bench.analysis.claims.rules import ClaimVerdict
 from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
-from rewoo_bench.analysis.stats.paired import Interval
-from rewoo_bench.text.words import brackets, counted
+from rewoo_bench.analysis.stats.paired import Interval, brackets
+from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
 UNTESTABLE: ClaimVerdict = "not testable here"

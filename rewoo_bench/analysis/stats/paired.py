@@ -25,7 +25,7 @@ says that events of up to 3 in n questions may be missing. No interval here allo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
@@ -60,6 +60,13 @@ class Interval:
     level: float = 0.95
     rare: bool = False
     """Whether a rare event may be missing: few questions, or few that make the spread."""
+
+
+def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
+    """`[1.95, 3.35]`; words where there is no upper bound, or where every value is possible, as of one question."""
+    if math.isfinite(low) and math.isfinite(high):
+        return f"[{show(low)}, {show(high)}]"
+    return f"[{show(low)}, no bound]" if low > 0 else "[no interval]"
 
 
 def paired_columns(

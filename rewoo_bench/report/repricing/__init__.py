@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
 from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, CallCosts, Calls, own_models, priced, read_calls
-from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
+from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
     RULES,
@@ -44,7 +44,6 @@ from rewoo_bench.runs.rows import failed, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table, with_finite_numbers
-from rewoo_bench.text.words import brackets
 
 if TYPE_CHECKING:
     from rewoo_bench.report.plots.draw import Picture
