@@ -9,7 +9,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.repricing import Format, render, sheet_list
+from rewoo_bench.report.repricing import PriceTableFormat, render, sheet_list
 from rewoo_bench.report.repricing import reprice as reprice_run
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
@@ -44,7 +44,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
 def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-            recorded_cache: bool, form: Format, rows: Path | None) -> int:
+            recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
     Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which

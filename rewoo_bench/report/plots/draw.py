@@ -17,14 +17,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.report.plots.cache import cache, cache_map
+from rewoo_bench.report.plots.cache import break_even_map, cache, cache_map
 from rewoo_bench.report.plots.conditions import failure, latency, tools
 from rewoo_bench.report.plots.data import PlotData, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, PlotOptions, styled
 
-__all__ = ["FIGURES", "Picture", "PlotData", "PlotOptions", "draw", "read", "save", "write_captions"]
+__all__ = [
+    "FIGURES",
+    "Picture",
+    "PlotData",
+    "PlotOptions",
+    "break_even_map",
+    "draw",
+    "read",
+    "save",
+    "slug",
+    "write_captions",
+]
 
 FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
-from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, CallCosts, Calls, own_models, priced, read_calls
-from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
+from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, Calls, own_models, priced, read_calls
+from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
     RULES,
@@ -45,16 +45,13 @@ from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table, with_finite_numbers
 
-if TYPE_CHECKING:
-    from rewoo_bench.report.plots.draw import Picture
-
-Format = Literal["terminal", "markdown", "csv", "json"]
+PriceTableFormat = Literal["terminal", "markdown", "csv", "json"]
 _COLUMNS = ["run_id", "architecture", "example_id", "trial", "question_type", "hops", "tool_calls"]
 _CLOCKS_DIFFER_S = 2e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RepricedArchitecture:
     """What an architecture would have cost with a model. Means are per question, intervals are 95%."""
 
     sheet: str
@@ -81,15 +78,14 @@ class Repriced:
 
     folder: Path
     baseline: str
-    lines: tuple[Line, ...]
+    lines: tuple[RepricedArchitecture, ...]
     tariffs: tuple[Tariff, ...]
     notes: tuple[str, ...]
     batch: bool
     rows: pd.DataFrame
-    """Some columns of the run's rows, with the tokens of each."""
+    """Some columns of the run's rows, whether each is left out of the means (`failed`), and its `rounds`: the longest
+    chain of calls, which are as many batches, one after the other."""
     calls: Calls
-    rounds: NDArray[np.int64]
-    """Of each row the longest chain of calls: as many batches, one after the other."""
     recorded: bool
     """Whether cached tokens are those that the provider reported."""
     by_role: Mapping[Tariff, Mapping[str, Tariff]]
@@ -102,7 +98,7 @@ class Repriced:
         """A row for each question, trial, architecture and model (or only those of one `tariff`)."""
         sizes, parts = self.calls.columns, []
         for each in (tariff,) if tariff else self.tariffs:
-            costs = self.costs(each)
+            costs = priced(self.calls, self.by_role[each], batch=self.batch, recorded=self.recorded)
             parts.append(
                 self.rows.assign(
                     sheet=each.sheet,
@@ -111,49 +107,50 @@ class Repriced:
                     cached_input_tokens=self.calls.of_rows(costs.cached),
                     cache_write_tokens=self.calls.of_rows(costs.written),
                     output_tokens=self.calls.of_rows(sizes["output_tokens"] + sizes["lost_output_tokens"]),
-                    rounds=self.rounds,
                     repriced_usd=self.calls.of_rows(costs.usd),
                 )
             )
         return pd.concat(parts, ignore_index=True)
-
-    def costs(self, tariff: Tariff) -> CallCosts:
-        """Cached and written tokens and dollars of each of `calls`."""
-        return priced(self.calls, self.by_role[tariff], batch=self.batch, recorded=self.recorded)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each model and architecture, bounds in columns `…_low` and `…_high`."""
         rows = []
         for line in self.lines:
             row: dict[str, Any] = {}
-            for name, value in asdict(line).items():
+            for name, value in with_finite_numbers(asdict(line)).items():  # a bound that isn't known is an empty cell
                 if isinstance(value, dict):
                     row |= {name: value["estimate"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
                 else:
                     row[name] = value
-            rows.append(
-                {**with_finite_numbers(row), "n": line.usd_per_1000.n}
-            )  # a bound that isn't known is an empty cell
+            rows.append({**row, "n": line.usd_per_1000.n})
         return pd.DataFrame(rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "baseline": self.baseline,
-            "batch": self.batch,
-            "notes": list(self.notes),
-            "sheets": [_facts(tariff) for tariff in self.tariffs],
-            "lines": [with_finite_numbers(asdict(line)) for line in self.lines],
-        }
+        """JSON-ready; prices are in dollars per million tokens."""
+        sheets = []
+        for tariff in self.tariffs:
+            names = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
+            amounts = {name: getattr(tariff, name) for name in names}
+            shown = {name: None if usd is None else round(usd * 1e6, 9) for name, usd in amounts.items()}
+            rule = None if tariff.rule is None else tariff.rule.model_dump(mode="json")
+            sheets.append({
+                "sheet": tariff.sheet, "model": tariff.model, "unit": "USD per million tokens", **shown, "cache": rule,
+                "source": tariff.source, "as_of": str(tariff.as_of), "notes": list(tariff.notes),
+            })  # fmt: skip
+        lines = [with_finite_numbers(asdict(line)) for line in self.lines]
+        notes = list(self.notes)
+        return {"baseline": self.baseline, "batch": self.batch, "notes": notes, "sheets": sheets, "lines": lines}
 
     def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
         """Draws the break-even maps, one for each model and each architecture against the baseline, into a folder.
 
         Returns the files. Raises `NothingToDraw` where there is nothing in any map, and `UsageError`.
         """
-        from rewoo_bench.report.plots.draw import save, write_captions  # matplotlib, which only this method needs
+        # matplotlib, half a second that tables needn't wait for
+        from rewoo_bench.report.plots.draw import break_even_map, read, save, slug, write_captions
 
         target, files, captions, reasons = as_path("folder", folder), [], {}, []
+        facts = read([self.folder]).facts()
         for tariff in self.tariffs:
             if not tariff.input or self.batch:
                 reasons.append(f"{tariff.model}: needs a price of input and of a cache, without --batch")
@@ -161,8 +158,18 @@ class Repriced:
             if len(set(self.by_role[tariff].values())) > 1:
                 reasons.append(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
                 continue
+            rule = "what the provider reported" if self.recorded else tariff.cache_rule
+            written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
+            price = tariff.cache_read / tariff.input if tariff.rule else None
+            questions = self.questions(tariff)
             try:
-                for name, picture in self._maps(tariff):
+                for other in dict.fromkeys(questions["architecture"].astype(str)):
+                    if other == self.baseline:
+                        continue
+                    pair = (self.baseline, other)
+                    found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
+                    picture = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
+                    name = f"break-even-{slug(tariff.model)}-{slug(other)}"
                     files += save(name, picture, target, formats)
                     captions[name] = picture.markdown
             except DataError as reason:
@@ -170,21 +177,6 @@ class Repriced:
         if not captions:
             raise NothingToDraw(f"no map could be drawn: {'; '.join(reasons) or 'the run has one architecture'}")
         return [*files, write_captions(target, captions)]
-
-    def _maps(self, tariff: Tariff) -> Iterator[tuple[str, Picture]]:
-        from rewoo_bench.report.plots.cache import break_even_map
-        from rewoo_bench.report.plots.draw import read, slug
-
-        questions, facts = self.questions(tariff), read([self.folder]).facts()
-        rule = "what the provider reported" if self.recorded else tariff.cache_rule
-        written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
-        price = tariff.cache_read / tariff.input if tariff.rule else None
-        for other in dict.fromkeys(questions["architecture"].astype(str)):
-            if other != self.baseline:
-                pair = (self.baseline, other)
-                found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
-                picture = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
-                yield f"break-even-{slug(tariff.model)}-{slug(other)}", picture
 
 
 def reprice(
@@ -216,35 +208,36 @@ def reprice(
         raise DataError(f"{str(folder)!r} has no rows")
     own = own_models(read_columns(rows, ["model", "planner_model", "solver_model"]))
     names, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
-    chosen = _chosen(names, models)
-    if not chosen:
-        raise UsageError("no price given")
-    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
-    architectures = [str(name) for name in rows["architecture"].unique()]
-    if baseline is not None and baseline not in architectures:
-        raise UsageError(unknown("baseline", baseline, architectures))
-    calls = read_calls(folder, rows)
-    notes = [*_price_notes(calls, rows, charged, batch=batch, recorded=recorded_cache), *_role_notes(charged, own)]
-    present = [name for name in _COLUMNS if name in rows.columns]
-    kept = rows[present].assign(failed=left_out(rows))
-    made = Repriced(
-        folder, baseline or architectures[0], (), tuple(chosen), tuple(notes), batch, kept, calls, _rounds(calls),
-        recorded_cache, charged,
-    )  # fmt: skip
-    return replace(made, lines=tuple(line for tariff in chosen for line in _lines(made, tariff, rows)))
-
-
-def _chosen(names: Sequence[str], models: Sequence[str]) -> list[Tariff]:
-    """The prices that are named: a short name's or SHEET:MODEL, or all of a sheet's; of `models` only, where given."""
     sheets = {name: sheet_and_model(name) for name in names}
+    chosen: list[Tariff] = []
     if models:
         if one := next((name for name, (_, model) in sheets.items() if model), None):
             raise UsageError(f"--prices {one} names its model: leave it out there, or leave out --model")
-        return tariffs([sheet for sheet, _ in sheets.values()], models)
-    found: list[Tariff] = []
-    for name, (sheet, model) in sheets.items():
-        found += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
-    return found
+        chosen = tariffs([sheet for sheet, _ in sheets.values()], models)
+    else:
+        for name, (sheet, model) in sheets.items():
+            chosen += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
+    if not chosen:
+        raise UsageError("no price given")
+    architectures = [str(name) for name in rows["architecture"].unique()]
+    if baseline is not None and baseline not in architectures:
+        raise UsageError(unknown("baseline", baseline, architectures))
+    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
+    calls = read_calls(folder, rows)
+    present = [name for name in _COLUMNS if name in rows.columns]
+    repriced = Repriced(
+        folder=folder,
+        baseline=baseline or architectures[0],
+        lines=(),
+        tariffs=tuple(chosen),
+        notes=tuple(_notes(calls, rows, charged, own, batch=batch, recorded=recorded_cache)),
+        batch=batch,
+        rows=rows[present].assign(failed=left_out(rows), rounds=_rounds(calls)),
+        calls=calls,
+        recorded=recorded_cache,
+        by_role=charged,
+    )
+    return replace(repriced, lines=tuple(line for tariff in chosen for line in _lines(repriced, tariff, rows)))
 
 
 def _rounds(calls: Calls) -> NDArray[np.int64]:
@@ -260,8 +253,66 @@ def _rounds(calls: Calls) -> NDArray[np.int64]:
     return rounds
 
 
-def _role_notes(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str, str]) -> Iterator[str]:
-    """Which prices a role's own model has."""
+def _lines(repriced: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[RepricedArchitecture]:
+    priced_rows = repriced.questions(tariff)
+    if priced_rows["repriced_usd"][~failed(rows)].isna().any():
+        raise DataError(f"{str(repriced.folder)!r}: {UNKNOWN}; or take what the provider reported: --recorded-cache")
+    names = priced_rows["architecture"].astype(str).to_numpy(dtype=object)
+    questions = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
+    counted = priced_rows.assign(question=questions)[~priced_rows["failed"]]
+    of = {name: counted[names[counted.index] == name] for name in dict.fromkeys(names)}
+
+    def mean(own: pd.DataFrame, column: str, times: int = 1) -> Interval:
+        return mean_of(times * own[column].to_numpy(float), clusters=own["question"])
+
+    for name, own in of.items():
+        total = int((names == name).sum())
+        cached = ratio_of_means(own["input_tokens"], own["cached_input_tokens"], clusters=own["question"])
+        both = of[repriced.baseline].merge(own, on=["question", "trial"], suffixes=("_a", "_b"))
+        ratio = ratio_of_means(both["repriced_usd_a"], both["repriced_usd_b"], clusters=both["question"])
+        yield RepricedArchitecture(
+            sheet=tariff.sheet,
+            model=tariff.model,
+            architecture=name,
+            total=total,
+            failed=total - len(own),
+            input_tokens=mean(own, "input_tokens"),
+            cached_share=replace(cached, high=min(cached.high, 1.0)) if np.isfinite(cached.high) else cached,
+            cache_write_tokens=mean(own, "cache_write_tokens"),
+            output_tokens=mean(own, "output_tokens"),
+            rounds=float(own["rounds"].mean()),
+            most_rounds=int(own["rounds"].to_numpy().max(initial=0)),
+            usd_per_1000=mean(own, "repriced_usd", 1000),
+            ratio=None if name == repriced.baseline else ratio,
+        )
+
+
+def _notes(
+    calls: Calls,
+    rows: pd.DataFrame,
+    charged: Mapping[Tariff, Mapping[str, Tariff]],
+    own: Mapping[str, str],
+    *,
+    batch: bool,
+    recorded: bool,
+) -> Iterator[str]:
+    """What the dollars take for granted, and which prices the `own` model of a role has."""
+    if batch:
+        yield (
+            "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; "
+            "a question needs as many batches, one after the other, as the column `rounds` says"
+        )
+    elif recorded:
+        yield "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
+    elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
+        yield "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
+        if calls.stands_in:
+            yield STAND_IN
+        if bool(oracle_rows(rows).any()):
+            yield (
+                "an oracle answers at once: its calls are closer to each other than a model's, so more of them are "
+                "cached"
+            )
     for role, model in own.items():
         listed, missing = [], []
         for tariff, roles in charged.items():
@@ -280,86 +331,6 @@ def _role_notes(charged: Mapping[Tariff, Mapping[str, Tariff]], own: Mapping[str
             )
 
 
-def _lines(made: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[Line]:
-    priced_rows = made.questions(tariff)
-    cost = priced_rows["repriced_usd"].to_numpy(float)
-    if np.isnan(cost[~failed(rows)]).any():
-        raise DataError(f"{str(made.folder)!r}: {UNKNOWN}; or take what the provider reported: --recorded-cache")
-    architectures = rows["architecture"].astype(str).to_numpy(dtype=object)
-    questions, lost = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1], left_out(rows)
-    for name in dict.fromkeys(architectures):
-        own = architectures == name
-        some = own & ~lost
-
-        def of(column: str, some: NDArray[np.bool_] = some) -> NDArray[Any]:
-            return priced_rows[column].to_numpy(float)[some]
-
-        def mean(values: NDArray[Any], some: NDArray[np.bool_] = some) -> Interval:
-            return mean_of(values, clusters=questions[some])
-
-        cached = ratio_of_means(of("input_tokens"), of("cached_input_tokens"), clusters=questions[some])
-        rounds = made.rounds[some]
-        yield Line(
-            sheet=tariff.sheet,
-            model=tariff.model,
-            architecture=name,
-            total=int(own.sum()),
-            failed=int((own & lost).sum()),
-            input_tokens=mean(of("input_tokens")),
-            cached_share=replace(cached, high=min(cached.high, 1.0)) if np.isfinite(cached.high) else cached,
-            cache_write_tokens=mean(of("cache_write_tokens")),
-            output_tokens=mean(of("output_tokens")),
-            rounds=float(rounds.mean()) if len(rounds) else float("nan"),
-            most_rounds=int(rounds.max(initial=0)),
-            usd_per_1000=mean(1000 * of("repriced_usd")),
-            ratio=None if name == made.baseline else _ratio(cost, rows, (made.baseline, name), lost),
-        )
-
-
-def _ratio(cost: NDArray[Any], rows: pd.DataFrame, pair: tuple[str, str], lost: NDArray[np.bool_]) -> Interval:
-    """Dollars of the second per dollar of the first, over the questions that neither failed."""
-    frame = rows[["architecture", "example_id", "trial"]].assign(cost=cost)[~lost]
-    first, second = (frame[(frame["architecture"] == name).to_numpy(bool)] for name in pair)
-    both = first.merge(second, on=["example_id", "trial"], suffixes=("_a", "_b"))
-    labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
-    return ratio_of_means(both["cost_a"], both["cost_b"], clusters=labels)
-
-
-def _price_notes(
-    calls: Calls, rows: pd.DataFrame, charged: Mapping[Tariff, Mapping[str, Tariff]], *, batch: bool, recorded: bool
-) -> Iterator[str]:
-    """What the dollars take for granted."""
-    if batch:
-        yield (
-            "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; "
-            "a question needs as many batches, one after the other, as the column `rounds` says"
-        )
-    elif recorded:
-        yield "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
-    elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
-        yield "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
-        if calls.stands_in:
-            yield STAND_IN
-        if bool(oracle_rows(rows).any()):
-            yield (
-                "an oracle answers at once: its calls are closer to each other than a model's, so more of them are "
-                "cached"
-            )
-
-
-def render(repriced: Repriced, form: Format) -> str:
-    """The result as text, without a newline at its end."""
-    if form == "json":
-        return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    if form == "csv":
-        cells = repriced.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
-        text: str = cells.to_csv(index=False, lineterminator="\n")
-        return text.removesuffix("\n")
-    if form == "markdown":
-        return _text(repriced, markdown_table, lambda title: f"**{markdown(title)}**", lambda n: f"> {markdown(n)}\n>")
-    return _text(repriced, text_table, one_line, one_line)
-
-
 def sheet_list() -> str:
     """The shipped sheets as a table: a line for each model."""
     cells = [["sheet", "model", "in", "out", "cached in", "cache write", "batch in", "batch out", "cache", "as of"]]
@@ -375,13 +346,19 @@ def sheet_list() -> str:
     return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
 
 
-def _text(
-    repriced: Repriced,
-    table: Callable[[Sequence[Sequence[str]]], list[str]],
-    title: Callable[[str], str],
-    note: Callable[[str], str],
-) -> str:
-    blocks = []
+def render(repriced: Repriced, form: PriceTableFormat) -> str:
+    """The result as text, without a newline at its end."""
+    if form == "json":
+        return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    if form == "csv":
+        cells = repriced.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+        text: str = cells.to_csv(index=False, lineterminator="\n")
+        return text.removesuffix("\n")
+
+    def listed(notes: Sequence[str]) -> str:
+        return "\n>\n".join(f"> {markdown(note)}" for note in notes) if is_markdown else "\n".join(map(one_line, notes))
+
+    is_markdown, blocks = form == "markdown", []
     for tariff in repriced.tariffs:
         lines = [line for line in repriced.lines if (line.sheet, line.model) == (tariff.sheet, tariff.model)]
         roles = {role: other.model for role, other in repriced.by_role[tariff].items() if role}
@@ -392,31 +369,38 @@ def _text(
             heading += f"; cached tokens as the provider reported them, at ${tariff.cache_read * 1e6:g} a million"
         elif tariff.rule:
             heading += f"; under {tariff.cache_rule}"
-        blocks.append("\n".join([title(heading), "", *table(_cells(lines, repriced))]))
+        heading = f"**{markdown(heading)}**" if is_markdown else one_line(heading)
+        table = (markdown_table if is_markdown else text_table)(_cells(lines, repriced))
+        blocks.append("\n".join([heading, "", *table]))
         unused = tariff.notes_of_rule if repriced.batch or repriced.recorded else ()
-        if said := [each for each in tariff.notes if each not in unused]:
-            blocks.append("\n".join(note(f"{tariff.model}: {each}") for each in said).removesuffix("\n>"))
-    blocks.append("\n".join(note(each) for each in _notes(repriced)).removesuffix("\n>"))
-    return "\n\n".join(blocks)
-
-
-def _notes(repriced: Repriced) -> Iterator[str]:
-    yield "n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline
+        if said := [f"{tariff.model}: {each}" for each in tariff.notes if each not in unused]:
+            blocks.append(listed(said))
+    notes = ["n: questions; means per question; 95% intervals; ratio: dollars per dollar of " + repriced.baseline]
     shown = [each for line in repriced.lines for each in (line.cached_share, line.usd_per_1000, line.ratio)]
     if any(each and each.rare for each in shown):
-        yield OF_RARE
+        notes.append(OF_RARE)
     if not repriced.recorded and any(line.cached_share.estimate > 0 for line in repriced.lines):
-        yield (
+        notes.append(
             "which tokens are cached is worked out from what each prompt shares with earlier ones (calls.parquet, "
             "columns shared_…): characters of the common prefix, scaled by the call's own input tokens"
         )
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
-        yield f"{lost:,} rows that the infrastructure failed are in no mean"
-    yield from repriced.notes
+        notes.append(f"{lost:,} rows that the infrastructure failed are in no mean")
+    return "\n\n".join([*blocks, listed([*notes, *repriced.notes])])
 
 
-def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
+def _cells(lines: Sequence[RepricedArchitecture], repriced: Repriced) -> list[list[str]]:
     """The table of a model: a head, and a row for each architecture."""
+
+    def number(value: float, form: str) -> str:
+        return "-" if math.isnan(value) else format(value, form)
+
+    def interval(value: Interval, form: str) -> str:
+        if math.isnan(value.estimate):
+            return "-"
+        between = brackets(value.low, value.high, lambda bound: format(bound, form))
+        return f"{value.estimate:{form}} {between}{RARE if value.rare else ''}"
+
     table = []
     for line in lines:
         dollars = line.usd_per_1000.estimate
@@ -425,13 +409,13 @@ def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
             "architecture": line.architecture,
             "n": f"{line.usd_per_1000.n:,}",
             "failed": f"{line.failed:,}",
-            "tokens in": _number(line.input_tokens.estimate, ",.0f"),
-            "cached [95% CI]": _interval(line.cached_share, ".1%"),
-            "written": _number(line.cache_write_tokens.estimate, ",.0f"),
-            "out": _number(line.output_tokens.estimate, ",.0f"),
-            "rounds (most)": f"{_number(line.rounds, '.2f')} ({line.most_rounds})",
-            "$ / 1000 [95% CI]": _interval(line.usd_per_1000, digits),
-            "ratio [95% CI]": "1" if line.ratio is None else _interval(line.ratio, ".2f"),
+            "tokens in": number(line.input_tokens.estimate, ",.0f"),
+            "cached [95% CI]": interval(line.cached_share, ".1%"),
+            "written": number(line.cache_write_tokens.estimate, ",.0f"),
+            "out": number(line.output_tokens.estimate, ",.0f"),
+            "rounds (most)": f"{number(line.rounds, '.2f')} ({line.most_rounds})",
+            "$ / 1000 [95% CI]": interval(line.usd_per_1000, digits),
+            "ratio [95% CI]": "1" if line.ratio is None else interval(line.ratio, ".2f"),
         }
         if not any(each.cache_write_tokens.estimate > 0 for each in lines):
             del row["written"]
@@ -439,26 +423,3 @@ def _cells(lines: Sequence[Line], repriced: Repriced) -> list[list[str]]:
             del row["rounds (most)"]
         table.append(row)
     return [list(table[0]), *(list(row.values()) for row in table)]
-
-
-def _interval(value: Interval, form: str) -> str:
-    if math.isnan(value.estimate):
-        return "-"
-    between = brackets(value.low, value.high, lambda bound: format(bound, form))
-    return f"{value.estimate:{form}} {between}{RARE if value.rare else ''}"
-
-
-def _number(value: float, form: str) -> str:
-    return "-" if math.isnan(value) else format(value, form)
-
-
-def _facts(tariff: Tariff) -> dict[str, Any]:
-    """A model's prices in dollars per million tokens, with their source."""
-    names = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
-    amounts = {name: getattr(tariff, name) for name in names}
-    shown = {name: None if amount is None else round(amount * 1e6, 9) for name, amount in amounts.items()}
-    rule = None if tariff.rule is None else tariff.rule.model_dump(mode="json")
-    return {
-        "sheet": tariff.sheet, "model": tariff.model, "unit": "USD per million tokens", **shown, "cache": rule,
-        "source": tariff.source, "as_of": str(tariff.as_of), "notes": list(tariff.notes),
-    }  # fmt: skip

@@ -13,7 +13,7 @@ import rewoo_bench
 from rewoo_bench.analysis.prices import calls_of, priced, pricing_of
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.report.repricing import Line, Repriced
+from rewoo_bench.report.repricing import Repriced, RepricedArchitecture
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
 
@@ -65,7 +65,7 @@ def two_questions() -> dict[tuple[str, str], list[Ask]]:
     }
 
 
-def only(repriced: Repriced) -> Line:
+def only(repriced: Repriced) -> RepricedArchitecture:
     (line,) = repriced.lines
     return line
 
