@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, groupby
 from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Self
@@ -20,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json
 
-from rewoo_bench.report.rows import Line, QuestionTable
+from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.runs.columns import CALLS
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -28,8 +29,6 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 _NO_WORDS = re.compile(r"[\W_]+")
 _LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
 _SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
-
-StepKey = tuple[Hashable, ...]
 
 
 def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
@@ -40,16 +39,25 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
     first trajectory; the others' steps follow the step that they come after. A trajectory has at most one step in a
     row: the second same call is another row.
     """
-    order: list[StepKey] = []
-    placed: list[list[StepKey]] = []
-    first_of: dict[StepKey, StepKey] = {}
+    order: list[Hashable] = []
+    placed: list[list[Hashable]] = []
+    first_of: dict[Hashable, Hashable] = {}  # of each argument and each paragraph the first step's key
     for number, steps in enumerate(trajectories):
-        seen: Counter[StepKey] = Counter()
-        keys: list[StepKey] = []
+        seen: Counter[Hashable] = Counter()
+        keys: list[Hashable] = []
         after = -1
         for position, step in enumerate(steps):
-            common = _common_key(step, first_of) or ("", number, position)
-            key = (*common, seen[common])
+            common: Hashable = (number, position)  # of a turn without a tool
+            if tool := step.get("tool"):
+                argument = str(step.get("argument", ""))[:_LONGEST]
+                same: list[Hashable] = [(tool, _NO_WORDS.sub(" ", argument.casefold()).strip())]
+                paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
+                if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
+                    same.append((tool, "showed", paragraph))
+                common = next((first_of[each] for each in same if each in first_of), same[0])
+                for each in same:
+                    first_of.setdefault(each, common)
+            key = (common, seen[common])
             seen[common] += 1
             if key in order:
                 after = order.index(key)
@@ -62,22 +70,6 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
     return [[rows[key] for key in keys] for keys in placed]
 
 
-def _common_key(step: Mapping[str, Any], first_of: dict[StepKey, StepKey]) -> StepKey | None:
-    """The key of the first step with this argument or this evidence; None for a turn without a tool."""
-    tool = step.get("tool")
-    if not tool:
-        return None
-    argument = str(step.get("argument", ""))[:_LONGEST]
-    keys: list[StepKey] = [(tool, _NO_WORDS.sub(" ", argument.casefold()).strip())]
-    paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
-    if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
-        keys.append((tool, "showed", paragraph))
-    first = next((first_of[key] for key in keys if key in first_of), keys[0])
-    for key in keys:
-        first_of.setdefault(key, first)
-    return first
-
-
 CALL = (
     *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
@@ -85,18 +77,16 @@ CALL = (
     *("latency_s", "waiting_s", "replayed", "started_at"),
 )
 RowKey = tuple[str, str, int]  # architecture, example, trial
-_KEY = ["architecture", "example_id", "trial"]
-_PIECE = 512  # rows
-_PIECES = 64  # kept as Python's values
-_GROUPS = 16  # row groups of the file, kept as Arrow's; a run writes one for every 1,000 rows of questions.parquet
+_GROUPS = 16  # row groups of the file in memory; a run writes one for every 1,000 rows of questions.parquet
 _BATCH = 10_000  # keys
 
 
 class CallRows:
-    """A calls.parquet, read in pieces. A context manager: the file stays open in it. Raises `DataError` for damage.
+    """A calls.parquet, read in its row groups. A context manager: the file stays open in it. Raises
+    `DataError` for damage.
 
     The calls of a question are next to each other, and a report takes the questions in about the order in which they
-    were written. So a piece is read once, as a rule, and memory doesn't grow with the number of questions.
+    were written. So a group is read once, as a rule, and memory doesn't grow with the number of questions.
     """
 
     def __init__(self, path: Path) -> None:
@@ -107,8 +97,7 @@ class CallRows:
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = list(accumulate(sizes, initial=0))
-        self._piece = lru_cache(_PIECES)(self._read_piece)
-        self._group = lru_cache(_GROUPS)(self._read_group)
+        self._group = lru_cache(_GROUPS)(lambda group: self._file.read_row_group(group, columns=self._names))
 
     def __enter__(self) -> Self:
         return self
@@ -118,69 +107,41 @@ class CallRows:
 
     def places(self) -> Iterator[tuple[RowKey, range]]:
         """The rows of each question."""
-        last, start, row = None, 0, 0
+        names = ["architecture", "example_id", "trial"]
+        start = 0
         with damage_of(self._path):
-            for batch in self._file.iter_batches(_BATCH, columns=_KEY):
-                for key in zip(*(batch[name].to_pylist() for name in _KEY), strict=True):
-                    if key != last:
-                        if last is not None:
-                            yield last, range(start, row)
-                        last, start = key, row
-                    row += 1
-        if last is not None:
-            yield last, range(start, row)
+            batches = self._file.iter_batches(_BATCH, columns=names)
+            keys = (key for batch in batches for key in zip(*(batch[name].to_pylist() for name in names), strict=True))
+            for key, same in groupby(keys):
+                end = start + sum(1 for _ in same)
+                yield key, range(start, end)
+                start = end
 
     def at(self, rows: range) -> list[dict[str, Any]]:
         """The calls in these rows."""
-        calls: list[dict[str, Any]] = []
-        while len(calls) < len(rows):
-            number, place = divmod(rows[len(calls)], _PIECE)
-            calls += self._piece(number)[place : place + len(rows) - len(calls)]
+        first, last = (bisect_right(self._starts, row) - 1 for row in (rows[0], rows[-1]))
+        with damage_of(self._path):
+            groups = pa.concat_tables(self._group(group) for group in range(first, last + 1))
+            calls: list[dict[str, Any]] = groups.slice(rows.start - self._starts[first], len(rows)).to_pylist()
         return calls
 
-    def _read_piece(self, number: int) -> list[dict[str, Any]]:
-        first, end = number * _PIECE, (number + 1) * _PIECE
-        parts = [
-            self._group(group).slice(max(0, first - start), end - max(first, start))
-            for group, start in enumerate(self._starts[:-1])
-            if start < end and self._starts[group + 1] > first
-        ]
-        with damage_of(self._path):
-            calls: list[dict[str, Any]] = pa.concat_tables(parts).to_pylist()
-        return calls
 
-    def _read_group(self, number: int) -> pa.Table:
-        with damage_of(self._path):
-            return self._file.read_row_group(number, columns=self._names)
+_PREFIX = 4096  # bytes of a trace in which its keys are, as a rule
 
 
-_PREFIX = 4096  # bytes of a trace in which its keys are
-
-
-def places(file: IO[bytes]) -> Iterator[tuple[RowKey, int]]:
-    """Where each trace begins; one whose keys can't be read is left out."""
+def _trace_places(file: IO[bytes]) -> Iterator[tuple[RowKey, int]]:
+    """Where each trace begins; one whose architecture, example and trial can't be read is left out."""
     start = 0
     for line in file:
-        if (key := _key(line)) is not None:
+        for part in (line[:_PREFIX], line):
+            trace = _parsed(part, partial=True)
+            try:
+                key = str(trace["architecture"]), str(trace["example_id"]), int(trace["trial"])
+            except (KeyError, TypeError, ValueError):
+                continue
             yield key, start
+            break
         start += len(line)
-
-
-def trace_at(file: IO[bytes], place: int) -> dict[str, Any]:
-    """The trace that begins there; empty where it is damaged."""
-    file.seek(place)
-    return _parsed(file.readline())
-
-
-def _key(line: bytes) -> RowKey | None:
-    """Architecture, example and trial of a trace, as a rule from its first bytes; None where it can't be read."""
-    for part in (line[:_PREFIX], line):
-        trace = _parsed(part, partial=True)
-        try:
-            return str(trace["architecture"]), str(trace["example_id"]), int(trace["trial"])
-        except (KeyError, TypeError, ValueError):
-            continue
-    return None
 
 
 def _parsed(line: bytes, *, partial: bool = False) -> dict[str, Any]:
@@ -199,6 +160,47 @@ UNKNOWN_TOOL = "unknown tool"
 _FINISH = "Finish"  # an action of every ReAct, which no manifest lists
 
 
+def _listed(value: Any) -> list[Any]:
+    """A list as it is; nothing is an empty one, and any other value is alone in it."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(value: Any) -> str:
+    return _text_or_none(value) or ""
+
+
+def _texts(value: Any) -> list[str]:
+    return [_text(each) for each in _listed(value)]
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# The fields of each object that are shown, and how they are read.
+_Fields = dict[str, Callable[[Any], Any]]
+_STEP: _Fields = {
+    "id": _text, "thought": _text, "tool": _text_or_none, "argument": _text, "observation": _text, "failed": bool
+}  # fmt: skip
+_PLANNED: _Fields = {"id": _text, "tool": _text, "args": _text, "depends_on": _texts}
+_DRAFT: _Fields = {"text": _text, "faults": _texts}
+
+
+def _objects(value: Any, fields: _Fields, shown_as: str) -> list[dict[str, Any]]:
+    """A list of objects, numbered where they have no `id`; a value that is no object is in the field `shown_as`."""
+    found = []
+    for number, each in enumerate(_listed(value), start=1):
+        given = {"id": number, **(each if isinstance(each, dict) else {shown_as: each})}
+        found.append({name: read(given.get(name)) for name, read in fields.items()})
+    return found
+
+
 def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Steps, plan, answer and notes of a trace in the form that the page and the terminal show.
 
@@ -206,38 +208,26 @@ def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
     number where a text is. What can be shown is shown as text, and the rest is left out.
     """
     notes = _object(trace.get("notes"))
-    drafts = [
-        {"text": _text(draft.get("text")), "faults": _texts(draft.get("faults"))}
-        for draft in _objects(notes.get("drafts"), "text")
-    ]
-    steps = [
-        {
-            "id": _text(step.get("id", number)),
-            "thought": _text(step.get("thought")),
-            "tool": _text_or_none(step.get("tool")),
-            "argument": _text(step.get("argument")),
-            "observation": _text(step.get("observation")),
-            "failed": bool(step.get("failed")),
-        }
-        for number, step in enumerate(_objects(trace.get("steps"), "observation"), start=1)
-    ]
-    plan = [
-        {
-            "id": _text(step.get("id", number)),
-            "tool": _text(step.get("tool")),
-            "args": _text(step.get("args")),
-            "depends_on": _texts(step.get("depends_on")),
-        }
-        for number, step in enumerate(_objects(trace.get("plan"), "tool"), start=1)
-    ]
+    drafts = _objects(notes.get("drafts"), _DRAFT, "text")
+    citations = {name: _texts(_object(notes.get("citations")).get(name)) for name in ("cited", "unknown")}
+    dropped = notes.get("dropped_steps")
+    shown = {
+        "citations": citations if any(citations.values()) else None,
+        "partial_answer": bool(notes.get("partial_answer")),
+        "fallback": _text(notes.get("fallback") or None),
+        "dropped_steps": dropped if isinstance(dropped, int) else None,
+        "repaired": _texts(notes.get("repaired")),
+        "gateway": [f"{name}: {count}" for name, count in _object(notes.get("gateway")).items()],
+        "stderr": _text(notes.get("stderr")),
+    }
     return {
-        "steps": steps,
-        "plan": plan or None,
+        "steps": _objects(trace.get("steps"), _STEP, "observation"),
+        "plan": _objects(trace.get("plan"), _PLANNED, "tool") or None,
         "answer": _text_or_none(trace.get("answer")),
         "error": _text_or_none(trace.get("error")),
         "replans": max(0, len(drafts) - 1),
         "drafts": drafts,
-        "notes": {name: value for name, value in _notes(notes).items() if value},
+        "notes": {name: value for name, value in shown.items() if value},
     }
 
 
@@ -247,62 +237,26 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
     A tool that isn't one of `tools` is a text of the model, which made up its name.
     """
 
-    def shown(tool: str | None) -> str | None:
-        return tool if tool is None or tool == _FINISH or tool in tools else UNKNOWN_TOOL
+    def kept(steps: Iterable[Mapping[str, Any]], field: str) -> list[dict[str, Any]]:
+        known = {None, _FINISH, *tools}
+        return [
+            {"id": step["id"], "tool": step["tool"] if step["tool"] in known else UNKNOWN_TOOL, field: step[field]}
+            for step in steps
+        ]
 
-    kept = {name: trajectory[name] for name in ("rows", "replans", "calls")}
-    steps = [{"id": step["id"], "tool": shown(step["tool"]), "failed": step["failed"]} for step in trajectory["steps"]]
-    plan = [
-        {"id": step["id"], "tool": shown(step["tool"]), "depends_on": step["depends_on"]}
-        for step in trajectory["plan"] or ()
-    ]
-    return {**kept, "steps": steps, "plan": plan or None, "answer": None, "error": None, "drafts": [], "notes": {}}
-
-
-def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    citations = {name: _texts(_object(notes.get("citations")).get(name)) for name in ("cited", "unknown")}
-    dropped = notes.get("dropped_steps")
     return {
-        "citations": citations if any(citations.values()) else None,
-        "partial_answer": bool(notes.get("partial_answer")),
-        "fallback": _text(notes.get("fallback") or None),
-        "dropped_steps": dropped if isinstance(dropped, int) else None,
-        "repaired": _texts(notes.get("repaired")),
-        "gateway": [f"{name}: {count}" for name, count in _object(notes.get("gateway")).items()],
-        "stderr": _text(notes.get("stderr")),
+        **{name: trajectory[name] for name in ("rows", "replans", "calls")},
+        "steps": kept(trajectory["steps"], "failed"),
+        "plan": kept(trajectory["plan"] or (), "depends_on") or None,
+        "answer": None,
+        "error": None,
+        "drafts": [],
+        "notes": {},
     }
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any, shown_as: str) -> list[Mapping[str, Any]]:
-    """A list of objects; of a value that is none, an object with it in the field `shown_as`."""
-    return [each if isinstance(each, dict) else {shown_as: each} for each in _listed(value)]
-
-
-def _listed(value: Any) -> list[Any]:
-    """A list as it is; nothing is an empty one, and any other value is alone in it."""
-    if isinstance(value, list):
-        return value
-    return [] if value is None else [value]
-
-
-def _texts(value: Any) -> list[str]:
-    return [_text(each) for each in _listed(value)]
-
-
-def _text(value: Any) -> str:
-    return _text_or_none(value) or ""
-
-
-def _text_or_none(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
-Prompts = Callable[[TraceKey], list[dict[str, Any]]]
+PromptsOf = Callable[[TraceKey], list[dict[str, Any]]]
 """Model calls of a question: place, texts of the prompt, completion."""
 _NOWHERE = -1
 
@@ -310,7 +264,7 @@ _NOWHERE = -1
 class Trajectories:
     """The traces and calls of a table's questions. A context manager: the files stay open in it."""
 
-    def __init__(self, runs: Sequence[Path], table: QuestionTable, prompts: Prompts | None = None) -> None:
+    def __init__(self, runs: Sequence[Path], table: QuestionTable, prompts: PromptsOf | None = None) -> None:
         self._runs = runs
         self._table = table
         self.numbers = {line: number for number, line in enumerate(table.lines)}
@@ -326,54 +280,26 @@ class Trajectories:
         self._reading = Lock()  # `view` asks from several threads
 
     def __enter__(self) -> Self:
+        """Opens the files of the runs, and keeps where the trace and the calls of each question are."""
         with ExitStack() as stack:
             for folder in self._runs:
-                if (folder / MANIFEST).is_file():
-                    self._open(folder, stack)
+                if not (folder / MANIFEST).is_file():
+                    continue
+                manifest = read_manifest(folder)
+                run = manifest.run_id
+                self._tools[run] = {tool for each in manifest.architectures for tool in each.tools}
+                if (folder / TRACES_FILE).is_file():  # a published run has none
+                    file = self._traces[run] = stack.enter_context((folder / TRACES_FILE).open("rb"))
+                    self._keep(run, self._trace_places, _trace_places(file))
+                if (folder / CALLS_FILE).is_file():
+                    rows = self._calls[run] = stack.enter_context(CallRows(folder / CALLS_FILE))
+                    ends = ((key, (each.start, each.stop)) for key, each in rows.places())
+                    self._keep(run, self._call_places, ends)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    def question(self, number: int, *, texts: bool = True) -> dict[str, Any]:
-        """Everything about line `number` of the table: a trajectory for each system that answered it."""
-        trajectories = [self._trajectory(system, number) for system in range(len(self._table.systems))]
-        aligned = iter(align_steps([trajectory["steps"] for trajectory in trajectories if trajectory]))
-        systems = [trajectory and {**trajectory, "rows": next(aligned)} for trajectory in trajectories]
-        if not texts:
-            tools = [self._tools.get(key.run_id, ()) for key in self._table.systems]
-            systems = [each and without_texts(each, known) for each, known in zip(systems, tools, strict=True)]
-        return {"systems": systems}
-
-    def _trajectory(self, system: int, number: int) -> dict[str, Any] | None:
-        key, line = self._table.systems[system], self._table.lines[number]
-        place = int(self._trace_places[system, number])
-        first, end = self._call_places[system, number].tolist()
-        if place == first == _NOWHERE:
-            return None
-        with self._reading:
-            trace = {} if place == _NOWHERE else trace_at(self._traces[key.run_id], place)
-            calls = [] if first == _NOWHERE else self._calls[key.run_id].at(range(first, end))
-        prompts = self._prompts
-        return {
-            **trajectory_of(trace),
-            "calls": _with_starts(calls),
-            "prompts": prompts((key.run_id, key.architecture, line.example_id, line.trial)) if prompts else [],
-        }
-
-    def _open(self, folder: Path, stack: ExitStack) -> None:
-        """Opens the files of a run, and keeps where the trace and the calls of each question are."""
-        manifest = read_manifest(folder)
-        run = manifest.run_id
-        self._tools[run] = {tool for each in manifest.architectures for tool in each.tools}
-        if (folder / TRACES_FILE).is_file():  # a published run has none
-            file = self._traces[run] = stack.enter_context((folder / TRACES_FILE).open("rb"))
-            self._keep(run, self._trace_places, places(file))
-        if (folder / CALLS_FILE).is_file():
-            rows = self._calls[run] = stack.enter_context(CallRows(folder / CALLS_FILE))
-            ends = ((key, (each.start, each.stop)) for key, each in rows.places())
-            self._keep(run, self._call_places, ends)
 
     def _keep(
         self,
@@ -388,8 +314,36 @@ class Trajectories:
                 systems[key.architecture].append((number, key.dataset))
         for (architecture, example_id, trial), place in placed:
             for system, dataset in systems[architecture]:
-                if (line := self.numbers.get(Line(dataset, example_id, trial))) is not None:
+                if (line := self.numbers.get(QuestionKey(dataset, example_id, trial))) is not None:
                     into[system, line] = place
+
+    def question(self, number: int, *, texts: bool = True) -> dict[str, Any]:
+        """Everything about line `number` of the table: a trajectory for each system that answered it."""
+        line, prompts = self._table.lines[number], self._prompts
+        found: dict[int, dict[str, Any]] = {}
+        for system, key in enumerate(self._table.systems):
+            place = int(self._trace_places[system, number])
+            first, end = self._call_places[system, number].tolist()
+            if place == first == _NOWHERE:
+                continue
+            trace, calls = {}, []
+            with self._reading:
+                if place != _NOWHERE:
+                    self._traces[key.run_id].seek(place)
+                    trace = _parsed(self._traces[key.run_id].readline())
+                if first != _NOWHERE:
+                    calls = self._calls[key.run_id].at(range(first, end))
+            found[system] = {
+                **trajectory_of(trace),
+                "calls": _with_starts(calls),
+                "prompts": prompts((key.run_id, key.architecture, line.example_id, line.trial)) if prompts else [],
+            }
+        aligned = align_steps([trajectory["steps"] for trajectory in found.values()])
+        for (system, trajectory), rows in zip(found.items(), aligned, strict=True):
+            found[system] = trajectory = {**trajectory, "rows": rows}
+            if not texts:
+                found[system] = without_texts(trajectory, self._tools.get(self._table.systems[system].run_id, ()))
+        return {"systems": [found.get(system) for system in range(len(self._table.systems))]}
 
 
 def _with_starts(calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

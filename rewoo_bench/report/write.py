@@ -30,7 +30,7 @@ from rewoo_bench.analysis.pairs import Pricing
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
-from rewoo_bench.report.trajectories import Prompts, Trajectories
+from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, Manifests
 from rewoo_bench.runs.past_runs import current_status
@@ -54,7 +54,7 @@ def write_report(
     *,
     texts: bool = True,
     figures: bool = True,
-    prompts: Prompts | None = None,
+    prompts: PromptsOf | None = None,
     dollars: Dollars | None = None,
 ) -> int:
     """Writes the page of some runs; returns its number of bytes.

@@ -27,7 +27,7 @@ from pydantic_core import to_json
 
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
-from rewoo_bench.report.rows import Line
+from rewoo_bench.report.rows import QuestionKey
 from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST
@@ -123,7 +123,7 @@ class Viewer:
         try:
             if not re.fullmatch("[0-9]{1,9}", key["trial"]):
                 raise KeyError(key["trial"])
-            line = Line(key["dataset"], key["id"], int(key["trial"]))
+            line = QuestionKey(key["dataset"], key["id"], int(key["trial"]))
             return _json(await to_thread.run_sync(snapshot.question, line))
         except KeyError:
             raise web.HTTPNotFound(text="no such question") from None

@@ -18,8 +18,8 @@ from typing import Any
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.rows import Line, QuestionTable, question_table
-from rewoo_bench.report.trajectories import Prompts, TraceKey, Trajectories
+from rewoo_bench.report.rows import QuestionKey, QuestionTable, question_table
+from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
@@ -81,7 +81,7 @@ class Snapshot:
     trajectories: Trajectories
     _stack: ExitStack
 
-    def question(self, line: Line) -> dict[str, Any]:
+    def question(self, line: QuestionKey) -> dict[str, Any]:
         """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
         question = self.trajectories.question(self.trajectories.numbers[line])
         return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
@@ -138,7 +138,7 @@ def _export(folder: Path, into: Path) -> None:
 
 
 @contextmanager
-def journal_prompts(runs: Sequence[Path]) -> Iterator[Prompts]:
+def journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
     """A function from a run's question to the prompts and raw completions of its model calls, from the journal.
 
     A run without a journal has none. Raises `DataError`.
