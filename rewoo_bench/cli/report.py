@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.view.snapshot import journal_prompts
@@ -31,7 +30,7 @@ def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_p
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
     with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
         size = write_report(
-            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, dollars=pricing_of
+            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, at_any_price=True
         )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))

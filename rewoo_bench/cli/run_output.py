@@ -51,7 +51,7 @@ def write_page(outcome: Outcome) -> Path | None:
         return None
     page = outcome.folder / "report.html"
     try:
-        write_report([outcome.folder], page, figures=False, dollars=pricing_of)
+        write_report([outcome.folder], page, figures=False, at_any_price=True)
     except DataError:  # no row yet
         return None
     except UsageError as error:

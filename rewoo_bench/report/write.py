@@ -22,29 +22,23 @@ from hashlib import sha256
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import to_json
 
-from rewoo_bench.analysis.pairs import Pricing
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.manifest import MANIFEST, Manifests
+from rewoo_bench.runs.manifest import MANIFEST
 from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import one_line
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-Dollars = Callable[[Sequence[Path], "pd.DataFrame", Manifests], Pricing]
-"""The prices of some runs, given their rows and manifests."""
 BUNDLE = Path(__file__).parent / "page" / "built"
-CHUNK = 32  # questions
+QUESTIONS_A_CHUNK = 32
 _LEVEL = 6  # of deflate: 9 takes three times as long for 2% less
 
 
@@ -55,15 +49,26 @@ def write_report(
     texts: bool = True,
     figures: bool = True,
     prompts: PromptsOf | None = None,
-    dollars: Dollars | None = None,
+    at_any_price: bool = False,
 ) -> int:
     """Writes the page of some runs; returns its number of bytes.
 
-    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question,
-    `dollars` the prices of the sentences (the runs' own by default).
+    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
+    `at_any_price`: where a run has no prices of its own, the sentences are at an example's (`pricing_of`).
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
-    head, table = _read(runs, texts, dollars)
+    rows = load(*runs)
+    if not len(rows):
+        raise DataError(f"{str(runs[0])!r} has no finished question")
+    present = {
+        run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+        for folder in runs
+        for run, manifest in manifests(folder).items()
+    }
+    pricing = pricing_of(runs, rows, present) if at_any_price else None
+    head = {**overview(rows, present, runs, pricing, texts=texts), "texts": texts}
+    table = question_table(rows, texts=texts)
+    del rows  # trajectories take the memory
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -78,62 +83,24 @@ def write_report(
         raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
 
 
-def _read(runs: Sequence[Path], texts: bool, dollars: Dollars | None) -> tuple[dict[str, Any], QuestionTable]:
-    """The head and the table of the page. The rows that they are made of are freed. Raises `DataError`."""
-    rows = load(*runs)
-    if not len(rows):
-        raise DataError(f"{str(runs[0])!r} has no finished question")
-    present = {
-        run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
-        for folder in runs
-        for run, manifest in manifests(folder).items()
-    }
-    head = overview(rows, present, runs, dollars(runs, rows, present) if dollars else None, texts=texts)
-    return {**head, "texts": texts}, question_table(rows, texts=texts)
-
-
 def live_page(address: str) -> tuple[str, str]:
     """The page without data, which it fetches from `address`, and its policy (for the header)."""
-    script, style = _bundle()
-    policy = _policy(script, style, "connect-src 'self'; ")
-    app = _app(f' data-live="{escape(address)}"', "<p>This page shows its tables with JavaScript.</p>")
-    return f"{_head('rewoo_bench', policy, style)}{app}{_tail(script)}", policy
+    without_script = "<p>This page shows its tables with JavaScript.</p>"
+    start, end, policy = _frame(
+        "rewoo_bench", f' data-live="{escape(address)}"', without_script, "connect-src 'self'; "
+    )
+    return start + end, policy
 
 
-def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
-    """The page, piece by piece."""
-    script, style = _bundle()
-    start = _head(str(head["title"]), _policy(script, style), style)
-    start += _app("", f"{_plain(head)}<p>This page shows the rest with JavaScript.</p>")
-    yield start.encode("utf-8", "replace")
-    # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.
-    overview = json.dumps(head, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
-    yield f'<script type="application/json" id="overview">{overview}</script>\n'.encode()
-    yield f'<script type="text/plain" id="table" data-chunk="{CHUNK}">'.encode()
-    yield _packed(table.columns)
-    yield b"</script>\n"
-    for first in range(0, len(table.lines), CHUNK):
-        yield b'<script type="text/plain" class="chunk">'
-        yield _packed([question(number) for number in range(first, min(first + CHUNK, len(table.lines)))])
-        yield b"</script>\n"
-    yield _tail(script).encode()
-
-
-def _bundle() -> tuple[str, str]:
-    """The page's program and style."""
-    return (BUNDLE / "report.js").read_text(encoding="utf-8"), (BUNDLE / "report.css").read_text(encoding="utf-8")
-
-
-def _policy(script: str, style: str, more: str = "") -> str:
+def _frame(title: str, attributes: str, without_script: str, more: str = "") -> tuple[str, str, str]:
+    """What is before and after the page's data, and its policy, with `more` in it."""
+    script, style = ((BUNDLE / name).read_text(encoding="utf-8") for name in ("report.js", "report.css"))
     script_hash, style_hash = (b64encode(sha256(each.encode()).digest()).decode() for each in (script, style))
-    return (
+    policy = (
         f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; {more}"
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _head(title: str, policy: str, style: str) -> str:
-    return f"""<!doctype html>
+    start = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -145,28 +112,37 @@ def _head(title: str, policy: str, style: str) -> str:
 <style>{style}</style>
 </head>
 <body>
+<div id="app"{attributes}><noscript>{without_script}</noscript></div>
 """
+    return start, f"<script>{script}</script>\n</body>\n</html>\n", policy
 
 
-def _app(attributes: str, without_script: str) -> str:
-    return f'<div id="app"{attributes}><noscript>{without_script}</noscript></div>\n'
-
-
-def _plain(head: dict[str, Any]) -> str:
-    """The title, the summary's table and what each pair comes to, for a reader without JavaScript."""
+def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
+    """The page, piece by piece."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(one_line(str(cell)))}</{tag}>' for cell in cells)}</tr>"
 
-    table = head["table"] or {"head": [], "rows": []}
-    lines = [row(table["head"], "th"), *(row(cells, "td") for cells in table["rows"])]
+    # For a reader without JavaScript: the title, the summary's table and what each pair comes to.
+    cells = head["table"] or {"head": [], "rows": []}
+    lines = [row(cells["head"], "th"), *(row(each, "td") for each in cells["rows"])]
     sentences = [each["text"] for each in head["sentences"]]
     said = (f"<p>{escape(one_line(line))}</p>" for line in (*sentences, *head["notes"]) if line)
-    return f"<h1>{escape(one_line(str(head['title'])))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
-
-
-def _tail(script: str) -> str:
-    return f"<script>{script}</script>\n</body>\n</html>\n"
+    plain = f"<h1>{escape(one_line(str(head['title'])))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
+    start, end, _ = _frame(str(head["title"]), "", f"{plain}<p>This page shows the rest with JavaScript.</p>")
+    yield start.encode("utf-8", "replace")
+    # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.
+    overview = json.dumps(head, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
+    yield f'<script type="application/json" id="overview">{overview}</script>\n'.encode()
+    yield f'<script type="text/plain" id="table" data-chunk="{QUESTIONS_A_CHUNK}">'.encode()
+    yield _packed(table.columns)
+    yield b"</script>\n"
+    numbers = range(len(table.lines))
+    for first in numbers[::QUESTIONS_A_CHUNK]:
+        yield b'<script type="text/plain" class="chunk">'
+        yield _packed([question(number) for number in numbers[first : first + QUESTIONS_A_CHUNK]])
+        yield b"</script>\n"
+    yield end.encode()
 
 
 def _packed(value: Any) -> bytes:
