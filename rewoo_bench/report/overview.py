@@ -1,4 +1,4 @@
-"""The head of the page: what was run, the table, one sentence for each pair, what to doubt, claims and manifests."""
+"""The head of the page: what was run, the table, one sentence for each pair, caveats, claims and manifests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median as _median
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
@@ -41,29 +41,34 @@ def overview(
 
     `texts` False leaves out what agents said when they failed.
     """
+    comparison, systems, sentences = None, tuple[System, ...](), []
+    notes = list(_without_answers(rows, texts=texts))
     try:
-        comparison: Comparison | None = compare(
-            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing
+        comparison = compare(
+            rows, manifests=manifests, intersect=True, within_model=True, within_dataset=True, pricing=pricing
         )
-        refused = ""
     except UsageError as error:
-        comparison, refused = None, str(error)
+        notes.append(str(error))
+    else:
+        systems = comparison.systems
+        notes += comparison.warnings
+        several = len({system.summary.dataset for system in systems}) > 1
+        for pair in comparison.pairs:
+            line = verdict(pair, comparison.pricing)
+            text = f"{pair.dataset}: {line}" if several and line else line
+            sentences.append({"a": pair.a, "b": pair.b, "text": text})
     *others, last = dict.fromkeys(rows["architecture"].astype(str))
     listed = f"{', '.join(others)} and {last}" if others else last
     return {
         "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
-        "table": _table(comparison) if comparison else None,
-        "times": _seconds(comparison, rows) if comparison else None,
-        "points": [_point(system) for system in comparison.systems] if comparison else [],
+        "table": _table(systems) if systems else None,
+        "times": _seconds(systems, rows),
+        "points": list(map(_point, systems)),
         "flags": FLAGS,
-        "sentences": _sentences(comparison) if comparison else [],
-        "notes": [
-            *_without_answers(rows, texts=texts),
-            *(comparison.warnings if comparison else ()),
-            *([refused] if refused else []),
-        ],
-        "threats": [*_threats(rows, manifests, folders), *(_of_prices(comparison, manifests) if comparison else ())],
+        "sentences": sentences,
+        "notes": notes,
+        "threats": list(_caveats(rows, manifests, folders, comparison)),
         "claims": claim_lines(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
@@ -82,54 +87,51 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
             yield "Command", shlex.join(manifest.command)
 
 
-def _table(comparison: Comparison) -> dict[str, Any]:
+def _table(systems: Sequence[System]) -> dict[str, Any]:
     """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
-    ends = [reason for reason in reasons(system.summary for system in comparison.systems) if reason != "error"]
-    loops = has_loops(system.summary for system in comparison.systems)
-    shares = [LOOPS] if loops else []
-    head = ["system", "n", "exact match", "F1", "answered", *ends, *shares, "failed", "tokens", "$ / 1000"]
+    ends = [reason for reason in reasons(system.summary for system in systems) if reason != "error"]
+    loops = [LOOPS] if has_loops(system.summary for system in systems) else []
     rows = []
-    for system in comparison.systems:
+    for system in systems:
         summary = system.summary
+        scores = [
+            f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.oracle else ''}" if each.n else "-"
+            for each in (summary.exact_match, summary.f1)
+        ]
         rows.append(
             [
                 system.label,
                 f"{summary.exact_match.n:,}",
-                _score(summary.exact_match, system.oracle),
-                _score(summary.f1, system.oracle),
+                *scores,
                 f"{summary.answered:,}",
                 *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
-                *([loops_text(summary)] if loops else []),
+                *(loops_text(summary) for _ in loops),
                 f"{summary.failed:,}",
                 "-" if math.isnan(summary.total_tokens) else f"{summary.total_tokens:,.0f}",
                 "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
                 *("-" if math.isnan(n) else f"{n:.2f}" for n in (summary.llm_calls, summary.tool_calls)),
             ]
         )
-    return {"head": [*head, "model calls", "tool calls"], "rows": rows}
+    first = ("system", "n", "exact match", "F1", "answered")
+    last = ("failed", "tokens", "$ / 1000", "model calls", "tool calls")
+    return {"head": [*first, *ends, *loops, *last], "rows": rows}
 
 
-def _score(estimate: Any, oracle: bool) -> str:
-    if not estimate.n:
-        return "-"
-    mark = "*" if oracle else ""
-    return f"{estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]{mark}"
-
-
-def _seconds(comparison: Comparison, rows: pd.DataFrame) -> dict[str, Any] | None:
+def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:
     """Median seconds, each with its own number of rows; None where nothing was timed."""
     shown = []
-    for system in comparison.systems:
-        own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == system.summary.architecture)]
-        own = own[(own["dataset"] == system.summary.dataset) & (own["model"] == system.summary.model)]
+    for system in systems:
+        summary = system.summary
+        own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == summary.architecture)]
+        own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
         own = own[~left_out(own)]
-        columns = {name: own[column].dropna().tolist() if column in own else [] for name, column in _SECONDS.items()}
-        if system.oracle or not columns["p50 s"]:
+        columns = [own[column].dropna().tolist() if column in own else [] for column in _SECONDS.values()]
+        if system.oracle or not columns[0]:
             continue
-        bounds = system.summary.latency_p50_interval_s
-        median = f"{_median(columns['p50 s']):.2f}" + (f" [{bounds[0]:.2f}, {bounds[1]:.2f}]" if bounds else "")
-        others = [f"{_median(values):.2f}" if values else "-" for values in list(columns.values())[1:]]
-        shown.append([system.label, f"{len(columns['p50 s']):,}", median, *others])
+        medians = [f"{median(values):.2f}" if values else "-" for values in columns]
+        if bounds := summary.latency_p50_interval_s:
+            medians[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
+        shown.append([system.label, f"{len(columns[0]):,}", *medians])
     return {"head": ["system", "n", *_SECONDS], "rows": shown} if shown else None
 
 
@@ -147,16 +149,6 @@ def _point(system: System) -> dict[str, Any]:
     return {"label": system.label, **known}
 
 
-def _sentences(comparison: Comparison) -> list[dict[str, str]]:
-    """What each pair comes to, in words, with its data set where there are several."""
-    several = len({system.summary.dataset for system in comparison.systems}) > 1
-    told = [(pair, verdict(pair, comparison.pricing)) for pair in comparison.pairs]
-    return [
-        {"a": pair.a, "b": pair.b, "text": f"{pair.dataset}: {line}" if several and line else line}
-        for pair, line in told
-    ]
-
-
 def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
     """A line for each system that answered no question, with the reason and the most common error."""
     for (run, name), own in rows.groupby(["run_id", "architecture"], sort=False, observed=True):
@@ -172,20 +164,10 @@ def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
         yield f"{name}{where} {did} ({ends}){why}"
 
 
-def _of_prices(comparison: Comparison, manifests: Manifests) -> Iterator[str]:
-    """What has to be known of the sentences."""
-    if comparison.pairs:
-        yield f"{SAVING[0].upper()}{SAVING[1:]}."
-        if any(pair.both_answered for pair in comparison.pairs):
-            yield f"{OUTCOME[0].upper()}{OUTCOME[1:]}."
-        if comparison.pricing and (note := comparison.pricing.note):
-            yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
-    elif any(system.summary.cost_usd is not None for system in comparison.systems):
-        yield f"Dollars are at {dollars_at(manifests)}."
-
-
-def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) -> Iterator[str]:
-    """Reasons to doubt the figures above; what a row is flagged for is first."""
+def _caveats(
+    rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path], comparison: Comparison | None
+) -> Iterator[str]:
+    """Reasons to doubt the figures, what a row is flagged for first; and what the sentences take for granted."""
     for line in flag_lines(rows, folders):
         yield f"{line}."
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
@@ -204,6 +186,14 @@ def _threats(rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path]) 
             yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}{why}."
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
+    if comparison and comparison.pairs:
+        yield f"{SAVING[0].upper()}{SAVING[1:]}."
+        if any(pair.both_answered for pair in comparison.pairs):
+            yield f"{OUTCOME[0].upper()}{OUTCOME[1:]}."
+        if comparison.pricing and (note := comparison.pricing.note):
+            yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
+    elif comparison and any(system.summary.cost_usd is not None for system in comparison.systems):
+        yield f"Dollars are at {dollars_at(manifests)}."
 
 
 def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:

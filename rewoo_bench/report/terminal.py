@@ -36,86 +36,83 @@ class Shown:
     def __init__(self, run: Path, systems: Sequence[str] = ()) -> None:
         self._run = run
         self.table: QuestionTable = question_table(load(run))
-        labels = [system["label"] for system in self.table.columns["systems"]]
+        self._labels = [system["label"] for system in self.table.columns["systems"]]
         for name in systems:
-            if name not in labels:
-                raise UsageError(f"--arch: {unknown('architecture', name, labels)}")
-        self._chosen = [i for i, label in enumerate(labels) if not systems or label in systems]
+            if name not in self._labels:
+                raise UsageError(f"--arch: {unknown('architecture', name, self._labels)}")
+        self._chosen = [i for i, label in enumerate(self._labels) if not systems or label in systems]
 
     def named(self, question: str) -> list[int]:
         """The lines of an example id, or of a question that has this text in it. Raises `DataError`."""
         ids, texts = self.table.columns["ids"], self.table.columns["questions"]
-        exact = [line for line, id_ in enumerate(ids) if id_ == question]
-        if not exact:
-            exact = [line for line, text in enumerate(texts) if question.casefold() in text.casefold()][:1]
-        if not exact:
-            near = get_close_matches(question, ids, n=1, cutoff=0.7)
-            hint = f", did you mean {near[0]!r}?" if near else ";"
-            said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
-            raise DataError(said)
-        return exact
+        if exact := [line for line, id_ in enumerate(ids) if id_ == question]:
+            return exact
+        if found := [line for line, text in enumerate(texts) if question.casefold() in text.casefold()]:
+            return found[:1]
+        near = get_close_matches(question, ids, n=1, cutoff=0.7)
+        hint = f", did you mean {near[0]!r}?" if near else ";"
+        said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
+        raise DataError(said)
 
     def with_outcome(self, *, failed: bool = False, only_right: str | None = None) -> list[int]:
         """The lines where a call or an agent failed, or those that one system alone has right. Raises `UsageError`."""
-        systems = self.table.columns["systems"]
-        labels = [system["label"] for system in systems]
-        if only_right is not None and only_right not in labels:
-            raise UsageError(f"--only-right: {unknown('architecture', only_right, labels)}")
-        found = []
+        if only_right is not None and only_right not in self._labels:
+            raise UsageError(f"--only-right: {unknown('architecture', only_right, self._labels)}")
+        systems, found = self.table.columns["systems"], []
         for line in range(len(self.table.lines)):
-            outcomes = [system["outcome"][line] for system in systems]
-            is_failed = FAILED in outcomes or "agent_failed" in [system["stop"][line] for system in systems]
-            right = [label for label, code in zip(labels, outcomes, strict=True) if code == RIGHT]
+            is_failed = any(each["outcome"][line] == FAILED or each["stop"][line] == "agent_failed" for each in systems)
+            right = [system["label"] for system in systems if system["outcome"][line] == RIGHT]
             if (is_failed or not failed) and (only_right is None or right == [only_right]):
                 found.append(line)
         return found
 
     def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
         """The questions with their trajectories, for a console of `width` columns."""
+        columns = self.table.columns
         with Trajectories([self._run], self.table) as trajectories:
             for line in lines:
-                yield from self._parts(line, trajectories.question(line), width)
-
-    def _parts(self, line: int, question: Mapping[str, Any], width: int) -> Iterator[RenderableType]:
-        columns = self.table.columns
-        yield Rule(Text(terminal(columns["ids"][line])), align="left")
-        yield Text(terminal(columns["questions"][line]), style="bold")
-        yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
-        answered = [i for i in self._chosen if question["systems"][i]]
-        beside = width >= SIDE_BY_SIDE and len(answered) == 2
-        for group in [answered] if beside else [[i] for i in answered]:
-            table = Table(show_lines=True, expand=True)
-            for i in group:
-                table.add_column(self._head(i, line), ratio=1, overflow="fold")
-            for row in _rows([question["systems"][i] for i in group]):
-                table.add_row(*row)
-            yield table
-
-    def _head(self, system: int, line: int) -> RenderableType:
-        columns = self.table.columns["systems"][system]
-        word, style = _MARKS[columns["outcome"][line]]
-        tokens, calls = columns["tokens"][line], columns["calls"][line]
-        known = tokens is not None and calls is not None
-        counts = f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}" if known else "  tokens and calls unknown"
-        stop = columns["stop"][line]
-        why = f" ({stop})" if stop and stop != "answered" else ""
-        cost, startup = columns["cost"][line], columns["startup"][line]
-        counts += "" if cost is None else f", ${cost:.2g}"
-        counts += f", {startup:.1f} s to start" if startup else ""
-        flags = f"  {', '.join(columns['flags'][line])}"
-        label = (terminal(columns["label"]), "bold")
-        return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
+                systems = trajectories.question(line)["systems"]
+                yield Rule(Text(terminal(columns["ids"][line])), align="left")
+                yield Text(terminal(columns["questions"][line]), style="bold")
+                yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
+                answered = [i for i in self._chosen if systems[i]]
+                beside = width >= SIDE_BY_SIDE and len(answered) == 2
+                for group in [answered] if beside else [[i] for i in answered]:
+                    table = Table(show_lines=True, expand=True)
+                    for i in group:
+                        table.add_column(_head(columns["systems"][i], line), ratio=1, overflow="fold")
+                    # A row for each look-up, with an empty cell for a system without it; then one for the answers.
+                    steps = [dict(zip(systems[i]["rows"], systems[i]["steps"], strict=True)) for i in group]
+                    for row in sorted({row for own in steps for row in own}):
+                        table.add_row(*(_step(own[row]) if row in own else "" for own in steps))
+                    table.add_row(*(_answer(systems[i]) for i in group))
+                    yield table
 
 
-def _rows(trajectories: Sequence[Mapping[str, Any]]) -> Iterator[list[RenderableType]]:
-    """A row for each look-up, then one for the answers; a system without that look-up has an empty cell."""
-    steps = [dict(zip(each["rows"], each["steps"], strict=True)) for each in trajectories]
-    for row in sorted({row for own in steps for row in own}):
-        yield [_step(own[row]) if row in own else Text("") for own in steps]
-    yield [_answer(each) for each in trajectories]
+def _head(system: Mapping[str, Any], line: int) -> Text:
+    word, style = _MARKS[system["outcome"][line]]
+    tokens, calls, stop, cost, startup = (system[name][line] for name in ("tokens", "calls", "stop", "cost", "startup"))
+    known = tokens is not None and calls is not None
+    counts = f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}" if known else "  tokens and calls unknown"
+    counts += "" if cost is None else f", ${cost:.2g}"
+    counts += f", {startup:.1f} s to start" if startup else ""
+    why = f" ({stop})" if stop and stop != "answered" else ""
+    flags = f"  {', '.join(system['flags'][line])}"
+    label = (terminal(system["label"]), "bold")
+    return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
 
 
-def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
+def _step(step: Mapping[str, Any]) -> Text:
+    text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
+    if step["failed"]:
+        text.append(" failed", style="red")
+    for name, before, style in (("thought", "", "italic dim"), ("argument", "→ ", ""), ("observation", "", "dim")):
+        if step[name]:
+            text.append(f"\n{before}{_cut(step[name])}", style=style)
+    return text
+
+
+def _answer(trajectory: Mapping[str, Any]) -> Text:
     """The answer; without one, the error or the faults of the rejected plans."""
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
     faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
@@ -125,19 +122,6 @@ def _answer(trajectory: Mapping[str, Any]) -> RenderableType:
         text.append(f"\n{_cut(note)}", style="dim")
     if log := trajectory["notes"].get("stderr"):
         text.append(f"\nstandard error: {_cut(log[-_LONGEST:])}", style="dim")
-    return text
-
-
-def _step(step: Mapping[str, Any]) -> RenderableType:
-    text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
-    if step["failed"]:
-        text.append(" failed", style="red")
-    if step["thought"]:
-        text.append(f"\n{_cut(step['thought'])}", style="italic dim")
-    if step["argument"]:
-        text.append(f"\n→ {_cut(step['argument'])}")
-    if step["observation"]:
-        text.append(f"\n{_cut(step['observation'])}", style="dim")
     return text
 
 

@@ -51,10 +51,11 @@ class Viewer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._snapshots: dict[Path, Snapshot] = {}
+        self.snapshots: dict[Path, Snapshot] = {}
+        self.closing = asyncio.Event()
+        """Ends the streams of events."""
         self._locks: dict[Path, asyncio.Lock] = {}
         self._lines: dict[tuple[str, Path], tuple[Stamp, str]] = {}
-        self._closing = asyncio.Event()
 
     def app(self) -> web.Application:
         """The application, to be run by aiohttp."""
@@ -69,8 +70,6 @@ class Viewer:
                 web.get("/run/{name}/events", self.events),
             ]
         )
-        app.on_shutdown.append(self._end_streams)
-        app.on_cleanup.append(self._close)
         return app
 
     def runs(self) -> dict[str, Path]:
@@ -94,16 +93,36 @@ class Viewer:
 
     async def index(self, request: web.Request) -> web.Response:
         runs = await to_thread.run_sync(self.runs)
-        lines = [await to_thread.run_sync(self._listed, name, path) for name, path in runs.items()]
+        lines = [await to_thread.run_sync(self._line, name, path) for name, path in runs.items()]
         headers = {**_HEADERS, "Content-Security-Policy": _NO_FRAMES}  # beside that of the page
         return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=headers)
 
-    def _listed(self, name: str, path: Path) -> str:
-        """The run's row in the list; read again only where its files have changed, or while it goes on."""
+    def _line(self, name: str, path: Path) -> str:
+        """The run's row in the list; made again only where its files have changed, or while it goes on."""
         now = stamp(path)
-        if (before := self._lines.get((name, path))) is None or before[0] != now or in_progress(path):
-            self._lines[name, path] = before = (now, _line(name, path))
-        return before[1]
+        if (before := self._lines.get((name, path))) and before[0] == now and not in_progress(path):
+            return before[1]
+        try:
+            so_far, run = progress(path, past_run(path))
+            problem = run.error
+        except (RewooBenchError, OSError) as error:
+            problem = str(error)
+        if problem:
+            line = f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(problem)}</td></tr>"
+        else:
+            status = f"{run.status}: {so_far}" if so_far else run.status
+            started = (run.started_at or "")[:16].replace("T", " ")
+            scores, tokens = [], []
+            for each in run.architectures:  # `rewoo 0.98*` and `rewoo 1,711`; `rewoo` and `rewoo -` without an answer
+                score, spent = run.exact_match.get(each), run.tokens.get(each)
+                scores.append(each if score is None else f"{each} {score:.2f}{_MARK if run.oracle else ''}")
+                tokens.append(f"{each} {'-' if spent is None else f'{spent:,.0f}'}")
+            cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started)
+            named = zip(_HEADS[1:], cells, strict=True)
+            shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in named)
+            line = f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
+        self._lines[name, path] = now, line
+        return line
 
     async def page(self, request: web.Request) -> web.Response:
         self._run(request)
@@ -136,9 +155,9 @@ class Viewer:
         before = await to_thread.run_sync(stamp, folder)
         with suppress(ConnectionResetError):
             await response.write(b"retry: 1000\n\n")
-            while not self._closing.is_set():
+            while not self.closing.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), POLL_S)
+                    await asyncio.wait_for(self.closing.wait(), POLL_S)
                 now = await to_thread.run_sync(stamp, folder)
                 if now != before:
                     before = now
@@ -155,24 +174,17 @@ class Viewer:
     async def _snapshot(self, folder: Path) -> Snapshot:
         """The run as it is now; read again only where its files have changed."""
         async with self._locks.setdefault(folder, asyncio.Lock()):
-            before = self._snapshots.get(folder)
+            before = self.snapshots.get(folder)
             if before is not None and before.stamp == await to_thread.run_sync(stamp, folder):
                 return before
             try:
                 now = await to_thread.run_sync(_read, folder)
             except RewooBenchError as error:
                 raise web.HTTPServiceUnavailable(text=one_line(str(error))) from None
-            self._snapshots[folder] = now
+            self.snapshots[folder] = now
             if before is not None:
                 before.close()
             return now
-
-    async def _end_streams(self, _: web.Application) -> None:
-        self._closing.set()
-
-    async def _close(self, _: web.Application) -> None:
-        for snapshot in self._snapshots.values():
-            snapshot.close()
 
 
 def _read(folder: Path) -> Snapshot:
@@ -208,28 +220,6 @@ def _json(value: Any) -> web.Response:
     return web.Response(body=to_json(value), content_type="application/json", headers=_HEADERS)
 
 
-def _line(name: str, path: Path) -> str:
-    """The run's row in the list."""
-    try:
-        so_far, run = progress(path, past_run(path))
-        problem = run.error
-    except (RewooBenchError, OSError) as error:
-        problem = str(error)
-    if problem:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(problem)}</td></tr>"
-    status = f"{run.status}: {so_far}" if so_far else run.status
-    started = (run.started_at or "")[:16].replace("T", " ")
-    scores, tokens = [], []
-    for each in run.architectures:  # `rewoo 0.98*`, `rewoo 1,711`; without an answered question `rewoo`, `rewoo -`
-        score, spent = run.exact_match.get(each), run.tokens.get(each)
-        scores.append(each if score is None else f"{each} {score:.2f}{_MARK if run.oracle else ''}")
-        tokens.append(f"{each} {'-' if spent is None else f'{spent:,.0f}'}")
-    shown_cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started)
-    cells = zip(_HEADS[1:], shown_cells, strict=True)
-    shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in cells)
-    return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
-
-
 def _shown(text: str) -> str:
     return escape(one_line(text))
 
@@ -259,7 +249,8 @@ td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
 @asynccontextmanager
 async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
     """The server, at the address that is given. Raises `OSError` where the port is taken."""
-    runner = web.AppRunner(Viewer(folder).app(), access_log=None, logger=server_log(__name__), shutdown_timeout=2)
+    viewer = Viewer(folder)
+    runner = web.AppRunner(viewer.app(), access_log=None, logger=server_log(__name__), shutdown_timeout=2)
     await runner.setup()
     try:
         site = web.TCPSite(runner, HOST, port)
@@ -267,4 +258,7 @@ async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
         (address, bound, *_) = runner.addresses[0]
         yield f"http://{address}:{bound}/"
     finally:
+        viewer.closing.set()
         await runner.cleanup()
+        for snapshot in viewer.snapshots.values():
+            snapshot.close()

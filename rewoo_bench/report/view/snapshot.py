@@ -22,7 +22,7 @@ from rewoo_bench.report.rows import QuestionKey, QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.records import CallRecord, TaskKey
+from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
 from rewoo_bench.runs.journal.tables import export
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -107,22 +107,15 @@ def take_snapshot(folder: Path) -> Snapshot:
         }
         dollars = pricing_of([folder], rows, present) if source is folder else None
         head = overview(rows, present, [source], dollars)
-        so_far, _ = progress(folder, past_run(folder)) if in_progress(folder) else ("", None)
-        facts = [*head["facts"], *([("Progress", so_far)] if so_far else []), *_cluster(folder)]
-        head |= {"texts": True, "figures": [], "facts": facts}
+        if in_progress(folder) and (so_far := progress(folder, past_run(folder))[0]):
+            head["facts"].append(("Progress", so_far))
+        if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
+            with suppress(OSError):
+                head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
+        head |= {"texts": True, "figures": []}
         table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
-
-
-def _cluster(folder: Path) -> list[tuple[str, str]]:
-    """The workers of a run that asks its questions on a cluster now; a killed one leaves its file."""
-    if current_status(folder, read_manifest(folder).status) != "running":
-        return []
-    try:
-        return [("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8"))]
-    except OSError:
-        return []
 
 
 def _export(folder: Path, into: Path) -> None:
@@ -152,16 +145,13 @@ def journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
 
         def prompts(key: TraceKey) -> list[dict[str, Any]]:
             run, architecture, example_id, trial = key
-            if run not in journals:
-                return []
-            records = journals[run].calls(TaskKey(architecture, example_id, trial))
-            return [_shown(journals[run], record) for record in records if record.key.kind == "model"]
+            task = TaskKey(architecture, example_id, trial)
+            shown = []
+            for record in journals[run].calls(task) if run in journals else ():
+                if record.key.kind == "model":
+                    said = record.answer.get("text" if record.status == "ok" else "message")
+                    *texts, _ = journals[run].texts(record)  # the last one is the request's form: roles, grammar, tools
+                    shown.append({"place": record.key.place, "prompt": texts, "completion": str(said or "")})
+            return shown
 
         yield prompts
-
-
-def _shown(journal: JournalReader, record: CallRecord) -> dict[str, Any]:
-    answer = record.answer
-    completion = answer.get("text") if record.status == "ok" else answer.get("message")
-    *texts, _ = journal.texts(record)  # the last one is the request's form: roles, grammar, tools
-    return {"place": record.key.place, "prompt": texts, "completion": str(completion or "")}
