@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -43,21 +43,37 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     axes.set_box_aspect(1)
     axes.set_anchor("W")
     style.grid(axes)
-    _draw_ratio_lines(axes, low, high, float((spent["up"] / spent["along"]).min()))
+    lowest = float((spent["up"] / spent["along"]).min())
+    for times in _LINES if high < _FAR * low else _FAR_LINES:  # named where they leave the axes: above, or to the right
+        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
+            continue
+        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
+                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
+        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
+        axes.annotate(f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×", at, xytext=where, fontsize=8.5, color=INK,
+                      textcoords="offset points", ha="center" if times > 1 else "left",
+                      va="bottom" if times > 1 else "center")  # fmt: skip
     shown = _draw_pairs(axes, spent, up, along, data.oracle)
     axes.set_xlabel(textwrap.fill(f"{along.name}: tokens per question (log scale)", _AXIS))
     axes.set_ylabel(textwrap.fill(f"{up.name}: tokens per question (log scale)", _AXIS))
+    panel.axis("off")
+    panel.legend(*axes.get_legend_handles_labels(), loc="upper left", borderaxespad=0, handletextpad=0.4, borderpad=0)
     name = f"{up.name} / {along.name}"
-    _draw_panel(panel, axes, name if len(name) <= NAME_WIDTH else "ratio of tokens", found)
+    panel.text(0, 0.27, name if len(name) <= NAME_WIDTH else "ratio of tokens", fontsize=9, va="bottom", color=GREY)
+    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
+    interval = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
+    panel.text(0, 0.12, interval, fontsize=8.5, va="top", color=GREY)
     both = pd.concat([data.of(name) for name in options.pair])
     looping = data.counts(both[both["loop_step"].notna()]) if "loop_step" in both else ""
+    answered = pairs[pairs.filter(like="_answered").all(axis=1)]
+    known = 0 < len(answered) < len(pairs) and (answered["up"] * answered["along"] > 0).any()
     return style.picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
-        _where_both_answered(pairs),
+        f"Where both answered: {bounds(_ratio(answered), 1.0)} times (n = {len(answered):,})." if known else "",
         f"In loops: {looping}." if looping else "",
         "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
         facts=data.facts(n=found.n),
@@ -84,39 +100,6 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
 def _ratio(pairs: pd.DataFrame) -> Interval:
     clusters = pairs["example_id"].to_numpy(dtype=object) if pairs["trial"].nunique() > 1 else None
     return ratio_of_means(pairs["along"], pairs["up"], clusters=clusters)
-
-
-def _where_both_answered(pairs: pd.DataFrame) -> str:
-    """The ratio without the questions that either didn't finish; empty where that is all questions, or none."""
-    answered = pairs.filter(like="_answered").all(axis=1)
-    some = pairs[answered]
-    if len(some) in (0, len(pairs)) or not (some["up"] * some["along"] > 0).any():
-        return ""
-    return f"Where both answered: {bounds(_ratio(some), 1.0)} times (n = {len(some):,})."
-
-
-def _draw_panel(panel: Axes, axes: Axes, name: str, found: Interval) -> None:
-    """Next to the points: the meaning of the markers, and the ratio of means."""
-    panel.axis("off")
-    handles, labels = axes.get_legend_handles_labels()
-    panel.legend(handles, labels, loc="upper left", borderaxespad=0.0, handletextpad=0.4, borderpad=0.0)
-    panel.text(0, 0.27, name, fontsize=9, va="bottom", color=GREY)
-    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
-    bounds = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
-    panel.text(0, 0.12, bounds, fontsize=8.5, va="top", color=GREY)
-
-
-def _draw_ratio_lines(axes: Axes, low: float, high: float, lowest: float) -> None:
-    """Lines of equal ratio, named where they leave the axes: above, or to the right."""
-    for times in _LINES if high < _FAR * low else _FAR_LINES:
-        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
-            continue
-        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
-                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
-        name = f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×"
-        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
-        axes.annotate(name, at, xytext=where, textcoords="offset points", fontsize=8.5, color=INK,
-                      ha="center" if times > 1 else "left", va="bottom" if times > 1 else "center")  # fmt: skip
 
 
 def _draw_pairs(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesStyle, oracle: bool) -> int:
@@ -194,7 +177,14 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
     if not priced or many:  # two panels have room for numbers, but not for names
         for panel, cost in zip(axes[0], costs.values(), strict=True):
             points = {name: (cost[name].estimate, right[name].estimate) for name in right}
-            obstacles = [*_bars(cost, right), *band([points[name] for name in front(cost, right)])]
+            obstacles = band([points[name] for name in front(cost, right)])
+            for name, (x, y) in points.items():  # and along the error bars
+                obstacles += [
+                    (float(at), y) for at in np.linspace(cost[name].low, cost[name].high, 12) if np.isfinite(at)
+                ]
+                obstacles += [
+                    (x, float(at)) for at in np.linspace(right[name].low, right[name].high, 24) if np.isfinite(at)
+                ]
             style.label_points(panel, points, obstacles, data.styles, texts)
     return shown
 
@@ -206,16 +196,6 @@ def front(cost: Intervals, right: Intervals) -> list[str]:
         if not kept or right[name].estimate > right[kept[-1]].estimate:
             kept.append(name)
     return kept
-
-
-def _bars(cost: Intervals, right: Intervals) -> list[tuple[float, float]]:
-    """Points along the error bars, which no text should cover."""
-    places: list[tuple[float, float]] = []
-    for name in right:
-        x, y = cost[name], right[name]
-        places += [(float(at), y.estimate) for at in np.linspace(x.low, x.high, 12) if np.isfinite(at)]
-        places += [(x.estimate, float(at)) for at in np.linspace(y.low, y.high, 24) if np.isfinite(at)]
-    return places
 
 
 def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -263,21 +243,37 @@ def published() -> dict[str, Any]:
 
 def paper(data: PlotData, options: PlotOptions) -> Picture:
     """Exact match and tokens of direct, cot, react and rewoo: hollow markers for the paper, filled ones for runs."""
-    table, source = published()["datasets"], f"{published()['source']}, {published()['model']}"
-    ours = {key: part for key, part in _by_format(data) if set(part.architectures) & set(METHODS)}
+    table, model = published()["datasets"], published()["model"]
+    formats = {run: manifest.dataset.format for run, manifest in data.manifests.items()}
+    format_of_rows = data.rows["run_id"].astype(str).map(formats)
+    there = [key for key in table if (format_of_rows == key).any()]
+    parts = {key: data.only(data.rows[(format_of_rows == key).to_numpy(dtype=bool)]) for key in there}
+    ours = {key: part for key, part in parts.items() if set(part.architectures) & set(METHODS)}
     if not ours:
-        raise NothingToDraw(_missing(data))
+        names, theirs = ", ".join(METHODS), " and ".join(table[key]["name"] for key in there)
+        if theirs:
+            names, has = f"{', '.join(METHODS[:-1])} or {METHODS[-1]}", ", ".join(data.architectures)
+            raise NothingToDraw(f"needs {names} without options; the runs on {theirs} have {has}")
+        wanted = " or ".join(block["name"] for block in table.values())
+        raise NothingToDraw(f"needs run folders of {names} on {wanted}; these are of {data.dataset}")
     figure, panels = style.sheet(len(ours), 2, 2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
     for (left, right), (key, part) in zip(panels, ours.items(), strict=True):
         part.check_once()
         _draw_block(left, right, table[key], part)
-    _set_limits(panels)
+    # The same limits for all data sets, with room for markers at 0 and for numbers to the right of markers.
+    lefts, rights = ([axes.dataLim for axes in column] for column in panels.T)
+    end = max(85.0, 1.15 * max(box.x1 for box in lefts))
+    low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
+    for left, right in panels:
+        left.set_xlim(-3, end)
+        left.set_xticks(range(0, 101, 20) if end >= 100 else range(0, 81, 20))
+        style.logarithmic(right, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
     left, right = panels[-1]
     left.set_xlabel("exact match, % of questions")
     right.set_xlabel("mean tokens per question (log scale)")
-    theirs, own = f"paper, {published()['model']}", textwrap.fill(f"this run, {data.model}", _MODEL)
+    own = textwrap.fill(f"this run, {data.model}", _MODEL)
     handles = [
-        *panels[0][0].plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=theirs),
+        *panels[0][0].plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {model}"),
         *panels[0][0].plot([], [], "o", color=GREY, ms=7, ls="", label=own),
     ]
     style.legend_above(figure, handles=handles)
@@ -285,76 +281,38 @@ def paper(data: PlotData, options: PlotOptions) -> Picture:
     return style.picture(
         figure,
         "The paper's Table 2 and this run",
-        f"Hollow: {source}, n = {asked} each. Filled: this run, with 95% intervals.",
+        f"Hollow: {published()['source']}, {model}, n = {asked} each. Filled: this run, with 95% intervals.",
         "An oracle's exact match means nothing and isn't drawn." if data.oracle else "",
         " ".join(_ratios(table[key], part) for key, part in ours.items()),
         facts="\n".join(part.facts() for part in ours.values()),
     )
 
 
-def _missing(data: PlotData) -> str:
-    """What the runs lack: a data set of the paper, or the architectures of its table."""
-    theirs = [published()["datasets"][key]["name"] for key, _ in _by_format(data)]
-    if theirs:
-        names = f"{', '.join(METHODS[:-1])} or {METHODS[-1]}"
-        return f"needs {names} without options; the runs on {' and '.join(theirs)} have {', '.join(data.architectures)}"
-    wanted = " or ".join(block["name"] for block in published()["datasets"].values())
-    return f"needs run folders of {', '.join(METHODS)} on {wanted}; these are of {data.dataset}"
-
-
-def _by_format(data: PlotData) -> Iterator[tuple[str, PlotData]]:
-    """The rows on each data set of the paper, by the format in run.json."""
-    formats = {run: manifest.dataset.format for run, manifest in data.manifests.items()}
-    own = data.rows["run_id"].astype(str).map(formats)
-    for key in published()["datasets"]:
-        rows = data.rows[(own == key).to_numpy(dtype=bool)]
-        if len(rows):
-            yield key, data.only(rows)
-
-
 def _draw_block(left: Axes, right: Axes, block: Mapping[str, Any], part: PlotData) -> None:
-    """A data set: a row a method."""
+    """A data set: a row a method, the paper's hollow marker above this run's filled one, each with its number."""
     for at, method in enumerate(METHODS):
         rows, cell = part.of(method), block[method]
+        own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
         tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
         found = None if part.oracle or not len(rows) else share(rows)
         percent = found and Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
-        _draw_row(left, at, method, cell["exact_match"], percent)
-        _draw_row(right, at, method, cell["tokens"], tokens)
+        for axes, theirs, ours in ((left, cell["exact_match"], percent), (right, cell["tokens"], tokens)):
+            axes.plot(theirs, at - 0.14, mfc="white", **own)
+            numbers = [(theirs, -0.14, theirs, GREY)]
+            if ours:
+                axes.plot([theirs, ours.estimate], [at - 0.14, at + 0.14], color=PALE, lw=1, zorder=1)
+                axes.errorbar(ours.estimate, at + 0.14, xerr=arms([ours]), capsize=2, elinewidth=1, **own)
+                numbers.append((ours.high if np.isfinite(ours.high) else ours.estimate, 0.14, ours.estimate, INK))
+            for x, below, value, colour in numbers:
+                text = style.count(value) if value >= 100 else f"{value:.1f}"
+                axes.annotate(text, (x, at + below), xytext=(7, 0), textcoords="offset points", va="center",
+                              fontsize=8, color=colour)  # fmt: skip
     left.set_ylim(len(METHODS) - 0.45, -0.6)
     left.set_yticks(range(len(METHODS)), [_STYLES[method].name for method in METHODS])
     for axes in (left, right):
         style.grid(axes, "x")
         axes.tick_params(axis="y", length=0)
     left.set_title(block["name"], loc="left", weight="bold")
-
-
-def _set_limits(panels: Any) -> None:
-    """The same limits for all data sets, with room for markers at 0 and for numbers to the right of markers."""
-    lefts, rights = ([axes.dataLim for axes in column] for column in panels.T)
-    for axes in panels[:, 0]:
-        axes.set_xlim(-3, max(85.0, 1.15 * max(box.x1 for box in lefts)))
-        axes.set_xticks(range(0, 101, 20) if axes.get_xlim()[1] >= 100 else range(0, 81, 20))
-    low, high = min(box.x0 for box in rights), max(box.x1 for box in rights)
-    for axes in panels[:, 1]:
-        style.logarithmic(axes, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
-
-
-def _draw_row(axes: Axes, at: int, method: str, theirs: float, ours: Interval | None) -> None:
-    """A hollow marker for the paper above the row, a filled one for this run below it, each with its number."""
-    own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
-
-    def number(x: float, y: float, value: float, colour: str) -> None:
-        text = style.count(value) if value >= 100 else f"{value:.1f}"
-        axes.annotate(text, (x, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8, color=colour)
-
-    axes.plot(theirs, at - 0.14, mfc="white", **own)
-    number(theirs, at - 0.14, theirs, GREY)
-    if ours is None:
-        return
-    axes.plot([theirs, ours.estimate], [at - 0.14, at + 0.14], color=PALE, lw=1, zorder=1)
-    axes.errorbar(ours.estimate, at + 0.14, xerr=arms([ours]), capsize=2, elinewidth=1, **own)
-    number(ours.high if np.isfinite(ours.high) else ours.estimate, at + 0.14, ours.estimate, INK)
 
 
 def _ratios(block: Mapping[str, Any], part: PlotData) -> str:
