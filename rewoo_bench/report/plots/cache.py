@@ -53,10 +53,18 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         second_is_blue = "rewoo" not in found.pair or found.pair[1] == "rewoo"
         colours = SIDES if second_is_blue else SIDES.reversed()
         _draw_rows(axes, found, norm, colours, second)
+        handles: list[Line2D | Patch] = []
+        measured = [(row.price, place) for place, row in enumerate(found.rows) if not math.isnan(row.price)]
+        for at, place in measured:
+            axes.plot([at] * 2, [place - _HALF, place + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
+        if measured:
+            handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
         law = found.predicted
         predicted = [(law.price(row.tool_calls), place) for place, row in enumerate(found.rows)] if law else []
         predicted = [point for point in predicted if not math.isnan(point[0])]
-        handles = _draw_break_even(axes, found, predicted)
+        if predicted:
+            axes.plot(*zip(*predicted, strict=True), **_OF_FORMULA)
+            handles.append(Line2D([], [], label="break-even by the formula of Xu et al. 2023", **_OF_FORMULA))
         if price is not None:
             axes.axvline(price, **_OF_SHEET)
             handles.append(Line2D([], [], label=f"{priced}: {price:.3g}", **_OF_SHEET))
@@ -93,27 +101,30 @@ def _draw_rows(axes: Axes, found: BreakEven, norm: TwoSlopeNorm, colours: Colorm
                 axes.add_patch(Rectangle(**cell, linewidth=0, facecolor="none", edgecolor=GREY, hatch="////"))
         axes.annotate(f"n = {row.n:,}", (1, position), xytext=(5, 0), textcoords="offset points", fontsize=8,
                       va="center", color=GREY)  # fmt: skip
-    axes.set_xlim(0, 1)
-    axes.set_ylim(-0.6, len(found.rows) - 0.4)
-    axes.set_xlabel("price of cached input / price of input")
-    axes.set_ylabel(f"tool calls of {second}")
+    axes.set(xlim=(0, 1), ylim=(-0.6, len(found.rows) - 0.4))
+    axes.set(xlabel="price of cached input / price of input", ylabel=f"tool calls of {second}")
     axes.set_xticks([0, 0.1, 0.25, 0.5, 0.75, 1])
     axes.set_yticks(range(len(found.rows)), [str(row.tool_calls) for row in found.rows])
     axes.tick_params(length=2.5, color=GREY)
 
 
-def _draw_break_even(axes: Axes, found: BreakEven, predicted: Sequence[tuple[float, int]]) -> list[Line2D | Patch]:
-    """The measured break-even of each row and that of the formula, where there are any; returns what the legend has."""
-    handles: list[Line2D | Patch] = []
-    measured = [(row.price, position) for position, row in enumerate(found.rows) if not math.isnan(row.price)]
-    for price, position in measured:
-        axes.plot([price] * 2, [position - _HALF, position + _HALF], color=INK, lw=2.6, solid_capstyle="butt")
-    if measured:
-        handles.append(Line2D([], [], color=INK, lw=2.6, label="break-even, measured"))
-    if predicted:
-        axes.plot(*zip(*predicted, strict=True), **_OF_FORMULA)
-        handles.append(Line2D([], [], label="break-even by the formula of Xu et al. 2023", **_OF_FORMULA))
-    return handles
+def _title(found: BreakEven, first: str, second: str) -> str:
+    is_second_cheaper = [row.ratios[0].estimate < 1 for row in found.rows]  # where cached input is free
+    crossing = [row for row in found.rows if not math.isnan(row.price)]
+    if not crossing:
+        if len(set(is_second_cheaper)) > 1:
+            return f"{second} against {first}"
+        return f"{second if is_second_cheaper[0] else first} is cheaper at every price of cached input"
+    low, high = min(row.price for row in crossing), max(row.price for row in crossing)
+    at = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+    second_first = crossing[0].ratios[0].estimate < 1
+    said = f"{second if second_first else first} is cheaper while cached input costs less than {at} of input"
+    n = sum(row.n for row in found.rows)
+    for price, always in (("every", second_first), ("no", not second_first)):
+        rows = zip(found.rows, is_second_cheaper, strict=True)
+        others = sum(row.n for row, cheaper in rows if math.isnan(row.price) and cheaper == always)
+        said += f"; at {price} price for {others:,} of {n:,} questions" if others else ""
+    return said
 
 
 def _draw_scale(
@@ -126,23 +137,6 @@ def _draw_scale(
     bar.ax.minorticks_off()
     bar.outline.set_visible(False)
     bar.set_label(label, fontsize=8.5)
-
-
-def _title(found: BreakEven, first: str, second: str) -> str:
-    below = [row for row in found.rows if not math.isnan(row.price)]
-    if not below:
-        cheaper = first if all(row.ratios[0].estimate > 1 for row in found.rows) else second
-        whatever = all((row.ratios[0].estimate > 1) == (cheaper == first) for row in found.rows)
-        return f"{cheaper} is cheaper at every price of cached input" if whatever else f"{second} against {first}"
-    low, high = min(row.price for row in below), max(row.price for row in below)
-    at = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-    cheaper = second if below[0].ratios[0].estimate < 1 else first
-    said = f"{cheaper} is cheaper while cached input costs less than {at} of input"
-    n, second_cheaper = sum(row.n for row in found.rows), cheaper == second
-    for price, always in (("every", second_cheaper), ("no", not second_cheaper)):
-        others = sum(row.n for row in found.rows if math.isnan(row.price) and (row.ratios[0].estimate < 1) == always)
-        said += f"; at {price} price for {others:,} of {n:,} questions" if others else ""
-    return said
 
 
 LONGEST, MAP_LONGEST = 8192, 4096
@@ -180,8 +174,12 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
         doubt = f"n\xa0=\xa0{n:,}: too few for an interval"
         without = ", ".join(f"{SHOWN[price]} {lines[price][0]:.2f}" for price in SHOWN)
     else:
-        both = [price for price in crossed if _both_sides(found.usd[price], lines[price])]
-        doubt = f"n\xa0=\xa0{n:,}; 95% intervals show it under {len(both) or 'none'} of the prices"
+        both = 0  # prices with the intervals of the line's lowest and of its highest point on two sides of 1
+        for price in crossed:
+            ends = (lines[price].argmin(), lines[price].argmax())
+            low, high = (ratio_of_means(*found.usd[price][place][::-1]) for place in ends)
+            both += low.high < 1 < high.low
+        doubt = f"n\xa0=\xa0{n:,}; 95% intervals show it under {both or 'none'} of the prices"
         intervals = (ratio_of_means(*found.usd[price][0][::-1]) for price in SHOWN)
         texts = (f"{name} {bounds(each, 1.0)}" for name, each in zip(SHOWN.values(), intervals, strict=True))
         without = f"{', '.join(texts)} [95% intervals]"
@@ -201,12 +199,6 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
     return shown
 
 
-def _both_sides(usd: np.ndarray, ratios: np.ndarray) -> bool:
-    """Whether the intervals of a line's lowest and of its highest point lie on two sides of 1."""
-    low, high = (ratio_of_means(*usd[place][::-1]) for place in (ratios.argmin(), ratios.argmax()))
-    return low.high < 1 < high.low
-
-
 def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     """Look-ups against the tokens of a shared context, coloured by the ratio of dollars, a panel for each price."""
     table = map_table(data, options.pair)
@@ -223,7 +215,16 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
     colours = SIDES.reversed() if second_is_blue else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
-        _draw_panel(axes, of_price, norm, colours, title(named_tariff(price)))
+        x, y = of_price.columns.to_numpy(float) + _CELL / 2, of_price.index.to_numpy(float)
+        powers = np.log2(of_price.to_numpy(float))
+        axes.pcolormesh(x, y, powers, cmap=colours, norm=norm, shading="nearest", rasterized=True)
+        if powers.min() < 0 < powers.max():
+            axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
+        name = title(named_tariff(price)).replace("from ", "from\xa0")
+        axes.set_title(textwrap.fill(name, 20), fontsize=8.5)
+        axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
+        axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
+        axes.tick_params(length=2.5, color=GREY, labelsize=8)
     for axes in panels[-1]:
         axes.set_xlabel("tokens of context")
     for axes in panels[:, 0]:
@@ -304,15 +305,3 @@ def _varied(found: ContextPrices) -> str:
         "before; calls and replies stay as they were."
     )
     return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said
-
-
-def _draw_panel(axes: Axes, ratios: pd.DataFrame, norm: TwoSlopeNorm, colours: Colormap, name: str) -> None:
-    x, y = ratios.columns.to_numpy(float) + _CELL / 2, ratios.index.to_numpy(float)
-    powers = np.log2(ratios.to_numpy(float))
-    axes.pcolormesh(x, y, powers, cmap=colours, norm=norm, shading="nearest", rasterized=True)
-    if powers.min() < 0 < powers.max():
-        axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
-    axes.set_title(textwrap.fill(name.replace("from ", "from\xa0"), 20), fontsize=8.5)
-    axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
-    axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
-    axes.tick_params(length=2.5, color=GREY, labelsize=8)

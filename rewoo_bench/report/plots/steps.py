@@ -4,7 +4,6 @@ and `parts`: tokens by part of the prompts and the output, a bar per architectur
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -40,16 +39,23 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     rows = data.rows.drop(rejected.index)
     rows = rows.assign(look_ups=look_ups(rows))[positive(rows, "input_tokens")]
     data = data.only(rows.dropna(subset=["look_ups"]))
-    names = _names(data, len(rows), len(rejected))
+    if not len(rows) and len(rejected):
+        raise NothingToDraw(f"needs questions with a valid plan; here all {len(rejected):,} plans were rejected")
+    if not len(data.rows):
+        raise NothingToDraw(
+            "needs questions with a known number of look-ups: the column hops, which this data set or an old run lacks"
+        )
+    names = [name for name in data.architectures if positive(data.of(name), "tool_calls").any()]
+    needed = data.rows["look_ups"]
+    if not names or needed.nunique() < 2:
+        raise NothingToDraw(
+            "needs tool calls on questions that need different numbers of look-ups, such as those of "
+            "--dataset 'chain?hops=1..8' --max-steps 15"
+        )
     figure, axes = style.sheet(height=style.tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
     style.grid(axes)
-    needed = data.rows["look_ups"]
-    means = {
-        name: {k: mean(own[own["look_ups"] == k], "input_tokens") for k in sorted(set(own["look_ups"].tolist()))}
-        for name, own in ((name, data.of(name)) for name in names)
-    }
-    ends = {name: _draw_means(axes, data, name, means[name]) for name in names}
-    few = any(value.rare and value.n >= _SOME for groups in means.values() for value in groups.values())
+    drawn = {name: _draw_means(axes, data, name) for name in names}
+    few = any(value.rare and value.n >= _SOME for groups in drawn.values() for value in groups.values())
     laws = {name: law for name in options.pair if name in names and (law := predict(data.of(name)))}
     near = {name: law for name, law in laws.items() if not law.error > _NEAR}
     _draw_laws(axes, data, near)
@@ -59,9 +65,16 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: count(value))
     style.legend_above(figure)
+    title = "Input tokens by the look-ups that a question needs"
+    rising = {law.law.name: name for name, law in near.items() if law.held_out and law.law.step > 0}
+    if len(rising) == 2:
+        turns, planned = (data.style(rising[law]).name for law in ("ReAct", "ReWOO"))
+        step = count(round(near[rising["ReWOO"]].law.step))
+        title = f"A look-up costs {turns} its whole prompt again, {planned} {step} tokens"
+    cut = rows[cut_off(rows)]
     shown = style.picture(
         figure,
-        _title(data, near),
+        title,
         f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
         f"Where a rare event may be missing (under {FEWEST} questions, or few that make the spread) a bar allows for a "
         "question farther off than all, by a quarter of the mean or more; so it may reach beyond the points, down to 0."
@@ -70,48 +83,29 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
         f"Input tokens of a question with h look-ups: {'; '.join(_law(data, *law) for law in laws.items())}."
         if laws
         else "",
-        _counted(data, "Rejected plans, left out", rejected),
-        _counted(data, "In the means but in no fit, because a limit cut them off", rows[cut_off(rows)]),
+        f"Rejected plans, left out: {data.counts(rejected)}." if len(rejected) else "",
+        f"In the means but in no fit, because a limit cut them off: {data.counts(cut)}." if len(cut) else "",
         style.sampled(max(len(data.of(name)) for name in names)),
         facts=data.facts(),
     )
+    ends = {name: (max(groups), groups[max(groups)].estimate) for name, groups in drawn.items()}
     style.label_lines(axes, ends, data.styles)
     return shown
 
 
-def _names(data: PlotData, sound: int, rejected: int) -> list[str]:
-    """The architectures that use tools. Raises `NothingToDraw`."""
-    if not sound and rejected:
-        raise NothingToDraw(f"needs questions with a valid plan; here all {rejected:,} plans were rejected")
-    if not len(data.rows):
-        raise NothingToDraw(
-            "needs questions with a known number of look-ups: the column hops, which this data set or run lacks"
-        )
-    names = [name for name in data.architectures if positive(data.of(name), "tool_calls").any()]
-    if not names or data.rows["look_ups"].nunique() < 2:
-        raise NothingToDraw(
-            "needs tool calls on questions that need different numbers of look-ups, such as those of "
-            "--dataset 'chain?hops=1..8' --max-steps 15"
-        )
-    return names
-
-
-def _draw_means(axes: Axes, data: PlotData, name: str, groups: dict[float, Interval]) -> tuple[float, float]:
-    """Points and means of an architecture; returns where its line ends."""
+def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
+    """Points of an architecture, and its means by number of look-ups, which are returned."""
     own, rows = data.style(name), data.of(name)
     x, y = column(rows, "look_ups"), column(rows, "input_tokens")
+    groups = {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
     chosen = style.drawn(len(x))
     jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
     axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
     middle = [value.estimate for value in groups.values()]
-    # no bar for a mean over too few questions
-    settled = [
-        value if value.n >= _SOME else replace(value, low=value.estimate, high=value.estimate)
-        for value in groups.values()
-    ]
-    axes.errorbar(list(groups), middle, yerr=arms(settled), color=own.colour, marker=own.marker, capsize=2, lw=1)
-    last = max(groups)
-    return last, groups[last].estimate
+    bars = arms(list(groups.values()))
+    bars[:, [value.n < _SOME for value in groups.values()]] = 0  # no bar for a mean over too few questions
+    axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)
+    return groups
 
 
 def _draw_laws(axes: Axes, data: PlotData, laws: dict[str, Prediction]) -> None:
@@ -143,7 +137,16 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
     # The terms that the paper's formula of ReWOO lacks.
     every = terms(data.calls[data.calls["architecture"] == name], data.of(name))
     own = {"the solver's exemplars": every.get("solver's exemplars"), "the LLM tool": every.get("LLM tool's prompts")}
-    shares = [f"{term} {_words(law.fixed, law.step)}" for term, law in own.items() if law]
+    shares = []
+    for term, more in own.items():
+        if more:  # `194`, `900 plus 217 per look-up`, `107 per look-up less 105`
+            constant, slope = round(more.fixed), f"{count(abs(round(more.step)))} per look-up"
+            if not round(more.step):
+                shares.append(f"{term} {count(constant)}")
+            elif more.step > 0 > constant:
+                shares.append(f"{term} {slope} less {count(-constant)}")
+            else:
+                shares.append(f"{term} {count(constant)} {'plus' if more.step > 0 else 'less'} {slope}")
     of_which = f", of which {' and '.join(shares)}" if shares else ""
     if not fitted.held_out:
         error = "not tested, no question needs more look-ups"
@@ -154,31 +157,6 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
         error = f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
     far = ", too far off to be drawn" if fitted.error > _NEAR else ""
     return f"{data.style(name).name} {line}{of_which} ({error}{far})"
-
-
-def _words(fixed: float, step: float) -> str:
-    """`194`, `900 plus 217 per look-up`, `107 per look-up less 105`."""
-    constant, slope = round(fixed), f"{count(abs(round(step)))} per look-up"
-    if not round(step):
-        return count(constant)
-    if step > 0 > constant:
-        return f"{slope} less {count(-constant)}"
-    return f"{count(constant)} {'plus' if step > 0 else 'less'} {slope}"
-
-
-def _counted(data: PlotData, what: str, rows: pd.DataFrame) -> str:
-    counts = data.counts(rows)
-    return f"{what}: {counts}." if counts else ""
-
-
-def _title(data: PlotData, near: dict[str, Prediction]) -> str:
-    kinds = {
-        law.law.name: (data.style(name).name, law) for name, law in near.items() if law.held_out and law.law.step > 0
-    }
-    if len(kinds) == 2:
-        (turns, _), (planned, law) = kinds["ReAct"], kinds["ReWOO"]
-        return f"A look-up costs {turns} its whole prompt again, {planned} {count(round(law.law.step))} tokens"
-    return "Input tokens by the look-ups that a question needs"
 
 
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
@@ -209,7 +187,11 @@ def parts(data: PlotData, options: PlotOptions) -> Picture:
         sizes = table[part]
         axes.barh(range(len(table)), sizes, left=left, color=colour, hatch=hatch, edgecolor="white", lw=0.6,
                   height=0.62, label=name)  # fmt: skip
-        _numbers(axes, left, sizes, _WIDE * most, ink, colour)
+        box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
+        for at, (start, size) in enumerate(zip(left, sizes, strict=True)):
+            if size >= _WIDE * most:
+                axes.text(start + size / 2, at, count(round(size)), ha="center", va="center", fontsize=8, color=ink,
+                          bbox=box)  # fmt: skip
         left += sizes
     below = np.arange(len(table)) + _BELOW
     axes.errorbar(totals, below, xerr=arms(bounds), fmt="none", ecolor=INK, elinewidth=1, capsize=2.5)
@@ -247,13 +229,3 @@ def _table(data: PlotData) -> pd.DataFrame:
     rows = data.rows.groupby("architecture", sort=False, observed=True).size()
     means = sums.div(rows.rename(index=str), axis=0).dropna()
     return means.loc[[name for name in data.architectures if name in means.index]]
-
-
-def _numbers(axes: Axes, left: pd.Series[float], sizes: pd.Series[float], least: float, ink: str, colour: str) -> None:
-    """The size of each part, where there is room."""
-    for at, (start, size) in enumerate(zip(left, sizes, strict=True)):
-        if size >= least:
-            box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
-            axes.text(
-                start + size / 2, at, count(round(size)), ha="center", va="center", fontsize=8, color=ink, bbox=box
-            )

@@ -229,24 +229,23 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     """A style for each: up to 13 have unique colours and markers, more have unique pairs.
 
     A bundled architecture has the same style everywhere, another one wherever the same architectures are drawn.
+    `rewoo?max_steps=5&schedule=levels` is named `ReWOO, max steps 5, schedule levels`.
     """
     names = sorted(set(architectures))
     found = {name: _STYLES[name] for name in names if name in _STYLES}
     for name in names:
-        if name not in found:  # the first of the colours and markers that are used least
-            colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
-            marker = min(_MARKERS, key=[own.marker for own in found.values()].count)
-            found[name] = SeriesStyle(_readable_name(name), colour, marker)
+        if name in found:
+            continue
+        readable = one_line(name)
+        plain, mark, options = readable.partition("?")
+        if mark and plain in _STYLES:
+            changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
+            readable = ", ".join([_STYLES[plain].name, *changes])
+        # the first of the colours and markers that are used least
+        colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
+        marker = min(_MARKERS, key=[own.marker for own in found.values()].count)
+        found[name] = SeriesStyle(readable, colour, marker)
     return found
-
-
-def _readable_name(architecture: str) -> str:
-    """`rewoo?max_steps=5&schedule=levels` as `ReWOO, max steps 5, schedule levels`."""
-    plain, mark, options = one_line(architecture).partition("?")
-    if not mark or plain not in _STYLES:
-        return one_line(architecture)
-    changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
-    return ", ".join([_STYLES[plain].name, *changes])
 
 
 # Names next to lines and points. They don't cover each other and stay on the sheet.
@@ -313,6 +312,7 @@ def label_points(
     obstacles, but no other text.
     """
     figure = _drawn(axes)
+    inside, right = axes.bbox, figure.bbox.x1
     marks = {name: axes.transData.transform(point) for name, point in points.items()}
     spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
     taken: list[Any] = []
@@ -323,12 +323,20 @@ def label_points(
             far = {other: float(np.hypot(*(mark - begins))) for other, mark in marks.items()}
             own = far.pop(name)
             leader = own > _LEADER * figure.dpi / 72 or any(other <= own for other in far.values())
-            text = _text(axes, texts[name], styles[name].colour, point, offset, leader=leader)
+            # the side of the text that is at its point, and where on the text its line begins
+            side, start = ("left", 0.0) if offset[0] > 1 else ("right", 1.0) if offset[0] < -1 else ("center", 0.5)
+            arrow = {"arrowstyle": "-", "color": styles[name].colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+            text = axes.annotate(
+                texts[name], point, xytext=offset, textcoords="offset points", ha=side, va="center",
+                color=styles[name].colour, fontsize=_SIZE, path_effects=_HALO, annotation_clip=False, in_layout=False,
+                arrowprops={**arrow, "relpos": (start, 0.5)} if leader else None,
+            )  # fmt: skip
             box = _text_box(text)
             line = list(np.linspace(marks[name], begins, 16)) if leader else []
+            within = inside.x0 <= box.x0 and box.x1 <= right and inside.y0 <= box.y0 and box.y1 <= inside.y1
             covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
-            covered += 1_000 * (not _is_within(axes, box))
+            covered += 1_000 * (not within)
             covered += 100 * any(other.contains(*spot) for other in taken for spot in line)
             if best and covered >= best[0]:
                 text.remove()
@@ -351,28 +359,12 @@ def _offsets() -> Iterator[Point]:
             yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
 
 
-def _text(axes: Axes, text: str, colour: str, point: Point, offset: Point, *, leader: bool) -> Annotation:
-    side = "left" if offset[0] > 1 else "right" if offset[0] < -1 else "center"
-    begins = ({"left": 0.0, "right": 1.0, "center": 0.5}[side], 0.5)  # where on the text its line begins
-    line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3, "relpos": begins}
-    return axes.annotate(
-        text, point, xytext=offset, textcoords="offset points", ha=side, va="center", color=colour,
-        fontsize=_SIZE, path_effects=_HALO, arrowprops=line if leader else None, annotation_clip=False, in_layout=False,
-    )  # fmt: skip
-
-
 def _text_box(text: Annotation) -> Any:
     """The box of the text, without the line to its point."""
     figure = text.get_figure(root=True)
     assert figure is not None
     text.update_positions(_renderer(figure))
     return Text.get_window_extent(text, _renderer(figure))
-
-
-def _is_within(axes: Axes, box: Any) -> bool:
-    """Whether a text is between the bottom and the top of its axes, and doesn't run off the sheet."""
-    right = axes.get_figure(root=True).bbox.x1  # type: ignore[union-attr]
-    return bool(axes.bbox.x0 <= box.x0 and box.x1 <= right and axes.bbox.y0 <= box.y0 and box.y1 <= axes.bbox.y1)
 
 
 def _drawn(axes: Axes) -> Figure:
