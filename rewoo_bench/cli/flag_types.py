@@ -120,7 +120,7 @@ def _listed(values: tuple[str, ...], what: str) -> tuple[str, ...]:
     return names
 
 
-def share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+def as_share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
     """`2%` or `0.02` as a share. A whole number without a percent sign is ambiguous and refused."""
     if value is None:
         return None

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from rewoo_bench.cli.command import SETTINGS
-from rewoo_bench.cli.flag_types import Number, run_folders, share, tool_names
+from rewoo_bench.cli.flag_types import Number, as_share, run_folders, tool_names
+from rewoo_bench.gate import render
+from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
+from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
+from rewoo_bench.gate.count_checks import EXACT_MARGIN
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import MANIFEST, no_run
+from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    from rewoo_bench.gate.verdict import Verdict
-
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command("gate", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), required=False, shell_complete=run_folders)
 @click.option("--mcp", multiple=True, metavar="COMMAND|URL",
               help="Count the tokens of this MCP server's tool schemas, in the place of a run; as in `run --mcp`. "
@@ -37,7 +39,7 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
               help="Compare with this, question by question: a run folder, or a file of `baseline update`. With --mcp "
                    "or --tools: a file of --json.")
-@click.option("--max-increase", callback=share, metavar="SHARE",
+@click.option("--max-increase", callback=as_share, metavar="SHARE",
               help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
               help="Compare counts exactly, or with an interval.  [default: exact where every model of both runs is "
@@ -57,10 +59,10 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
               help="Write means per question here, or the tokens of each tool's schema, for github-action-benchmark "
                    "(customSmallerIsBetter).")
 @click.pass_context
-def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_timeout: float, tools: tuple[str, ...],
-         budgets: Path | None, baseline: Path | None, max_increase: float | None, exact: bool | None,
-         accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
-         json_file: Path | None) -> int:
+def gate_command(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
+                 tools: tuple[str, ...], budgets: Path | None, baseline: Path | None, max_increase: float | None,
+                 exact: bool | None, accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None,
+                 junit_file: Path | None, json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
     With --mcp or --tools the tokens of tool schemas are judged, which every model call carries: no model is asked.
@@ -69,59 +71,34 @@ def gate(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_tim
     rewoo-bench. Only a failed check exits with 1.
     """
     # fmt: on
-    from rewoo_bench.gate.check import ComparisonTerms, check_run
-    from rewoo_bench.gate.render import tracked, verdict_text
-    from rewoo_bench.runs.folder import load
-
     if mcp or tools:
+        from rewoo_bench.evaluation.toolbox import tool_sizes  # 0.3 s, which the gate of a run needn't wait for
+
         others = ("run", "exact", "accept_prompts", "strict", "allow_incomplete")
         if given := [name for name in others if context.params[name] not in (None, False)]:
             shown = "RUN" if given[0] == "run" else f"--{given[0].replace('_', '-')}"
             raise click.UsageError(f"{shown} is about a run: leave it or --mcp and --tools out")
-        return _of_tools(mcp, tools, mcp_timeout, budgets, baseline, max_increase, markdown, junit_file, json_file)
-    if run is None:
+        limits = read_tool_budgets(budgets) if budgets is not None else ()
+        before = read_tool_points(baseline) if baseline is not None else None
+        sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
+        verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
+        click.echo(terminal(tool_table(sizes) + (f"\n\n{render.text(verdict)}" if verdict.checks else "")))
+    elif run is not None:
+        terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
+        verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
+        click.echo(terminal(render.text(verdict)))
+    else:
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
-    terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
-    verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
-    click.echo(terminal(verdict_text(verdict)))
-    _write(verdict, lambda: tracked(load(run)), markdown, junit_file, json_file)
-    return verdict.code
-
-
-def _of_tools(mcp: Sequence[str], tools: Sequence[str], mcp_timeout: float, budgets: Path | None, baseline: Path | None,
-              max_increase: float | None, markdown: Path | None, junit_file: Path | None,
-              json_file: Path | None) -> int:  # fmt: skip
-    """Counts tool schemas, prints them, and judges them where there is something to compare them with."""
-    import anyio
-
-    from rewoo_bench.evaluation.toolbox import tool_sizes
-    from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
-    from rewoo_bench.gate.count_checks import EXACT_MARGIN
-    from rewoo_bench.gate.render import verdict_text
-
-    limits = read_tool_budgets(budgets) if budgets is not None else ()
-    before = read_tool_points(baseline) if baseline is not None else None
-    sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
-    verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-    click.echo(terminal(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else "")))
-    _write(verdict, lambda: tool_points(sizes), markdown, junit_file, json_file)
-    return verdict.code
-
-
-def _write(verdict: Verdict, points: Callable[[], str], markdown: Path | None, junit_file: Path | None,
-           json_file: Path | None) -> None:  # fmt: skip
-    """Writes the requested reports, and on GitHub the job's summary."""
-    from rewoo_bench.gate.render import junit, verdict_markdown, write_output
-
-    shown = verdict_markdown(verdict)
     if markdown is not None:
-        write_output(markdown, shown, "--markdown")
+        render.write_report(markdown, render.markdown(verdict), "--markdown")
     elif os.environ.get(_SUMMARY):
-        write_output(Path(os.environ[_SUMMARY]), shown, f"${_SUMMARY}", append=True)
+        render.append_report(Path(os.environ[_SUMMARY]), render.markdown(verdict), f"${_SUMMARY}")
     if junit_file is not None:
-        write_output(junit_file, junit(verdict), "--junit")
+        render.write_report(junit_file, render.junit(verdict), "--junit")
     if json_file is not None:
-        write_output(json_file, points(), "--json")
+        points = render.tracked(load(run)) if run is not None else tool_points(sizes)
+        render.write_report(json_file, points, "--json")
+    return verdict.code
 
 
 # `rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`.
@@ -132,33 +109,25 @@ def baseline() -> None:
     """Write a baseline for `gate`."""
 
 
+# fmt: off
 @baseline.command(context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE", help="File to write."
-)
-@click.option(
-    "--exact/--live",
-    "exact",
-    default=None,
-    help="Whether its counts are the same every time.  [default: exact for the oracle and replays]",
-)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
+              help="File to write.")
+@click.option("--exact/--live", "exact", default=None,
+              help="Whether its counts are the same every time.  [default: exact for the oracle and replays]")
 def update(run: Path, out: Path, exact: bool | None) -> int:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
-    from rewoo_bench.gate.check import open_baseline
-    from rewoo_bench.gate.render import write_output
-    from rewoo_bench.runs.manifest import MANIFEST, no_run
-    from rewoo_bench.system.files import is_stream
-
     if not run.is_dir():
         raise no_run(run, MANIFEST)
     content = open_baseline(run, deterministic=exact)
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
         before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
-    write_output(out, text, "--out")
+    render.write_report(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
     click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
     return 0
+# fmt: on

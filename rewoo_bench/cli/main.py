@@ -40,16 +40,16 @@ _COMMANDS = {  # the module and the name in it, and what `--help` says
     "view": ("view:view", "Show runs in the browser, also while they go on."),
     "list": ("list_names:list_names", "List architectures, data sets, tools, scorers and models."),
     "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),
-    "gate": ("gate:gate", "Fail where a run costs more than its budget or its baseline."),
+    "gate": ("gate:gate_command", "Fail where a run costs more than its budget or its baseline."),
     "baseline": ("gate:baseline", "Write a baseline for `gate`."),
     "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
-    "reprice": ("reprice:reprice", "What a run would have cost under other price sheets."),
-    "advise": ("advise:advise", "Recommend an architecture, with what is uncertain."),
-    "route": ("route:route", "Estimate what choosing an architecture by question would buy."),
+    "reprice": ("reprice:reprice_command", "What a run would have cost under other price sheets."),
+    "advise": ("advise:advise_command", "Recommend an architecture, with what is uncertain."),
+    "route": ("route:route_command", "Estimate what choosing an architecture by question would buy."),
     "claims": ("claims:claims", "Test published claims against runs of your own."),
-    "plot": ("plot:plot", "Draw runs: tokens, accuracy and latency."),
-    "rescore": ("publish:rescore", "Score the predictions of a run again."),
-    "publish": ("publish:publish", "Copy a run without the texts of its data set."),
+    "plot": ("plot:plot_command", "Draw runs: tokens, accuracy and latency."),
+    "rescore": ("publish:rescore_command", "Score the predictions of a run again."),
+    "publish": ("publish:publish_command", "Copy a run without the texts of its data set."),
 }
 
 

@@ -12,17 +12,18 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotData, PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import one_line, terminal
 
 BREAK_EVEN = "break-even"
+_COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command("plot", context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
@@ -38,68 +39,59 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
-def plot(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
-         formats: str, pair: str, by: str | None) -> int:
+def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
+                 formats: str, pair: str, by: str | None) -> int:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
     needs; captions.md describes each figure.
     """
-    kinds, named = _names(formats), _names(only or "")
+    # fmt: on
+    lists = (formats, only or "", pair)
+    listed = (dict.fromkeys(name.strip() for name in text.split(",") if name.strip()) for text in lists)
+    kinds, figures, compared = map(list, listed)
     for kind in kinds:
         if kind not in FORMATS:
             raise UsageError(unknown("format", kind, FORMATS))
-    for name in named:
+    for name in figures:
         if name not in (names := (*FIGURES, BREAK_EVEN)):
             raise UsageError(unknown("figure", name, names))
-    given = context.get_parameter_source("prices") is click.core.ParameterSource.COMMANDLINE
-    if given and BREAK_EVEN not in named:
-        raise UsageError(f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
-                         f"cache and cache-map have all of {SHORT_NAMES}")
+    given = {name for name in ("prices", "pair") if context.get_parameter_source(name) is _COMMANDLINE}
+    if "prices" in given and BREAK_EVEN not in figures:
+        raise UsageError(
+            f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
+            f"cache and cache-map have all of {SHORT_NAMES}"
+        )
     data = read(runs).by(by) if by else read(runs)
-    chosen = context.get_parameter_source("pair") is click.core.ParameterSource.COMMANDLINE
-    options = PlotOptions(_pair(pair, data if chosen else None))
+    if len(compared) != 2:
+        raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")
+    for name in compared if "pair" in given else ():
+        if name not in data.architectures:
+            raise UsageError(unknown("architecture", name, data.architectures))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
-    captions = {}
-    wanted = [name for name in named if name != BREAK_EVEN]
-    if BREAK_EVEN in named:
+    wanted = [name for name in figures if name != BREAK_EVEN]
+    if BREAK_EVEN in figures:
         if len(runs) > 1:
             raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
         for path in reprice(runs[0], prices=prices).draw(folder, formats=kinds):
             click.echo(terminal(str(path)))
         if not wanted:
             return 0
+    captions = {}
+
+    def skip(name: str, reason: str) -> None:
+        click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
+
     with _one_font_warning():
-        for name, picture in draw(data, only=wanted, options=options, on_skip=_say):
+        for name, picture in draw(data, only=wanted, options=PlotOptions((compared[0], compared[1])), on_skip=skip):
             for path in save(name, picture, folder, kinds):
                 click.echo(terminal(str(path)))
             captions[name] = picture.markdown
-    if not captions and BREAK_EVEN in named:
-        return 0
-    if not captions:
+    if captions:
+        click.echo(terminal(str(write_captions(folder, captions))))
+    elif BREAK_EVEN not in figures:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
-    click.echo(terminal(str(write_captions(folder, captions))))
     return 0
-# fmt: on
-
-
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _pair(text: str, data: PlotData | None) -> tuple[str, str]:
-    """Two architectures. A pair of the command is checked against those that ran."""
-    names = _names(text)
-    if len(names) != 2:
-        raise UsageError(f"--pair {text!r}: expected two architectures, as in react,rewoo")
-    for name in names if data else ():
-        if data and name not in data.architectures:
-            raise UsageError(unknown("architecture", name, data.architectures))
-    return names[0], names[1]
-
-
-def _say(name: str, reason: str) -> None:
-    click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
 
 
 @contextmanager

@@ -11,62 +11,56 @@ from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_report
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.publish import publish as copy
-from rewoo_bench.runs.publish import rescore as rescore_run
+from rewoo_bench.runs.publish import publish, rescore
 from rewoo_bench.text.escaping import terminal
 
 
-@click.command(context_settings=SETTINGS)
+# fmt: off
+@click.command("publish", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR", help="Folder of the copy."
-)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+              help="Folder of the copy.")
 @click.option("--report/--no-report", default=True, help="Write report.html, without texts, into the copy.")
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
-def publish(run: Path, out: Path, report: bool, without: str) -> int:
+def publish_command(run: Path, out: Path, report: bool, without: str) -> int:
     """Copy a run without the data set's texts: numbers, ids, predictions, the manifest, and a page of these."""
-    rows = copy(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
+    rows = publish(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
     if report and rows:
         write_report([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0
 
 
-@click.command(context_settings=SETTINGS)
+@click.command("rescore", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option(
-    "--dataset",
-    metavar="NAME|FILE",
-    help="The data set of the run, for its gold answers.  [default: the run's own; for a published run their hashes, "
-    "which give exact match alone]",
-)
-def rescore(run: Path, dataset: str | None) -> int:
+@click.option("--dataset", metavar="NAME|FILE",
+              help="The data set of the run, for its gold answers.  [default: the run's own; for a published run their "
+                   "hashes, which give exact match alone]")
+def rescore_command(run: Path, dataset: str | None) -> int:
     """Score the predictions of a run again, and compare with the recorded exact match and F1.
 
     Each row whose recorded score differs is printed. Exit code 1 where there is one, and where some rows have neither
     answers nor hashes. Hashes come with the rows: only --dataset shows that they are those of the gold answers.
     """
     if dataset is None:
-        found = rescore_run(run)
+        found = rescore(run)
     else:
         data = load_questions_of(dataset, read_manifest(run).dataset)
-        found = rescore_run(run, {example.id: example.answers for example in data.examples}, data.scorer)
+        found = rescore(run, {example.id: example.answers for example in data.examples}, data.scorer)
     for line in found.different:
         click.echo(terminal(f"different: {line}"))
     what = "exact match and F1"
     if not found.with_f1:
         what = "exact match, by the hashes that came with the rows; --dataset checks these, too"
     total = found.equal + len(found.different)
-    left_out = [
+    line = f"{run}: {total} rows scored again by {found.scorer!r} ({what}): "
+    line += f"{found.equal} equal, {len(found.different)} different"
+    for rows, why in (
         (found.unscored, "have no score and no prediction: they failed"),
         (found.unknown, "have no answers and no hashes"),
         (found.missing, "are missing: the run had them"),
-    ]
-    more = "".join(f"; {rows} rows {why}" for rows, why in left_out if rows)
-    click.echo(
-        terminal(
-            f"{run}: {total} rows scored again by {found.scorer!r} ({what}): "
-            f"{found.equal} equal, {len(found.different)} different{more}"
-        )
-    )
+    ):
+        line += f"; {rows} rows {why}" if rows else ""
+    click.echo(terminal(line))
     return FAILED if found.different or found.unknown else DONE
+# fmt: on

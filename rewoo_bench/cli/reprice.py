@@ -9,8 +9,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.repricing import PriceTableFormat, render, sheet_list
-from rewoo_bench.report.repricing import reprice as reprice_run
+from rewoo_bench.report.repricing import PriceTableFormat, render, reprice, sheet_list
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import terminal
@@ -23,7 +22,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command("reprice", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, required=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
               help=f"The price to count with: {PRICE_FORMS}. A sheet alone is a table for each of its models. planner: "
@@ -43,15 +42,15 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
               help="Write a row for each question, architecture and model here (parquet).")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
-def reprice(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-            recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> int:
+def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
+                    recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
     Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
     calls.parquet says: published runs can be priced, too.
     """
-    repriced = reprice_run(run, prices=prices, models=models, baseline=baseline, batch=batch,
-                           recorded_cache=recorded_cache)
+    repriced = reprice(run, prices=prices, models=models, baseline=baseline, batch=batch,
+                       recorded_cache=recorded_cache)
     click.echo(terminal(render(repriced, form)))
     if rows is not None:
         try:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from rewoo_bench.analysis.routing.report import Format, render
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.errors import UsageError
+from rewoo_bench.loaders.load import load_questions_of
+from rewoo_bench.report.reading import route
+from rewoo_bench.runs.folder import manifests
+from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.escaping import terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rewoo_bench.analysis.routing.report import RoutingFormat
-    from rewoo_bench.runs.manifest import Manifest
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command("route", context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--parents", metavar="A,B",
               help="The two architectures to choose from.  [default: those of --router]")
@@ -35,35 +34,24 @@ if TYPE_CHECKING:
               help="Write the learned router there, fitted on all questions.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Output format.")
-def route(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
-          out: Path | None, form: RoutingFormat) -> int:
+def route_command(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
+                  out: Path | None, form: Format) -> int:
     """Estimate what a router would buy: a choice between two architectures for each question.
 
     RUN is a run's folder with both architectures. The output has accuracy and cost of each policy (rules, a learned
     router out of fold, a model where the run has one), against always taking either, with bounds of the best choice.
     A learned router is used with --arch 'router?policy=learned&file=router.json'.
     """
-    from rewoo_bench.analysis.routing.report import render_routing
-    from rewoo_bench.errors import UsageError
-    from rewoo_bench.report.reading import route as route_runs
-    from rewoo_bench.runs.folder import manifests
-
     names = tuple(parents.split(",")) if parents else None
     if names is not None and (len(names) != 2 or not all(names)):
         raise UsageError(f"--parents: expected two architectures, as in rewoo,react; got {parents!r}")
-    texts = _texts(dataset, list(manifests(*runs).values())) if dataset else {}
-    report = route_runs(*runs, parents=names, router=router, texts=texts, threshold=threshold, out=out)
-    click.echo(terminal(render_routing(report, form)))
+    texts = {}
+    if dataset:  # all questions of a file, else the sample that the run took
+        facts = next((manifest.dataset for manifest in manifests(*runs).values()), DatasetFacts())
+        texts = {example.id: example.question for example in load_questions_of(dataset, facts).examples}
+    report = route(*runs, parents=names, router=router, texts=texts, threshold=threshold, out=out)
+    click.echo(terminal(render(report, form)))
     if out and form != "json":
         click.echo(terminal(f"\nwritten: {out}; use it with --arch 'router?policy=learned&file={out}'"), err=True)
     return 0
 # fmt: on
-
-
-def _texts(dataset: str, manifests: Sequence[Manifest]) -> dict[str, str]:
-    """The questions by id: all of a file, else the sample that the run took."""
-    from rewoo_bench.loaders.load import load_questions_of
-    from rewoo_bench.runs.manifest import DatasetFacts
-
-    examples = load_questions_of(dataset, manifests[0].dataset if manifests else DatasetFacts()).examples
-    return {example.id: example.question for example in examples}
