@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from rewoo_bench.config.named import DESCRIPTIONS
+from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
+from rewoo_bench.config.plugins import Kind, installed_plugins
 from rewoo_bench.errors import unknown
-
-if TYPE_CHECKING:
-    from rewoo_bench.config.plugins import Kind
+from rewoo_bench.models.local.catalogue import catalogue
+from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.system.files import bundled_names
 
 NO_CAP = "none"
 
@@ -136,8 +139,7 @@ def as_share(_: click.Context, __: click.Parameter, value: str | None) -> float 
 
 # Shell completion of names and folders: `eval "$(_REWOO_BENCH_COMPLETE=bash_source rewoo-bench)"`.
 #
-# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter, and
-# imports what it needs: a command that runs needs none of it.
+# Each function returns the completions of an incomplete word, in the form of `shell_complete` of a click parameter.
 
 
 def architectures(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -153,9 +155,6 @@ def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[Com
 
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Local models, the oracle, and replays of past runs."""
-    from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
-    from rewoo_bench.models.local.catalogue import catalogue
-
     replays = (f"{REPLAY}{folder}" for folder in _past_runs())
     return _matching([ORACLE, *(f"{LOCAL}{name}" for name in catalogue()), *_names("models"), *replays], incomplete)
 
@@ -176,16 +175,10 @@ def _folders(incomplete: str) -> list[CompletionItem]:
 
 def _names(kind: Kind) -> list[str]:
     """Bundled names, and those of installed packages."""
-    from rewoo_bench.config.named import DESCRIPTIONS
-    from rewoo_bench.config.plugins import installed_plugins
-    from rewoo_bench.system.files import bundled_names
-
     bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
     return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]
 
 
 def _past_runs() -> Iterator[Path]:
     """Run folders in results/local, the newest first: their names begin with the time."""
-    from rewoo_bench.runs.manifest import MANIFEST
-
     yield from sorted((path.parent for path in Path("results/local").glob(f"*/{MANIFEST}")), reverse=True)

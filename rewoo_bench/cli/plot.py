@@ -12,7 +12,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.report.plots.draw import FIGURES, FORMATS, PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, PlotOptions, draw, read, save, write_captions
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import one_line, terminal
@@ -51,8 +51,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     listed = (dict.fromkeys(name.strip() for name in text.split(",") if name.strip()) for text in lists)
     kinds, figures, compared = map(list, listed)
     for kind in kinds:
-        if kind not in FORMATS:
-            raise UsageError(unknown("format", kind, FORMATS))
+        if kind not in PICTURE_FORMATS:
+            raise UsageError(unknown("format", kind, PICTURE_FORMATS))
     for name in figures:
         if name not in (names := (*FIGURES, BREAK_EVEN)):
             raise UsageError(unknown("figure", name, names))

@@ -14,22 +14,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+import pandas as pd
+
+from rewoo_bench.analysis.advice.advise import Advice
+from rewoo_bench.analysis.advice.advise import advise as advise_on
+from rewoo_bench.analysis.advice.decision import Terms
+from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
+from rewoo_bench.analysis.compare import compare as compare_rows
+from rewoo_bench.analysis.comparison_tables import Comparison
+from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
+from rewoo_bench.analysis.summary import Summary
+from rewoo_bench.analysis.summary import summarise as summarise_rows
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
+from rewoo_bench.gate.check import ComparisonTerms, check_run
+from rewoo_bench.gate.render import text
+from rewoo_bench.gate.verdict import Verdict
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import manifests as read_manifests
+from rewoo_bench.runs.manifest import Manifest
 from rewoo_bench.text.argument_checks import as_path, check_kind, check_names, check_switches
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rewoo_bench.analysis.advice.advise import Advice
-    from rewoo_bench.analysis.claims import Finding
-    from rewoo_bench.analysis.comparison_tables import Comparison
-    from rewoo_bench.analysis.routing.report import RoutingReport
-    from rewoo_bench.analysis.summary import Summary
-    from rewoo_bench.gate.verdict import Verdict
-    from rewoo_bench.report.plots.data import PlotData
-    from rewoo_bench.runs.manifest import Manifest
 
 
 @runtime_checkable
@@ -62,10 +67,7 @@ def compare(
     column, such as `question_type`, whose values are compared separately. Raises `UsageError` where rows aren't
     comparable, and checks the conditions of the runs where `manifests(...)` are given.
     """
-    from rewoo_bench.analysis.compare import compare as compare_rows
-
-    expected = "what rewoo_bench.manifests returns, or None"
-    check_kind("manifests", manifests, (Mapping, type(None)), expected)
+    check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
     return compare_rows(
         frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
@@ -86,19 +88,17 @@ def advise(
     compared, and `not_compared` says why. Raises `UsageError` where nothing can be compared, and for a limit of
     something that wasn't measured.
     """
-    from rewoo_bench.analysis.advice.advise import advise as advise_on
-    from rewoo_bench.analysis.advice.decision import Terms
-
     check_switches(intersect=intersect)
     terms = Terms(max_cost, max_latency, margin)
-    rows, read, folders = _rows_of(runs)
-    return advise_on(rows, manifests=read, terms=terms, intersect=intersect, folders=folders)
+    if _is_frame(runs):
+        return advise_on(frame_of(runs[0]), manifests={}, terms=terms, intersect=intersect, folders={})
+    paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
+    folders = {run_id: path for path in paths if path.is_dir() for run_id in read_manifests(path)}
+    return advise_on(load(*paths), manifests=read_manifests(*paths), terms=terms, intersect=intersect, folders=folders)
 
 
 def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
     """Means of each architecture with their intervals. `rows` as for `compare`."""
-    from rewoo_bench.analysis.summary import summarise as summarise_rows
-
     return summarise_rows(frame_of(rows))
 
 
@@ -115,16 +115,29 @@ def plot(
     A figure that the rows have no data for is left out. Raises `NothingToDraw` where that is every figure, and
     `UsageError` for the name of a figure or a format that doesn't exist.
     """
-    from rewoo_bench.report.plots.draw import FORMATS, PlotOptions, draw, save, write_captions
+    # matplotlib, which takes longer than all else here
+    from rewoo_bench.report.plots.draw import (
+        PICTURE_FORMATS,
+        PlotOptions,
+        draw,
+        plot_data_of,
+        read,
+        save,
+        write_captions,
+    )
 
     check_names(only=only, formats=formats, pair=pair)
     folder = as_path("out", out)
     if len(pair) != 2:
         raise UsageError(f"pair: expected two architectures, got {pair!r}")
     for form in formats:
-        if form not in FORMATS:
-            raise UsageError(unknown("format", form, FORMATS))
-    data = _plot_data(runs)
+        if form not in PICTURE_FORMATS:
+            raise UsageError(unknown("format", form, PICTURE_FORMATS))
+    if _is_frame(runs):
+        calls = getattr(runs[0], "calls_to_frame", None)
+        data = plot_data_of(frame_of(runs[0]), calls() if calls else None)
+    else:
+        data = read([_folder(run) for run in runs])
     files, captions, reasons = [], {}, []
     drawn = draw(
         data.by(by) if by else data,
@@ -148,8 +161,6 @@ def check_claims(
     `model` is a part of the name of the model that decides, by default any with 1B parameters or more. Raises
     `DataError` where a run or the file can't be read, or no run is given.
     """
-    from rewoo_bench.analysis.claims import check, gather, read_claims
-
     if not runs:
         raise DataError("no run given")
     wanted = read_claims() if claims is None else read_claims(as_path("claims", claims))
@@ -172,8 +183,6 @@ def check_gate(
     `max_increase` is a share (0.02). Relative paths start at the working folder. Raises `UsageError` where a file is
     invalid, or where there is neither a budget nor a baseline.
     """
-    from rewoo_bench.gate.check import ComparisonTerms, check_run
-
     terms = ComparisonTerms(mode, max_increase, accept_prompts, strict)
     check_switches(allow_incomplete=allow_incomplete)
     before = None if baseline is None else _folder(baseline)
@@ -196,8 +205,6 @@ def route(
     `out` is where that router is written, fitted on all questions. Needs the extra `rewoo-bench[route]`. Raises
     `UsageError` for runs without both parents, `DataError` where `out` is given and there is nothing to learn.
     """
-    from rewoo_bench.analysis.routing.report import route_runs
-
     folders = [_folder(run) for run in runs]
     check_kind("threshold", threshold, (int, float), "a number from 0 to 1")
     target = None if out is None else as_path("out", out)
@@ -216,8 +223,6 @@ def assert_within_budget(
 
     Arguments and `UsageError` as for `check_gate`.
     """
-    from rewoo_bench.gate.render import verdict_text
-
     __tracebackhide__ = True  # pytest shows the test's line and the gate's text
     verdict = check_gate(
         run, budgets=budgets, baseline=baseline, max_increase=max_increase, accept_prompts=accept_prompts
@@ -228,8 +233,6 @@ def assert_within_budget(
 
 def frame_of(rows: Any) -> pd.DataFrame:
     """The rows as a frame."""
-    import pandas as pd
-
     if isinstance(rows, pd.DataFrame):
         return rows
     if isinstance(rows, HasFrame):
@@ -249,24 +252,3 @@ def _folder(run: Any) -> str | Path:
 def _is_frame(runs: Sequence[Any]) -> bool:
     """Whether rows are given, and no run that has a folder."""
     return len(runs) == 1 and not isinstance(runs[0], str | Path) and getattr(runs[0], "folder", None) is None
-
-
-def _plot_data(runs: Sequence[Any]) -> PlotData:
-    """The data of figures: files, or one frame without files."""
-    from rewoo_bench.report.plots.data import read, read_rows
-
-    if _is_frame(runs):
-        calls = getattr(runs[0], "calls_to_frame", None)
-        return read_rows(frame_of(runs[0]), calls() if calls else None)
-    return read([_folder(run) for run in runs])
-
-
-def _rows_of(runs: Sequence[Any]) -> tuple[pd.DataFrame, dict[str, Manifest], dict[str, Path]]:
-    """Rows, manifests and folders by run id: of run folders, or of one frame, which has neither."""
-    from rewoo_bench.runs.folder import load, manifests
-
-    if _is_frame(runs):
-        return frame_of(runs[0]), {}, {}
-    paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
-    folders = {run_id: path for path in paths if path.is_dir() for run_id in manifests(path)}
-    return load(*paths), manifests(*paths), folders

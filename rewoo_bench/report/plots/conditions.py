@@ -14,7 +14,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import Interval, quantile_interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share
+from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, PlotOptions, SeriesStyle
 
 _CELL = ["line", "condition"]  # an architecture's line, and a point on it
@@ -83,7 +83,7 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
         own = rows[rows["line"] == name]
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
-        accuracies = [share(part) for part in parts.values()]
+        accuracies = [share_right(part) for part in parts.values()]
         tokens = [mean(part, "total_tokens") for part in parts.values()]
         for axes, values in ((left, accuracies), (right, tokens)):
             axes.errorbar(

@@ -159,25 +159,22 @@ def read(runs: Sequence[str | Path]) -> PlotData:
     paths = [(Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE for run in runs]
     tables = [read_table(path, CALLS, columns=_CALLS).to_pandas() for path in paths if path.is_file()]
     filled = [table for table in tables if len(table)]
-    calls = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=_CALLS)
-    return _plot_data(rows, calls.reindex(columns=_CALLS), manifests(*runs))
+    calls = pd.concat(filled, ignore_index=True) if filled else None
+    return plot_data_of(rows, calls, manifests(*runs))
 
 
-def read_rows(rows: pd.DataFrame, calls: pd.DataFrame | None = None) -> PlotData:
+def plot_data_of(rows: pd.DataFrame, calls: pd.DataFrame | None, of_runs: Manifests | None = None) -> PlotData:
     """The same from rows of questions.parquet and of calls.parquet. Raises `DataError`."""
     check_columns(rows.columns, [*_ROW, *_WHAT_RAN, "exact_match", "total_tokens"])
-    return _plot_data(rows, pd.DataFrame(columns=_CALLS) if calls is None else calls.reindex(columns=_CALLS), {})
-
-
-def _plot_data(rows: pd.DataFrame, calls: pd.DataFrame, of_runs: Manifests) -> PlotData:
-    """Without the questions that only some architectures of a run have: it may have been stopped in the middle."""
+    calls = pd.DataFrame(columns=_CALLS) if calls is None else calls.reindex(columns=_CALLS)
+    # without the questions that only some architectures of a run have: it may have been stopped in the middle
     architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()
     wanted = rows["run_id"].astype(str).map({str(run): int(count) for run, count in architectures.items()})
     there = rows.groupby(["run_id", "example_id", "trial"], observed=True)["architecture"].transform("size")
     whole = rows[(there.to_numpy() >= wanted.to_numpy()).astype(bool)]
     if len(whole) < len(rows):
         calls = calls.merge(whole[_ROW].astype({"run_id": str, "architecture": str}), on=_ROW)
-    return PlotData(whole, calls, of_runs, series_styles(rows["architecture"].astype(str)))
+    return PlotData(whole, calls, of_runs or {}, series_styles(rows["architecture"].astype(str)))
 
 
 def positive(rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
@@ -195,9 +192,9 @@ def mean(rows: pd.DataFrame, column: str) -> Interval:
     return mean_of(values)
 
 
-def share(rows: pd.DataFrame, column: str = "exact_match") -> Interval:
+def share_right(rows: pd.DataFrame) -> Interval:
     """The share of right answers with its 95% interval, as in every table."""
-    found = estimate(rows, column, binary=True)
+    found = estimate(rows, "exact_match", binary=True)
     middle, low, high = (math.nan if value is None else value for value in (found.mean, found.low, found.high))
     return Interval(middle, low, high, found.n)
 

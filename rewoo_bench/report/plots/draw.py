@@ -19,7 +19,7 @@ from pathlib import Path
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.report.plots.cache import break_even_map, cache, cache_map
 from rewoo_bench.report.plots.conditions import failure, latency, tools
-from rewoo_bench.report.plots.data import PlotData, read
+from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, PlotOptions, styled
@@ -31,13 +31,14 @@ __all__ = [
     "PlotOptions",
     "break_even_map",
     "draw",
+    "plot_data_of",
     "read",
     "save",
     "slug",
     "write_captions",
 ]
 
-FORMATS = ("png", "svg")
+PICTURE_FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
@@ -112,7 +113,7 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
-def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = PICTURE_FORMATS) -> list[Path]:
     """Writes the figure in each format; returns the files. Raises `UsageError` where the folder can't be written to."""
     files = [folder / f"{name}.{form}" for form in formats]
     with styled(), _writing(folder):

@@ -20,7 +20,7 @@ from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share
+from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, PlotOptions, SeriesStyle
 
 _KEY = ["example_id", "trial"]
@@ -138,7 +138,7 @@ def pareto(data: PlotData, options: PlotOptions) -> Picture:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
     names = data.architectures
     spent = {name: mean(data.of(name), "total_tokens") for name in names}
-    right = {name: own for name in names if (own := share(data.of(name))).n and spent[name].estimate > 0}
+    right = {name: own for name in names if (own := share_right(data.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
     costs: dict[str, Intervals] = {"mean tokens per question (log scale)": {name: spent[name] for name in right}}
@@ -294,7 +294,7 @@ def _draw_block(left: Axes, right: Axes, block: Mapping[str, Any], part: PlotDat
         rows, cell = part.of(method), block[method]
         own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
         tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
-        found = None if part.oracle or not len(rows) else share(rows)
+        found = None if part.oracle or not len(rows) else share_right(rows)
         percent = found and Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
         for axes, theirs, ours in ((left, cell["exact_match"], percent), (right, cell["tokens"], tokens)):
             axes.plot(theirs, at - 0.14, mfc="white", **own)
