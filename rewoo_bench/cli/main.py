@@ -33,7 +33,7 @@ _INTERRUPTED = "interrupted before the first question, or after the last"
 
 
 _COMMANDS = {  # the module and the name in it, and what `--help` says
-    "run": ("run:run", "Run the benchmark: ask architectures questions, record each call."),
+    "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
     "runs": ("runs:runs", "List past runs, the newest first."),
     "show": ("show:show", "Print one question with the steps of each architecture."),
     "report": ("report:report", "Write runs as one HTML file."),

@@ -7,16 +7,22 @@ import logging
 import signal
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import click
 
+from rewoo_bench.calls.caps import signals_heard
 from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
+from rewoo_bench.cli.run_output import show_estimates, show_failed_agents, show_outcome, write_page_of
 from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.evaluation.resume import check_trusted, resumed
+from rewoo_bench.evaluation.run import dry_run as estimated
+from rewoo_bench.evaluation.run import run as run_benchmark
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions
 from rewoo_bench.text.redaction import HIDDEN
 
@@ -34,71 +40,66 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
     """
     if file is None or context.resilient_parsing:
         return file
+    is_json, where = file.suffix == ".json", f"--from {file}"
+    try:
+        text = file.read_text(encoding="utf-8")
+        values = json.loads(text) if is_json else tomllib.loads(text)
+    except OSError as error:
+        raise UsageError(f"--from: can't read {str(file)!r}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # of both formats, and of text that isn't UTF-8
+        raise UsageError(f"{where}: not valid {'JSON' if is_json else 'TOML'}: {error}") from None
+    if not isinstance(values, dict):
+        raise UsageError(f"{where}: expected an object with the options of a run")
+    if is_json:
+        context.meta[RUN_FILE] = (file, values)
+        values = values.get("options")
+        if not isinstance(values, dict) or not values.get("architectures"):
+            raise UsageError(f"{where}: expected the run.json of a run, with its options")
+        if f"{HIDDEN}@" in str(values.get("api_base")):
+            values = {**values, "api_base": None}  # its password isn't kept; the model says what is missing
+        if values.get("ids"):
+            values = {**values, "failed_in": None, "wrong_in": None}  # their questions are in `ids`
     options = [option for option in context.command.params if isinstance(option, click.Option)]
     flags = {name.lstrip("-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
     for name in ("from", "resume", "trust", "help"):
         flags.pop(name, None)
     defaults: dict[str, Any] = {}
-    for key, value in _values(file).items():
+    for key, value in values.items():
+        if new := OLD_NAMES.get(key.replace("-", "_")):
+            raise UsageError(f"{where}: {key} is now {new}")
+        if is_json:
+            # No run keeps where its spans, its cache and its cluster were; somebody who writes them in leads this run
+            # astray.
+            if key not in OPTIONS or not OPTIONS[key].role.saved:
+                continue
+            key = OPTIONS[key].flag.lstrip("-")
         option = flags.get(key.replace("_", "-"))
-        if option is None and key.replace("-", "_") in OLD_NAMES:
-            raise UsageError(f"--from {file}: {key} is now {OLD_NAMES[key.replace('-', '_')]}")
         if option is None:
-            raise UsageError(f"--from {file}: {unknown('flag', key, flags)}")
+            raise UsageError(f"{where}: {unknown('flag', key, flags)}")
         if value is not None:
-            defaults[str(option.name)] = _value(option, key, value, file)
+            defaults[str(option.name)] = _value(option, key, value, where)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
 
 
-def _values(file: Path) -> Mapping[str, Any]:
-    """Flags and values of a file. Raises `UsageError`."""
-    try:
-        text = file.read_text(encoding="utf-8")
-        values = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"--from: can't read {str(file)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # of both formats, and of text that isn't UTF-8
-        raise UsageError(f"--from {file}: not valid {'JSON' if file.suffix == '.json' else 'TOML'}: {error}") from None
-    if not isinstance(values, dict):
-        raise UsageError(f"--from {file}: expected an object with the options of a run")
-    if file.suffix != ".json":
-        return values
-    click.get_current_context().meta[RUN_FILE] = (file, values)
-    return _recorded(values, file)
-
-
-def _recorded(manifest: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """The options of an earlier run by the names of their flags. Raises `UsageError`."""
-    options = manifest.get("options")
-    if not isinstance(options, dict) or not options.get("architectures"):
-        raise UsageError(f"--from {file}: expected the run.json of a run, with its options")
-    if old := next((name for name in options if name in OLD_NAMES), None):
-        raise UsageError(f"--from {file}: {old} is now {OLD_NAMES[old]}")
-    if f"{HIDDEN}@" in str(options.get("api_base")):
-        options = {**options, "api_base": None}  # its password isn't kept; the model says what is missing
-    if options.get("ids"):
-        options = {**options, "failed_in": None, "wrong_in": None}  # their questions are in `ids`
-    # No run keeps where its spans, its cache and its cluster were; somebody who writes them in leads this run astray.
-    kept = {name: value for name, value in options.items() if name in OPTIONS and OPTIONS[name].role.saved}
-    return {OPTIONS[name].flag.lstrip("-"): value for name, value in kept.items()}
-
-
-def _value(option: click.Option, key: str, value: Any, file: Path) -> Any:
+def _value(option: click.Option, key: str, value: Any, where: str) -> Any:
     """A value in the form of the command's."""
+    expected = ""
     if option.is_flag:
-        if not isinstance(value, bool):
-            raise UsageError(f"--from {file}: {key} = {value!r}: expected true or false")
-        turned_on = option.flag_value is not False  # only --no-… flags have a value of their own
-        return turned_on if value else not turned_on
-    if option.name == "extra_body" and isinstance(value, dict):
+        if isinstance(value, bool):
+            turned_on = option.flag_value is not False  # only --no-… flags have a value of their own
+            return turned_on if value else not turned_on
+        expected = "true or false"
+    elif option.name == "extra_body" and isinstance(value, dict):
         return json.dumps(value)
-    if option.multiple:
+    elif option.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
-    if isinstance(value, dict | bool) or (isinstance(value, list) and option.name != "ids"):
-        raise UsageError(f"--from {file}: {key} = {value!r}: expected one value")
-    if isinstance(value, float) and isinstance(option.type, click.types.IntParamType):
-        raise UsageError(f"--from {file}: {key} = {value!r}: expected a whole number")
+    elif isinstance(value, dict | bool) or (isinstance(value, list) and option.name != "ids"):
+        expected = "one value"
+    elif isinstance(value, float) and isinstance(option.type, click.types.IntParamType):
+        expected = "a whole number"
+    if expected:
+        raise UsageError(f"{where}: {key} = {value!r}: expected {expected}")
     return value
 
 
@@ -109,50 +110,29 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(cls=GroupedCommand, context_settings=SETTINGS)
-@under(WHAT)(
-    "--from",
-    "from_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    is_eager=True,
-    callback=read_run_file,
-    expose_value=False,
-    help="Read flags from a run.toml (model = 'oracle') or from the run.json of a run. Flags of the command replace "
-    "those of the file.",
-)
+# fmt: off
+@click.command("run", cls=GroupedCommand, context_settings=SETTINGS)
+@under(WHAT)("--from", "from_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", is_eager=True,
+             callback=read_run_file, expose_value=False,
+             help="Read flags from a run.toml (model = 'oracle') or from the run.json of a run. Flags of the command "
+                  "replace those of the file.")
 @_with_options
-@under(WHAT)(
-    "--agent",
-    "agents",
-    multiple=True,
-    metavar="[NAME=]COMMAND",
-    help="Run this program as an architecture: 'python my_agent.py', or with a name and variables "
-    "'cold=TEMPERATURE=0 KEY=$KEY python my_agent.py'. It gets the question on standard input and in "
-    "REWOO_BENCH_QUESTION, asks the model at OPENAI_BASE_URL or ANTHROPIC_BASE_URL, and prints its answer. "
-    "Repeat the flag for several.",
-)
-@under(OUTPUT)(
-    "--trust",
-    is_flag=True,
-    help="With --resume or --from run.json: take it as it stands, whoever wrote it: run its commands, "
-    "contact its addresses and ask its models with your key.",
-)
-@under(OUTPUT)(
-    "--dry-run", is_flag=True, help="Estimate calls, tokens and cost. No model is called, nothing is written."
-)
+@under(WHAT)("--agent", "agents", multiple=True, metavar="[NAME=]COMMAND",
+             help="Run this program as an architecture: 'python my_agent.py', or with a name and variables "
+                  "'cold=TEMPERATURE=0 KEY=$KEY python my_agent.py'. It gets the question on standard input and in "
+                  "REWOO_BENCH_QUESTION, asks the model at OPENAI_BASE_URL or ANTHROPIC_BASE_URL, and prints its "
+                  "answer. Repeat the flag for several.")
+@under(OUTPUT)("--trust", is_flag=True,
+               help="With --resume or --from run.json: take it as it stands, whoever wrote it: run its commands, "
+                    "contact its addresses and ask its models with your key.")
+@under(OUTPUT)("--dry-run", is_flag=True,
+               help="Estimate calls, tokens and cost. No model is called, nothing is written.")
 @under(OUTPUT)("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
 @under(OUTPUT)("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
+def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
-    # What runs the benchmark takes half a second, which `--help` and a wrong flag needn't.
-    import anyio
-
-    from rewoo_bench.cli.run_output import show_estimates, show_failed_agents, show_outcome, write_page
-    from rewoo_bench.evaluation.run import dry_run as estimated
-    from rewoo_bench.evaluation.run import run as run_benchmark
-
+    # fmt: on
     if quiet and (flags["verbose"] or as_json):
         raise click.UsageError("--quiet: leave out --verbose and --json", context)
     options = _options(context, {**flags, "progress": flags["progress"] and not quiet})
@@ -169,7 +149,7 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **
             outcome = anyio.run(run_benchmark, options)
     finally:
         logger.setLevel(level)
-    page = write_page(outcome) if options.report else None
+    page = write_page_of(outcome) if options.report else None
     show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
     failed = show_failed_agents(outcome)
     return INCOMPLETE if outcome.status != "done" else FAILED if failed else DONE
@@ -177,42 +157,34 @@ def run(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **
 
 def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
-    from rewoo_bench.evaluation.resume import check_trusted, resumed
-
-    agents = [f"agent:{command}" for command in flags.pop("agents")]
+    agents = tuple(f"agent:{command}" for command in flags.pop("agents"))
     trust = flags.pop("trust")
-    names = tuple(name for value in flags["architectures"] for name in _split(value)) + tuple(agents)
     named = click.core.ParameterSource.COMMANDLINE
-    if flags["resume"] is None:
-        file, manifest = context.meta.get(RUN_FILE, (None, {}))
-        if trust and not manifest:
-            raise UsageError("--trust: give it with --resume, or with --from and the run.json of a run")
-        given_now = {name for name in flags if context.get_parameter_source(name) is named}
-        check_trusted(manifest, given_now, f"--from {file}", trust=trust)
-        if not flags["architectures"] and not agents:
-            raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
-        if not names:
-            raise UsageError("--arch: no architecture given")
-        return RunOptions(**{**flags, "architectures": names})
-    if context.get_parameter_source("from_file") is named:
-        raise UsageError("--from: leave it out with --resume; a run keeps its own flags")
-    flags = {**flags, "architectures": names}
-    given = {name: value for name, value in flags.items() if context.get_parameter_source(name) is named}
-    if agents:
-        given["architectures"] = names
-    given["progress"] = flags["progress"]  # --quiet is none of the options
-    return resumed(flags["resume"], given, trust=trust)
-
-
-def _split(names: str) -> list[str]:
-    """Names separated by commas; an agent's command from a run.json may have commas of its own."""
-    return [names] if names.startswith("agent:") else [name.strip() for name in names.split(",") if name.strip()]
+    given = {name for name in flags if context.get_parameter_source(name) is named}
+    names: list[str] = []
+    for value in flags["architectures"]:  # an agent's command from a run.json may have commas of its own
+        names += [value] if value.startswith("agent:") else filter(None, map(str.strip, value.split(",")))
+    is_any_named = bool(flags["architectures"] or agents)
+    flags["architectures"] = (*names, *agents)
+    if flags["resume"] is not None:
+        if context.get_parameter_source("from_file") is named:
+            raise UsageError("--from: leave it out with --resume; a run keeps its own flags")
+        given |= {"progress", *(["architectures"] if agents else [])}  # --quiet is none of the options
+        return resumed(flags["resume"], {name: flags[name] for name in flags if name in given}, trust=trust)
+    file, manifest = context.meta.get(RUN_FILE, (None, {}))
+    if trust and not manifest:
+        raise UsageError("--trust: give it with --resume, or with --from and the run.json of a run")
+    check_trusted(manifest, given, f"--from {file}", trust=trust)
+    if not is_any_named:
+        raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
+    if not flags["architectures"]:
+        raise UsageError("--arch: no architecture given")
+    return RunOptions(**flags)
 
 
 @contextmanager
 def _other_signals_as_interrupt() -> Iterator[None]:
     """SIGTERM (CI, schedulers) and SIGHUP (a closed terminal) have the effect of Ctrl-C: what was finished is kept."""
-    from rewoo_bench.calls.caps import signals_heard
 
     def interrupt(*_: object) -> None:
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job

@@ -40,7 +40,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
     )
 
 
-def write_page(outcome: Outcome) -> Path | None:
+def write_page_of(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
     from rewoo_bench.report.write import write_report  # a run without a page needn't import it

@@ -16,7 +16,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
-from rewoo_bench.cli.run import run
+from rewoo_bench.cli.run import run_command
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OptionKeywords, RunOptions
 
@@ -57,7 +57,7 @@ def test_a_value_of_another_type_is_refused(given: dict[str, Any]) -> None:
 
 def test_the_options_have_the_defaults_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with run.make_context("run", ["--arch", "direct"]) as context:
+    with run_command.make_context("run", ["--arch", "direct"]) as context:
         flags = {name: value for name, value in context.params.items() if name not in OWN_OF_THE_COMMAND}
     assert RunOptions(**{**flags, "architectures": ("direct",)}) == RunOptions(("direct",))
     assert flags.keys() == vars(RunOptions(("direct",))).keys()
