@@ -18,7 +18,7 @@ import click
 from rewoo_bench.calls.caps import signals_heard
 from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
-from rewoo_bench.cli.run_output import show_estimates, show_failed_agents, show_outcome, write_page_of
+from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page_of
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.resume import check_trusted, resumed
 from rewoo_bench.evaluation.run import dry_run as estimated
@@ -150,8 +150,7 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
     finally:
         logger.setLevel(level)
     page = write_page_of(outcome) if options.report else None
-    show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
-    failed = show_failed_agents(outcome)
+    failed = show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
     return INCOMPLETE if outcome.status != "done" else FAILED if failed else DONE
 
 

@@ -21,8 +21,8 @@ from rewoo_bench.evaluation.dry_run import RunEstimate, table
 from rewoo_bench.evaluation.results import Outcome
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.runs.comparability import wait
-from rewoo_bench.runs.folder import load_table, manifests
-from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.folder import load_table
+from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
 from rewoo_bench.text.escaping import terminal
 
@@ -35,9 +35,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
     click.echo(terminal(table(estimates)))
-    click.echo(
-        terminal("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls"), err=True
-    )
+    click.echo("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls", err=True)
 
 
 def write_page_of(outcome: Outcome) -> Path | None:
@@ -60,98 +58,88 @@ def write_page_of(outcome: Outcome) -> Path | None:
     return page
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool = False, page: Path | None = None) -> None:
+def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | None) -> bool:
     """Prints the table, what it comes to, the report's page and the folder of a run; failures go to standard error.
 
-    With `quiet` only the folder.
+    With `quiet` only the folder and failures. Whether an external agent answered no question, or no answer counts.
     """
-    rows = load_table(outcome.folder)
+    rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
     summaries = summarise(rows)
+    ends = list(zip(*(rows[name].to_pylist() for name in ("architecture", "stop_reason", "error")), strict=True))
+    # the errors of each external agent that answered no question, though its provider did
+    agents = {each.name for each in manifest.architectures if each.runner == "agent"}
+    agents -= {name for name, stop, _ in ends if stop in ("answered", "error")}
+    failed_agents: dict[str, list[str]] = {}
+    for name, _, error in ends:
+        if name in agents:
+            failed_agents.setdefault(name, []).append(error)
     if as_json:
         shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
-        return
-    if summaries and not quiet:
+    else:
+        if not quiet:
+            _show_figures(outcome, rows, manifest, summaries)
+            if page is not None:
+                click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
+        click.echo(terminal(str(outcome.folder)))
+        crashed = [error for _, stop, error in ends if stop == "agent_failed"]
+        notes = [] if quiet else list(_notes(outcome, rows, manifest, summaries))
+        if crashed and not failed_agents and not quiet:  # those have lines of their own
+            notes.append(f"most common error of an agent: {_most_common(crashed)}")
+        scores = rows["exact_match"].to_pylist()
+        errors = [error for score, (_, _, error) in zip(scores, ends, strict=True) if score is None]
+        for line in (*notes, *_failures(outcome, errors, len(rows))):
+            click.echo(terminal(line), err=True)
+    unseen = len(rows) > 0 and bool(flagged(rows, UNMETERED).all())
+    if unseen:
+        click.echo("nothing was measured: every question was answered without a metered model call", err=True)
+    for name, errors in failed_agents.items():
+        questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
+        line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
+        click.echo(terminal(line), err=True)
+    return bool(failed_agents) or unseen
+
+
+def _show_figures(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary]) -> None:
+    """The table, and what each architecture comes to beside the first."""
+    if summaries:
         click.echo(terminal(f"\n{summary_table(summaries)}\n"))
-        read = manifests(outcome.folder)
-        if len(summaries) > 1:  # what each architecture comes to beside the first
+        read = {manifest.run_id: manifest}
+        if len(summaries) > 1:
             for line in verdicts_of_run(rows, pricing_of([outcome.folder], rows, read)):
                 click.echo(terminal(line))
         elif summaries[0].cost_usd is not None:
             click.echo(terminal(f"dollars are at {dollars_at(read)}"))
-    if (note := wait(read_manifest(outcome.folder))) and not quiet:
+    if note := wait(manifest):
         click.echo(terminal(note), err=True)
-    if page is not None and not quiet:
-        click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
-    click.echo(terminal(str(outcome.folder)))
-    crashed = [error for _, stop, error in _ends(rows) if stop == "agent_failed"]
-    some_crashed = bool(crashed) and not _failed_agents(outcome.folder, rows)  # those have lines of their own
-    notes = (
-        *flag_lines(rows, [outcome.folder]),
-        *(
-            f"{each.architecture} chose {', '.join(f'{name} for {n}' for name, n in each.routed_to.items())} "
-            f"of {each.total} rows"
-            for each in summaries
-            if each.routed_to
-        ),
-        *_not_answered(summaries),
-        *_not_judged(outcome, rows),
-        *([f"most common error of an agent: {_most_common(crashed)}"] if some_crashed else []),
-    )
-    for line in () if quiet else notes:
-        click.echo(terminal(line), err=True)
-    scores, errors = (rows[name].to_pylist() for name in ("exact_match", "error"))
-    failures = Counter(error for score, error in zip(scores, errors, strict=True) if score is None)
-    for line in _failures(outcome, failures, len(scores)):
-        click.echo(terminal(line), err=True)
 
 
-def show_failed_agents(outcome: Outcome) -> bool:
-    """Prints a line for each external agent that answered no question, and one where no answer of the run counts.
-
-    Whether it printed one.
-    """
-    rows = load_table(outcome.folder)
-    failed, unseen = _failed_agents(outcome.folder, rows), len(rows) > 0 and bool(flagged(rows, UNMETERED).all())
-    if unseen:
-        click.echo("nothing was measured: every question was answered without a metered model call", err=True)
-    for name, errors in failed.items():
-        questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
-        line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
-        click.echo(terminal(line), err=True)
-    return bool(failed) or unseen
-
-
-def _failed_agents(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
-    """The errors of each external agent that answered no question, though its provider did."""
-    agents = {each.name for each in read_manifest(folder).architectures if each.runner == "agent"}
-    ended: dict[str, list[tuple[str, str]]] = {}
-    for architecture, stop, error in _ends(rows):
-        ended.setdefault(architecture, []).append((stop, error))
-    return {
-        name: [error for _, error in each]
-        for name, each in ended.items()
-        if name in agents and all(stop not in ("answered", "error") for stop, _ in each)
-    }
+def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:
+    """What is to be known of the answers."""
+    yield from flag_lines(rows, [outcome.folder])
+    for each in summaries:
+        if each.routed_to:
+            chosen = ", ".join(f"{name} for {n}" for name, n in each.routed_to.items())
+            yield f"{each.architecture} chose {chosen} of {each.total} rows"
+    reasons = [
+        f"{each.architecture}: {', '.join(f'{count} {reason}' for reason, count in each.not_answered.items())}"
+        for each in summaries
+        if each.not_answered
+    ]
+    if reasons:
+        yield f"ended without an answer: {'; '.join(reasons)}"
+    if cut := sum(each.reasoning_truncated for each in summaries):
+        yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
+    judge = manifest.options.get("judge_model")
+    if judge and (missing := rows["judged_correct"].null_count):
+        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
 
 
-def _ends(rows: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """Architecture, stop reason and error of each row."""
-    columns = (rows[name].to_pylist() for name in ("architecture", "stop_reason", "error"))
-    return zip(*columns, strict=True)
-
-
-def _most_common(errors: Sequence[str]) -> str:
-    return Counter(errors).most_common(1)[0][0]
-
-
-def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Iterator[str]:
+def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:
     """Why questions failed, why the run is incomplete, and how to continue; each error once."""
     reason = outcome.reason or ""
-    if failures:
-        error = failures.most_common(1)[0][0] or "unknown"
-        if error not in reason:
-            yield f"{failures.total()} of {rows} questions failed; most common error: {error}"
+    if errors and (error := _most_common(errors) or "unknown") not in reason:
+        yield f"{len(errors)} of {rows} questions failed; most common error: {error}"
     if not reason:
         return
     yield f"incomplete: {reason}"
@@ -161,29 +149,13 @@ def _failures(outcome: Outcome, failures: Counter[str | None], rows: int) -> Ite
             "then start a new run"
         )
         return
-    included = ", failed ones included" if failures else ""
-    finished = rows - failures.total()
+    included = ", failed ones included" if errors else ""
+    finished = rows - len(errors)
     cap = higher_cap(reason, done=max(finished, 1) / max(len(outcome.keys), 1))
     changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"
 
 
-def _not_judged(outcome: Outcome, rows: pa.Table) -> Iterator[str]:
-    """How many answers the judge gave no verdict on, if any."""
-    judge = read_manifest(outcome.folder).options.get("judge_model")
-    if judge and (missing := rows["judged_correct"].null_count):
-        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
-
-
-def _not_answered(summaries: Sequence[Summary]) -> list[str]:
-    """Reasons for questions without an answer, if any."""
-    lines = [
-        f"{summary.architecture}: {', '.join(f'{count} {reason}' for reason, count in summary.not_answered.items())}"
-        for summary in summaries
-        if summary.not_answered
-    ]
-    notes = [f"ended without an answer: {'; '.join(lines)}"] if lines else []
-    if cut := sum(summary.reasoning_truncated for summary in summaries):
-        notes.append(f"{cut} were cut while the model was thinking: raise --reply-tokens")
-    return notes
+def _most_common(errors: Sequence[str | None]) -> str | None:
+    return Counter(errors).most_common(1)[0][0]
