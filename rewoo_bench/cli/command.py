@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, TextIO
@@ -75,47 +75,32 @@ class GuardedStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            return self._stream.write(text)
-        except OSError as error:
-            self._fail(error)
-            return len(text)
+        self._guarded(self._stream.write, text)
+        return len(text)
 
     def flush(self) -> None:
+        self._guarded(self._stream.flush)
+
+    def _guarded(self, call: Callable[..., object], *arguments: str) -> None:
         if self._failure is not None:
             raise self._failure
         try:
-            self._stream.flush()
+            call(*arguments)
         except OSError as error:
-            self._fail(error)
-
-    def _fail(self, error: OSError) -> None:
-        with suppress(OSError, ValueError):  # not every stream has a file descriptor
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-        if not self._is_silent and error.errno not in _CLOSED:
-            self._failure = OutputFailed(f"can't write to standard output: {error.strerror or error}")
-            raise self._failure
+            with suppress(OSError, ValueError):  # not every stream has a file descriptor
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+            if not self._is_silent and error.errno not in _CLOSED:
+                self._failure = OutputFailed(f"can't write to standard output: {error.strerror or error}")
+                raise self._failure from None
 
 
 @contextmanager
 def guarded_output() -> Iterator[None]:
     """Guards `sys.stdout` and `sys.stderr`. Inside, `OutputFailed` is raised for standard output alone."""
     before = sys.stdout, sys.stderr
-    _open_closed_ones()
-    sys.stdout = GuardedStream(sys.stdout, is_silent=False)
-    sys.stderr = GuardedStream(sys.stderr, is_silent=True)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
-
-
-def _open_closed_ones() -> None:
-    """Streams closed by the caller (`2>&-`) go to the null device; the next file would get their number otherwise."""
+    # Streams closed by the caller (`2>&-`) go to the null device; the next file would get their number otherwise.
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -123,3 +108,9 @@ def _open_closed_ones() -> None:
                 os.dup2(nowhere, number)
                 os.close(nowhere)
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    sys.stdout = GuardedStream(sys.stdout, is_silent=False)
+    sys.stderr = GuardedStream(sys.stderr, is_silent=True)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before

@@ -8,7 +8,6 @@ import keyword
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
@@ -19,22 +18,22 @@ from rewoo_bench.config.plugins import Kind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import terminal
 
-KINDS = ("arch", "runner", "tool", "dataset", "agent")
-MODULE_KINDS = ("runner", "tool")
-"""Examples with a Python module and a class of that name."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SUFFIX = ".template"
-_NEXT = {
+EXAMPLE_KINDS = {
     "arch": "rewoo-bench run --arch {where},rewoo --model oracle -n 10",
     "runner": "rewoo-bench run --arch {where},direct -n 3",
     "tool": "rewoo-bench run --arch {where},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset {where} --model oracle",
     "agent": "rewoo-bench run --arch {where},direct -n 3",
 }
+"""What can be written, with the command that uses it."""
+MODULE_KINDS = ("runner", "tool")
+"""Examples with a Python module and a class of that name."""
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
 def new(kind: str, name: str) -> int:
     """Write a runnable example of an architecture, a runner, a tool, a data set or an agent into ./NAME, or into
@@ -45,45 +44,40 @@ def new(kind: str, name: str) -> int:
     and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question,
     with its model and its tools over HTTP.
     """
-    for path in write_example(kind, name, Path.cwd()):
-        click.echo(terminal(str(path)))
-    where = name if name.startswith((".", "/")) else f"./{name}"
-    click.echo(terminal(f"next: {_NEXT[kind].format(where=shlex.quote(where))}"), err=True)
-    return DONE
-
-
-def write_example(kind: str, name: str, parent: Path) -> list[Path]:
-    """Writes the files of an example; their paths, relative to `parent`. `name` may be a path. Raises `UsageError`."""
     path = Path(name)
-    if kind not in MODULE_KINDS:
-        parent, name = parent / path.parent, path.name
-    _check_name(kind, name, parent)
-    values = {"name": name, "class_name": _class_name(name)}
+    folder = Path.cwd() / path
+    plain = name if kind in MODULE_KINDS else path.name
+    class_name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", plain))
+    _check_name(kind, plain, class_name, folder)
+    values = {"name": plain, "class_name": class_name}
     files = {
         template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
         for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
     }
-    if kind in MODULE_KINDS:
-        _check_class_name(_class_name(name), files)
-    folder = parent / name
+    for file, text in files.items():
+        if kind in MODULE_KINDS and file.endswith(".py"):
+            nodes = list(ast.walk(ast.parse(text)))
+            declared = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+            imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+            declared += [alias.asname or alias.name for node in imports for alias in node.names]
+            if class_name in vars(builtins) or declared.count(class_name) > 1:
+                raise UsageError(f"new: {file} uses the name {class_name!r} for another thing; choose another name")
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
+        folder.mkdir(parents=True)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
     except FileExistsError:
-        raise UsageError(f"new: {name!r} exists already; choose another name") from None
+        raise UsageError(f"new: {plain!r} exists already; choose another name") from None
     except OSError as error:
         raise UsageError(f"new: can't write {str(folder)!r}: {error.strerror}") from None
-    return [path / file for file in files]
+    for file in files:
+        click.echo(terminal(str(path / file)))
+    where = name if name.startswith((".", "/")) else f"./{name}"
+    click.echo(terminal(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where))}"), err=True)
+    return DONE
 
 
-def _class_name(name: str) -> str:
-    """`look_once` as `LookOnce`."""
-    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", name))
-
-
-def _check_name(kind: str, name: str, parent: Path) -> None:
+def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
     """Raises `UsageError` for a name that is no folder's, no Python module's where it must be one, or taken.
 
     One that is taken would make an example that can't be used, or that hides another thing.
@@ -95,44 +89,28 @@ def _check_name(kind: str, name: str, parent: Path) -> None:
             raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'{hint}")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
-    if (parent / name).exists():
+    if folder.exists():
         raise UsageError(f"new: {name!r} exists already; choose another name")
+    taken: list[tuple[Kind, str, str]] = []
     if kind == "dataset":
-        _check_free("datasets", name, "data set")
+        taken.append(("datasets", name, "data set"))
     elif kind != "agent":
-        _check_free("architectures", name, "architecture")
+        taken.append(("architectures", name, "architecture"))
     if kind == "tool":
-        _check_free("tools", _class_name(name), "tool")
-        if _class_name(name) == "Finish":
-            raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
+        taken.append(("tools", class_name, "tool"))
+    for plugins, given, what in taken:
+        if packages := packages_with(plugins, given):
+            raise UsageError(f"new: the {what} {given!r} exists already, in {packages[0]}; choose another name")
+    if kind == "tool" and class_name == "Finish":
+        raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
     if kind in MODULE_KINDS:  # every other module of that name is imported in the place of the example
         own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
         if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
             raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
-        if (parent / f"{name}.py").exists():
+        if folder.with_name(f"{name}.py").exists():
             raise UsageError(
                 f"new: the file {name}.py in this folder is a Python module of that name; choose another name"
             )
-
-
-def _check_free(kind: Kind, name: str, what: str) -> None:
-    """Raises `UsageError` where a bundled or an installed package has the name."""
-    if packages := packages_with(kind, name):
-        raise UsageError(f"new: the {what} {name!r} exists already, in {packages[0]}; choose another name")
-
-
-def _check_class_name(name: str, files: Mapping[str, str]) -> None:
-    """Raises `UsageError` where a class can't have the name, or the example's Python file uses it for another thing."""
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise UsageError(f"new: the class of the example can't be named {name!r} in Python; choose another name")
-    for file, text in files.items():
-        if file.endswith(".py") and (name in vars(builtins) or _declared(text).count(name) > 1):
-            raise UsageError(f"new: {file} uses the name {name!r} for another thing; choose another name")
-
-
-def _declared(text: str) -> list[str]:
-    """The names of the classes and imports of a Python file."""
-    nodes = list(ast.walk(ast.parse(text)))
-    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
-    return classes + [alias.asname or alias.name for node in imports for alias in node.names]
+        if not class_name.isidentifier() or keyword.iskeyword(class_name):
+            said = f"new: the class of the example can't be named {class_name!r} in Python; choose another name"
+            raise UsageError(said)
