@@ -18,11 +18,7 @@ import click
 from rewoo_bench.calls.caps import signals_heard
 from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
-from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page_of
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.evaluation.resume import check_trusted, resumed
-from rewoo_bench.evaluation.run import dry_run as estimated
-from rewoo_bench.evaluation.run import run as run_benchmark
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions
 from rewoo_bench.text.redaction import HIDDEN
 
@@ -133,12 +129,16 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
 def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
     # fmt: on
+    # What runs the benchmark takes half a second, which `--help` and a wrong flag needn't.
+    from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page_of
+    from rewoo_bench.evaluation import run as evaluation
+
     if quiet and (flags["verbose"] or as_json):
         raise click.UsageError("--quiet: leave out --verbose and --json", context)
     options = _options(context, {**flags, "progress": flags["progress"] and not quiet})
     sys.path.append(str(Path.cwd()))  # for a user's own code, after everything that is installed
     if dry_run:
-        show_estimates(anyio.run(estimated, options), as_json)
+        show_estimates(anyio.run(evaluation.dry_run, options), as_json)
         return DONE
     logger = logging.getLogger("rewoo_bench")
     level = logger.level
@@ -146,7 +146,7 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
         logger.setLevel(logging.ERROR)
     try:
         with _other_signals_as_interrupt():
-            outcome = anyio.run(run_benchmark, options)
+            outcome = anyio.run(evaluation.run, options)
     finally:
         logger.setLevel(level)
     page = write_page_of(outcome) if options.report else None
@@ -156,6 +156,8 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
 
 def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
+    from rewoo_bench.evaluation.resume import check_trusted, resumed  # as above
+
     agents = tuple(f"agent:{command}" for command in flags.pop("agents"))
     trust = flags.pop("trust")
     named = click.core.ParameterSource.COMMANDLINE
