@@ -12,7 +12,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, PlotOptions, draw, read, save_all
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import one_line, terminal
@@ -77,19 +77,17 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             click.echo(terminal(str(path)))
         if not wanted:
             return 0
-    captions = {}
 
     def skip(name: str, reason: str) -> None:
         click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
 
     with _one_font_warning():
-        for name, picture in draw(data, only=wanted, options=PlotOptions((compared[0], compared[1])), on_skip=skip):
-            for path in save(name, picture, folder, kinds):
-                click.echo(terminal(str(path)))
-            captions[name] = picture.markdown
-    if captions:
-        click.echo(terminal(str(write_captions(folder, captions))))
-    elif BREAK_EVEN not in figures:
+        drawn = draw(data, only=wanted, options=PlotOptions((compared[0], compared[1])), on_skip=skip)
+        is_any = False
+        for path in save_all(drawn, folder, kinds):
+            click.echo(terminal(str(path)))
+            is_any = True
+    if not is_any and BREAK_EVEN not in figures:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
     return 0
 

@@ -116,15 +116,7 @@ def plot(
     `UsageError` for the name of a figure or a format that doesn't exist.
     """
     # matplotlib, which takes longer than all else here
-    from rewoo_bench.report.plots.draw import (
-        PICTURE_FORMATS,
-        PlotOptions,
-        draw,
-        plot_data_of,
-        read,
-        save,
-        write_captions,
-    )
+    from rewoo_bench.report.plots.draw import PICTURE_FORMATS, PlotOptions, draw, plot_data_of, read, save_all
 
     check_names(only=only, formats=formats, pair=pair)
     folder = as_path("out", out)
@@ -138,19 +130,16 @@ def plot(
         data = plot_data_of(frame_of(runs[0]), calls() if calls else None)
     else:
         data = read([_folder(run) for run in runs])
-    files, captions, reasons = [], {}, []
+    reasons: list[str] = []
     drawn = draw(
         data.by(by) if by else data,
         only=list(only),
         options=PlotOptions(pair),
         on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
     )
-    for name, picture in drawn:
-        files += save(name, picture, folder, formats)
-        captions[name] = picture.markdown
-    if not captions:
-        raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons) or 'no rows'}")
-    return [*files, write_captions(folder, captions)]
+    if files := list(save_all(drawn, folder, formats)):
+        return files
+    raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons) or 'no rows'}")
 
 
 def check_claims(

@@ -57,18 +57,7 @@ def write_report(
     `at_any_price`: where a run has no prices of its own, the sentences are at an example's (`pricing_of`).
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
-    rows = load(*runs)
-    if not len(rows):
-        raise DataError(f"{str(runs[0])!r} has no finished question")
-    present = {
-        run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
-        for folder in runs
-        for run, manifest in manifests(folder).items()
-    }
-    pricing = pricing_of(runs, rows, present) if at_any_price else None
-    head = {**overview(rows, present, runs, pricing, texts=texts), "texts": texts}
-    table = question_table(rows, texts=texts)
-    del rows  # trajectories take the memory
+    head, table = read_page(runs, runs, texts=texts, at_any_price=at_any_price)
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +70,26 @@ def write_report(
             return sum(file.write(part) for part in parts)
     except OSError as error:
         raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
+
+
+def read_page(
+    runs: Sequence[Path], folders: Sequence[Path], *, texts: bool = True, at_any_price: bool = True
+) -> tuple[dict[str, Any], QuestionTable]:
+    """The head of the page and its table. `folders` are those of the runs, whose tables may be copies.
+
+    Raises `DataError`.
+    """
+    rows = load(*runs)
+    if not len(rows):
+        raise DataError(f"{str(folders[0])!r} has no finished question")
+    present = {
+        run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
+        for tables, folder in zip(runs, folders, strict=True)
+        for run, manifest in manifests(tables).items()
+    }
+    pricing = pricing_of(runs, rows, present) if at_any_price else None
+    head = overview(rows, present, runs, pricing, texts=texts)
+    return {**head, "texts": texts, "figures": []}, question_table(rows, texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ raises `NothingToDraw`. The same rows give the same bytes on one machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ __all__ = [
     "plot_data_of",
     "read",
     "save",
+    "save_all",
     "slug",
     "write_captions",
 ]
@@ -120,6 +121,18 @@ def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = PIC
         for path, form in zip(files, formats, strict=True):
             picture.figure.savefig(path, format=form, metadata=_METADATA[form])
     return files
+
+
+def save_all(
+    pictures: Iterable[tuple[str, Picture]], folder: Path, formats: Sequence[str] = PICTURE_FORMATS
+) -> Iterator[Path]:
+    """Writes figures by name, and then their captions; yields the files. Without a figure, it writes nothing."""
+    captions = {}
+    for name, picture in pictures:
+        yield from save(name, picture, folder, formats)
+        captions[name] = picture.markdown
+    if captions:
+        yield write_captions(folder, captions)
 
 
 def write_captions(folder: Path, captions: dict[str, str]) -> Path:

@@ -147,9 +147,9 @@ class Repriced:
         Returns the files. Raises `NothingToDraw` where there is nothing in any map, and `UsageError`.
         """
         # matplotlib, half a second that tables needn't wait for
-        from rewoo_bench.report.plots.draw import break_even_map, read, save, slug, write_captions
+        from rewoo_bench.report.plots.draw import Picture, break_even_map, read, save_all, slug
 
-        target, files, captions, reasons = as_path("folder", folder), [], {}, []
+        target, reasons, pictures = as_path("folder", folder), [], dict[str, Picture]()
         facts = read([self.folder]).facts()
         for tariff in self.tariffs:
             if not tariff.input or self.batch:
@@ -168,15 +168,13 @@ class Repriced:
                         continue
                     pair = (self.baseline, other)
                     found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
-                    picture = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
                     name = f"break-even-{slug(tariff.model)}-{slug(other)}"
-                    files += save(name, picture, target, formats)
-                    captions[name] = picture.markdown
+                    pictures[name] = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
             except DataError as reason:
                 reasons.append(f"{tariff.model}: {reason}")
-        if not captions:
+        if not pictures:
             raise NothingToDraw(f"no map could be drawn: {'; '.join(reasons) or 'the run has one architecture'}")
-        return [*files, write_captions(target, captions)]
+        return list(save_all(pictures.items(), target, formats))
 
 
 def reprice(

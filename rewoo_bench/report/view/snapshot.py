@@ -15,12 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError
-from rewoo_bench.report.overview import overview
-from rewoo_bench.report.rows import QuestionKey, QuestionTable, question_table
+from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories
-from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE, load, manifests
+from rewoo_bench.report.write import read_page
+from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
@@ -98,22 +97,12 @@ def take_snapshot(folder: Path) -> Snapshot:
         if in_progress(folder):
             source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
             _export(folder, source)
-        rows = load(source)
-        if not len(rows):
-            raise DataError(f"{str(folder)!r} has no finished question yet")
-        present = {
-            run: manifest.model_copy(update={"status": current_status(folder, manifest.status)})
-            for run, manifest in manifests(source).items()
-        }
-        dollars = pricing_of([folder], rows, present) if source is folder else None
-        head = overview(rows, present, [source], dollars)
+        head, table = read_page([source], [folder], at_any_price=source is folder)
         if in_progress(folder) and (so_far := progress(folder, past_run(folder))[0]):
             head["facts"].append(("Progress", so_far))
         if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
             with suppress(OSError):
                 head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
-        head |= {"texts": True, "figures": []}
-        table = question_table(rows)
         trajectories = stack.enter_context(Trajectories([source], table))
         return Snapshot(now, head, table, trajectories, stack.pop_all())
 
