@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.stats.paired import Interval, quantile_interval
+from rewoo_bench.analysis.stats.paired import quantile_interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
@@ -136,10 +136,10 @@ def latency(data: PlotData, options: PlotOptions) -> Picture:
     axes.set_xlabel("seconds per question, wall time (log scale)")
     style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    _number(axes, _P50, _TOP, "p50", weight="bold")
+    _beside(axes, _P50, _TOP, "p50", weight="bold")
     axes.plot([], [], "o", color=GREY, mec="white", ms=9, ls="", label="median, p50 (bar: 95% interval)")
     if any(late):
-        _number(axes, _P95, _TOP, "p95", weight="bold")
+        _beside(axes, _P95, _TOP, "p95", weight="bold")
         axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label="95th percentile, p95 (bar: 95% interval)")
     style.legend_above(figure)
     runs = data.rows["run_id"].astype(str).unique()
@@ -169,31 +169,23 @@ def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> 
     places = at + _HALF * (np.random.default_rng(0).uniform(-1, 1, len(values)) * counts[bins] / counts.max())
     chosen = style.drawn(len(seconds))
     axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
-    median = quantile_interval(seconds, 0.5, clusters=questions)
-    _draw_interval(axes, at, median)
-    axes.plot(median.estimate, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-    _number(axes, _P50, at, _seconds(median.estimate))
-    late = quantile_interval(seconds, 0.95, clusters=questions)
-    if not np.isfinite([late.low, late.high]).all():
-        return False
-    _draw_interval(axes, at, late)
-    upright = [at - _HALF, at + _HALF]
-    axes.plot([late.estimate] * 2, upright, color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
-    _number(axes, _P95, at, _seconds(late.estimate))
-    return True
+    for share, where in ((0.5, _P50), (0.95, _P95)):
+        quantile = quantile_interval(seconds, share, clusters=questions)
+        known = bool(np.isfinite([quantile.low, quantile.high]).all())
+        if known:
+            axes.plot([quantile.low, quantile.high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4,
+                      path_effects=_OUTLINE)  # fmt: skip
+        value = quantile.estimate
+        if where == _P50:
+            axes.plot(value, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
+        elif known:
+            axes.plot([value] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
+        if known or where == _P50:
+            _beside(axes, where, at, f"{value:.2f} s" if value < 10 else f"{value:.1f} s")
+    return known
 
 
-def _draw_interval(axes: Axes, at: int, quantile: Interval) -> None:
-    bounds = [quantile.low, quantile.high]
-    if np.isfinite(bounds).all():
-        axes.plot(bounds, [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4, path_effects=_OUTLINE)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
-
-
-def _number(axes: Axes, where: float, at: float, text: str, **more: Any) -> None:
+def _beside(axes: Axes, where: float, at: float, text: str, **more: Any) -> None:
     """A text in a column to the right of the axes. Its distance is in points, whatever the width of the axes."""
     axes.annotate(text, (1, at), xycoords=axes.get_yaxis_transform(), xytext=(where, 0), textcoords="offset points",
                   ha="right", va="center", **more)  # fmt: skip
