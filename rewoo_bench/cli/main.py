@@ -68,29 +68,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """The exit code of a command."""
+    """The exit code of a command, whose error is printed."""
     try:
         code = int(group.main(arguments, "rewoo-bench", standalone_mode=False) or 0)
         sys.stdout.flush()
         return code
-    except OutputFailed as error:
-        return _fail(str(error), INCOMPLETE if arguments[:1] == ["run"] else WRONG)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        return _interrupted()
     except click.ClickException as error:
         error.show()
         return WRONG
-    except UsageError as error:
-        return _fail(str(error), WRONG)
+    except OutputFailed as error:
+        text, code = str(error), INCOMPLETE if arguments[:1] == ["run"] else WRONG
     except RewooBenchError as error:
-        return _fail(str(error), INCOMPLETE)
+        text, code = str(error), WRONG if isinstance(error, UsageError) else INCOMPLETE
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        text, code = _INTERRUPTED, INTERRUPTED
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
-        if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
-            return _interrupted()
         import traceback  # two milliseconds that `--help` is spared
 
-        _print_error(traceback.format_exc())
-        return BROKEN
+        text, code = traceback.format_exc(), BROKEN
+        if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
+            text, code = _INTERRUPTED, INTERRUPTED
+    from rewoo_bench.text.redaction import redact  # `--help` prints none
+
+    if code == INTERRUPTED and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _exit)  # the line is below, and threads may take a while to end
+    click.echo(terminal(redact(text if code == BROKEN else f"rewoo-bench: {text}\n")), err=True, nl=False)
+    return code
 
 
 @contextmanager
@@ -112,25 +115,8 @@ def _interrupt(*_: object) -> None:
 
 def _leave(*_: object) -> None:
     os.write(2, f"\nrewoo-bench: {_INTERRUPTED}\n".encode())
-    _exit()
+    os._exit(INTERRUPTED)
 
 
 def _exit(*_: object) -> None:
     os._exit(INTERRUPTED)
-
-
-def _interrupted() -> int:
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _exit)  # the line is below, and threads may take a while to end
-    return _fail(_INTERRUPTED, INTERRUPTED)
-
-
-def _fail(message: str, code: int) -> int:
-    _print_error(f"rewoo-bench: {message}\n")
-    return code
-
-
-def _print_error(text: str) -> None:
-    from rewoo_bench.text.redaction import redact  # `--help` prints none
-
-    click.echo(terminal(redact(text)), err=True, nl=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ from rich.console import Console
 
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.terminal import Shown
+from rewoo_bench.report.terminal import ShownQuestions
 
 
 # fmt: off
@@ -30,16 +29,11 @@ def show(run: Path, question: str | None, systems: tuple[str, ...], failed: bool
 
     QUESTION is an id, or a part of the question's text.
     """
-    shown = Shown(run, systems)
     if question is None and not (failed or only_right or sample):
         raise UsageError("name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random")
-    lines = shown.with_outcome(failed=failed, only_right=only_right) if question is None else shown.named(question)
-    if sample is not None:
-        lines = sorted(random.sample(lines, min(sample, len(lines))))
-    if not lines:
+    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, limit=limit, sample=sample)
+    if not shown.ids:
         click.echo("no question fits", err=True)
-    console = Console(highlight=False)
-    for part in shown.parts(lines[: max(limit, sample or 0)], console.width):
-        console.print(part, markup=False, highlight=False)
+    Console(highlight=False).print(shown, markup=False, highlight=False)
     return 0
 # fmt: on

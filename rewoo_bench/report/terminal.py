@@ -6,6 +6,7 @@ markup isn't read.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from io import StringIO
@@ -30,21 +31,50 @@ _LONGEST = 700  # characters of an argument or an observation
 _MARKS = {RIGHT: ("right", "green"), "w": ("wrong", "red"), FAILED: ("failed", "yellow"), "-": ("not asked", "dim")}
 
 
-class Shown:
-    """The questions of a run, to be chosen and printed."""
+class ShownQuestions(JupyterMixin):
+    """Questions with the steps of each architecture: a notebook shows them as a table, `print` as text.
 
-    def __init__(self, run: Path, systems: Sequence[str] = ()) -> None:
+    Arguments and errors as for `show`; `sample` is how many of the questions are chosen by chance.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        question: str | None,
+        architectures: Sequence[str],
+        *,
+        failed: bool,
+        only_right: str | None,
+        limit: int,
+        sample: int | None = None,
+    ) -> None:
         self._run = run
-        self.table: QuestionTable = question_table(load(run))
-        self._labels = [system["label"] for system in self.table.columns["systems"]]
-        for name in systems:
-            if name not in self._labels:
-                raise UsageError(f"--arch: {unknown('architecture', name, self._labels)}")
-        self._chosen = [i for i, label in enumerate(self._labels) if not systems or label in systems]
+        self._table: QuestionTable = question_table(load(run))
+        systems = self._table.columns["systems"]
+        labels = [system["label"] for system in systems]
+        for flag, names in (("--arch", architectures), ("--only-right", [only_right] if only_right else [])):
+            for name in names:
+                if name not in labels:
+                    raise UsageError(f"{flag}: {unknown('architecture', name, labels)}")
+        self._chosen = [i for i, label in enumerate(labels) if not architectures or label in architectures]
+        lines = self._named(question) if question is not None else list(range(len(self._table.lines)))
+        if question is None and failed:
+            lines = [
+                line
+                for line in lines
+                if any(each["outcome"][line] == FAILED or each["stop"][line] == "agent_failed" for each in systems)
+            ]
+        if question is None and only_right:
+            right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
+            lines = [line for line in lines if right[line] == [only_right]]
+        if sample is not None:
+            lines = sorted(random.sample(lines, min(sample, len(lines))))
+        self._lines = lines[: max(limit, sample or 0)]
+        self.ids: list[str] = [self._table.columns["ids"][line] for line in self._lines]
 
-    def named(self, question: str) -> list[int]:
+    def _named(self, question: str) -> list[int]:
         """The lines of an example id, or of a question that has this text in it. Raises `DataError`."""
-        ids, texts = self.table.columns["ids"], self.table.columns["questions"]
+        ids, texts = self._table.columns["ids"], self._table.columns["questions"]
         if exact := [line for line, id_ in enumerate(ids) if id_ == question]:
             return exact
         if found := [line for line, text in enumerate(texts) if question.casefold() in text.casefold()]:
@@ -54,29 +84,16 @@ class Shown:
         said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
         raise DataError(said)
 
-    def with_outcome(self, *, failed: bool = False, only_right: str | None = None) -> list[int]:
-        """The lines where a call or an agent failed, or those that one system alone has right. Raises `UsageError`."""
-        if only_right is not None and only_right not in self._labels:
-            raise UsageError(f"--only-right: {unknown('architecture', only_right, self._labels)}")
-        systems, found = self.table.columns["systems"], []
-        for line in range(len(self.table.lines)):
-            is_failed = any(each["outcome"][line] == FAILED or each["stop"][line] == "agent_failed" for each in systems)
-            right = [system["label"] for system in systems if system["outcome"][line] == RIGHT]
-            if (is_failed or not failed) and (only_right is None or right == [only_right]):
-                found.append(line)
-        return found
-
-    def parts(self, lines: Sequence[int], width: int) -> Iterator[RenderableType]:
-        """The questions with their trajectories, for a console of `width` columns."""
-        columns = self.table.columns
-        with Trajectories([self._run], self.table) as trajectories:
-            for line in lines:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        columns = self._table.columns
+        with Trajectories([self._run], self._table) as trajectories:
+            for line in self._lines:
                 systems = trajectories.question(line)["systems"]
                 yield Rule(Text(terminal(columns["ids"][line])), align="left")
                 yield Text(terminal(columns["questions"][line]), style="bold")
                 yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
                 answered = [i for i in self._chosen if systems[i]]
-                beside = width >= SIDE_BY_SIDE and len(answered) == 2
+                beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
                 for group in [answered] if beside else [[i] for i in answered]:
                     table = Table(show_lines=True, expand=True)
                     for i in group:
@@ -87,6 +104,13 @@ class Shown:
                         table.add_row(*(_step(own[row]) if row in own else "" for own in steps))
                     table.add_row(*(_answer(systems[i]) for i in group))
                     yield table
+
+    def __str__(self) -> str:
+        text = StringIO()
+        Console(file=text, width=120, highlight=False, force_jupyter=False).print(self, markup=False)
+        return text.getvalue()
+
+    __repr__ = __str__
 
 
 def _head(system: Mapping[str, Any], line: int) -> Text:
@@ -130,25 +154,6 @@ def _cut(text: str) -> str:
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} … ({len(text):,} characters)"
 
 
-class ShownQuestions(JupyterMixin):
-    """Questions with the steps of each architecture: a notebook shows them as a table, `print` as text."""
-
-    def __init__(self, shown: Shown, lines: Sequence[int]) -> None:
-        self._shown = shown
-        self._lines = lines
-        self.ids: list[str] = [shown.table.columns["ids"][line] for line in lines]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield from self._shown.parts(self._lines, options.max_width)
-
-    def __str__(self) -> str:
-        text = StringIO()
-        Console(file=text, width=120, highlight=False, force_jupyter=False).print(self, markup=False)
-        return text.getvalue()
-
-    __repr__ = __str__
-
-
 def show(
     run: str | Path,
     question: str | None = None,
@@ -166,6 +171,5 @@ def show(
     """
     if not isinstance(run, str | Path):
         raise UsageError(f"expected the folder of a run, got {run!r}")
-    shown = Shown(Path(run), [architectures] if isinstance(architectures, str) else architectures)
-    lines = shown.named(question) if question else shown.with_outcome(failed=failed, only_right=only_right)
-    return ShownQuestions(shown, lines[:limit])
+    names = [architectures] if isinstance(architectures, str) else architectures
+    return ShownQuestions(Path(run), question or None, names, failed=failed, only_right=only_right, limit=limit)
