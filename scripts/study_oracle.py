@@ -30,7 +30,7 @@ from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.report.plots.cache import EQUAL, map_table, title
-from rewoo_bench.report.plots.draw import PlotOptions, draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import bundled_names
 
@@ -65,7 +65,7 @@ class Study:
 
     def draw(self, runs: Sequence[Path], figures: Mapping[str, str], against: str = "react") -> None:
         """Saves figures of runs under these names: `draw(runs, {"parts": "hotpotqa-parts"})`."""
-        pictures = draw(read(runs), only=list(figures), options=PlotOptions((against, "rewoo")))
+        pictures = draw(read(runs), only=list(figures), pair=(against, "rewoo"))
         for (_, picture), name in zip(pictures, figures.values(), strict=True):
             save(name, picture, self.out, ["png"])
             self.captions[name] = picture.markdown

@@ -31,7 +31,7 @@ from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData
-from rewoo_bench.report.plots.style import GREY, INK, Picture, PlotOptions, SeriesStyle
+from rewoo_bench.report.plots.style import GREY, INK, Picture, SeriesStyle
 
 SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 _PRICE_STEP = PRICES[1] - PRICES[0]
@@ -149,12 +149,12 @@ _STRONGEST_SAVING = 4.0  # times: stronger ratios have the same colour
 _COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#000000")
 
 
-def cache(data: PlotData, options: PlotOptions) -> Picture:
+def cache(data: PlotData, pair: tuple[str, str]) -> Picture:
     """The ratio of dollars against the tokens of a context that all prompts share, a line for each price."""
     contexts = np.arange(0, LONGEST + 1, _CONTEXT_STEP)
-    found = _found(data, options.pair, contexts)
+    found = _found(data, pair, contexts)
     lines = {price: found.ratios(price) for price in RULES}
-    first, second = (data.style(name).name for name in options.pair)
+    first, second = (data.style(name).name for name in pair)
     figure, axes = style.sheet()
     styles = {}
     for (price, ratios), colour in zip(lines.items(), _COLOURS, strict=True):
@@ -199,19 +199,19 @@ def cache(data: PlotData, options: PlotOptions) -> Picture:
     return shown
 
 
-def cache_map(data: PlotData, options: PlotOptions) -> Picture:
+def cache_map(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Look-ups against the tokens of a shared context, coloured by the ratio of dollars, a panel for each price."""
-    table = map_table(data, options.pair)
+    table = map_table(data, pair)
     needed = sorted(table["look_ups"].unique())
     if len(needed) < 2:
         raise NothingToDraw(
             "needs questions that need different numbers of look-ups, such as those of "
             "--dataset 'chain?hops=1..12' --max-steps 32"
         )
-    first, second = (data.style(name).name for name in options.pair)
+    first, second = (data.style(name).name for name in pair)
     figure, panels = style.sheet(2, 4, 5.0, sharex=True, sharey=True)
     norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST_SAVING), math.log2(_STRONGEST_SAVING))
-    second_is_blue = "rewoo" not in options.pair or options.pair[1] == "rewoo"
+    second_is_blue = "rewoo" not in pair or pair[1] == "rewoo"
     colours = SIDES.reversed() if second_is_blue else SIDES
     for axes, price in zip(panels.flat, RULES, strict=True):
         of_price = table[table["price"] == price].pivot_table(index="look_ups", columns="context", values="ratio")
@@ -245,7 +245,7 @@ def cache_map(data: PlotData, options: PlotOptions) -> Picture:
         f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
         "way round. Other look-ups or contexts would give other counts.",
         f"Blue: {low} is cheaper than {high}; red: dearer; on the line both cost the same.",
-        _varied(_found(data, options.pair, np.zeros(1))),
+        _varied(_found(data, pair, np.zeros(1))),
         f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
         "An oracle writes perfect plans and turns; a model's detours move the border." if data.oracle else "",
         facts=data.facts(n=int(n.sum())),

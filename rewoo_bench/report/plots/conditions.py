@@ -15,14 +15,14 @@ from rewoo_bench.analysis.stats.paired import quantile_interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
-from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, PlotOptions, SeriesStyle
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, SeriesStyle
 
 _CELL = ["line", "condition"]  # an architecture's line, and a point on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other
 _MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
 
 
-def failure(data: PlotData, options: PlotOptions) -> Picture:
+def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Runs with `--tool-failure-rate`: the same questions, a growing share of failing tool calls."""
     rates = data.option("tool_failure_rate", 0.0)
     if rates.nunique() < 2:
@@ -38,7 +38,7 @@ def failure(data: PlotData, options: PlotOptions) -> Picture:
     return _panels(data.only(_shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
 
 
-def tools(data: PlotData, options: PlotOptions) -> Picture:
+def tools(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Runs of the same architecture with different sets of tools, which run.json says."""
     runs = set(data.rows["run_id"].astype(str))
     counts, kinds = {}, {}  # by run and architecture; those of one kind differ only in their tools
@@ -114,7 +114,7 @@ _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
 _P50, _P95 = 46, 96  # where the columns of numbers end, in points to the right of the axes
 
 
-def latency(data: PlotData, options: PlotOptions) -> Picture:
+def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     """A row of points an architecture, wide where many questions took about as long, with median and 95th percentile.
 
     The percentile is left out where there are too few questions for its interval.

@@ -22,13 +22,12 @@ from rewoo_bench.report.plots.conditions import failure, latency, tools
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
-from rewoo_bench.report.plots.style import Picture, PlotOptions, styled
+from rewoo_bench.report.plots.style import Picture, styled
 
 __all__ = [
     "FIGURES",
     "Picture",
     "PlotData",
-    "PlotOptions",
     "break_even_map",
     "draw",
     "plot_data_of",
@@ -48,7 +47,7 @@ _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 class Drawing:
     """The function of a figure, and the rows that it takes."""
 
-    draw: Callable[[PlotData, PlotOptions], Picture]
+    draw: Callable[[PlotData, tuple[str, str]], Picture]
     faults: bool = False
     """Whether it includes runs with failing tools."""
     by_dataset: bool = True
@@ -75,11 +74,12 @@ def draw(
     data: PlotData,
     *,
     only: Sequence[str] = (),
-    options: PlotOptions | None = None,
+    pair: tuple[str, str] = ("react", "rewoo"),
     on_skip: Callable[[str, str], None] | None = None,
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
 
+    `pair` are the architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for.
     `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
     that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
@@ -92,7 +92,7 @@ def draw(
         for own_name, part in parts:
             with styled():
                 try:
-                    yield own_name, FIGURES[name].draw(part.counted(), options or PlotOptions())
+                    yield own_name, FIGURES[name].draw(part.counted(), pair)
                 except NothingToDraw as reason:
                     reasons[own_name] = str(reason)
                     if on_skip:

@@ -21,7 +21,7 @@ from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
-from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, PlotOptions, SeriesStyle
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, SeriesStyle
 
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name
@@ -30,10 +30,10 @@ _LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0
 _FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
 
 
-def ratio(data: PlotData, options: PlotOptions) -> Picture:
+def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
-    pairs = _paired(data, *options.pair)
-    up, along = (data.style(name) for name in options.pair)
+    pairs = _paired(data, *pair)
+    up, along = (data.style(name) for name in pair)
     found = _ratio(pairs)
     figure, (axes, panel) = style.sheet(1, 2, width_ratios=[2, 1])
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
@@ -63,7 +63,7 @@ def ratio(data: PlotData, options: PlotOptions) -> Picture:
     panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
     interval = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
     panel.text(0, 0.12, interval, fontsize=8.5, va="top", color=GREY)
-    both = pd.concat([data.of(name) for name in options.pair])
+    both = pd.concat([data.of(name) for name in pair])
     looping = data.counts(both[both["loop_step"].notna()]) if "loop_step" in both else ""
     answered = pairs[pairs.filter(like="_answered").all(axis=1)]
     known = 0 < len(answered) < len(pairs) and (answered["up"] * answered["along"] > 0).any()
@@ -131,7 +131,7 @@ _MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim 
 _MANY = 10  # architectures; with more, points have numbers and the names are in a list
 
 
-def pareto(data: PlotData, options: PlotOptions) -> Picture:
+def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Exact match against mean cost (tokens, and dollars where every price is known), and the Pareto front."""
     data.check_once()
     if data.oracle:
@@ -241,7 +241,7 @@ def published() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))
 
 
-def paper(data: PlotData, options: PlotOptions) -> Picture:
+def paper(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Exact match and tokens of direct, cot, react and rewoo: hollow markers for the paper, filled ones for runs."""
     table, model = published()["datasets"], published()["model"]
     formats = {run: manifest.dataset.format for run, manifest in data.manifests.items()}

@@ -24,7 +24,7 @@ from rewoo_bench.analysis.stats.paired import FEWEST, Interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean, positive
-from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, PlotOptions, count
+from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, count
 
 _JITTER = 0.12
 _DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))
@@ -32,7 +32,7 @@ _SOME = 5  # questions that an interval of their mean is drawn for
 _NEAR = 0.25  # a law with a larger mean error is in the caption only
 
 
-def steps(data: PlotData, options: PlotOptions) -> Picture:
+def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Points per question, means by number of look-ups, and the laws fitted on the short questions."""
     data.check_once()
     rejected = data.rows[(data.rows["stop_reason"] == "invalid_plan").to_numpy(bool)]
@@ -56,7 +56,7 @@ def steps(data: PlotData, options: PlotOptions) -> Picture:
     style.grid(axes)
     drawn = {name: _draw_means(axes, data, name) for name in names}
     few = any(value.rare and value.n >= _SOME for groups in drawn.values() for value in groups.values())
-    laws = {name: law for name in options.pair if name in names and (law := predict(data.of(name)))}
+    laws = {name: law for name in pair if name in names and (law := predict(data.of(name)))}
     near = {name: law for name, law in laws.items() if not law.error > _NEAR}
     _draw_laws(axes, data, near)
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
@@ -172,7 +172,7 @@ _BELOW = 0.22  # of a row's height: position of the interval of a total, below t
 _WIDE = 0.1  # of the axis: the smallest part with room for a number
 
 
-def parts(data: PlotData, options: PlotOptions) -> Picture:
+def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Stacked bars of mean tokens per question: the parts of the prompts, and the output."""
     data.check_once()
     table = _table(data)

@@ -52,14 +52,6 @@ _RC: Any = {
 
 
 @dataclass(frozen=True, slots=True)
-class PlotOptions:
-    """Options of figures; most figures need none."""
-
-    pair: tuple[str, str] = ("react", "rewoo")
-    """The architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for."""
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """A figure and its caption, which is also in the figure."""
 

@@ -69,7 +69,7 @@ def test_twelve_systems_of_a_model_fit_though_they_are_all_tied(tmp_path: Path, 
 @pytest.mark.parametrize("pair", [("react", VARIANTS[0]), (VARIANTS[3], VARIANTS[1])])
 def test_a_ratio_of_long_names_fits(tmp_path: Path, pair: tuple[str, str]) -> None:
     run = made_run(tmp_path / "run", TWELVE, dataset=LONG)
-    ((_, picture),) = draw(read([run]), only=["ratio"], options=rewoo_bench.report.plots.draw.PlotOptions(pair))
+    ((_, picture),) = draw(read([run]), only=["ratio"], pair=pair)
     check_fits(picture.figure)
 
 
