@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from rewoo_bench.report.write import write_report
+from rewoo_bench.report.write import write_page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder, sync_playwright() as browsers:
         page = Path(folder) / "report.html"
-        write_report([options.run], page, figures=False)
+        write_page([options.run], page, figures=False)
         browser = browsers.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         window = browser.new_page(viewport={"width": 1200, "height": 840})
         window.goto(f"{page.as_uri()}#q={quote(options.question)}")

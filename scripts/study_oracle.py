@@ -29,7 +29,7 @@ from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
-from rewoo_bench.report.plots.cache import EQUAL, map_table, title
+from rewoo_bench.report.plots.cache import EQUAL, map_table, tariff_title
 from rewoo_bench.report.plots.draw import draw, read, save, write_captions
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import bundled_names
@@ -267,7 +267,7 @@ def _price_line(tariff: Tariff) -> str:
     if tariff.rule is None:
         shown[1:3] = "--"
     model = "none, nominal prices" if tariff.prices_are else tariff.model
-    return f"| {title(tariff)} | {model} | {' | '.join(shown)} | {tariff.as_of} |"
+    return f"| {tariff_title(tariff)} | {model} | {' | '.join(shown)} | {tariff.as_of} |"
 
 
 def results(tables: Tables) -> str:
@@ -278,7 +278,7 @@ def results(tables: Tables) -> str:
         lines = [["dollars under", *MAP_HEADS.values()], ["---", *["---:"] * len(MAP_HEADS)]]
         for price in RULES:
             shown = (cell("map", head, dollars=f"{agent} / rewoo", price=price) for head in MAP_HEADS.values())
-            lines.append([title(named_tariff(price)), *shown])
+            lines.append([tariff_title(named_tariff(price)), *shown])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def shares(agent: str, price: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
-from rewoo_bench.cli.flag_types import Number, as_share, run_folders
+from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders
 from rewoo_bench.report.reading import advise
 from rewoo_bench.text.escaping import terminal
 
@@ -13,9 +13,9 @@ from rewoo_bench.text.escaping import terminal
 # fmt: off
 @click.command("advise", context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
-@click.option("--max-cost", type=Number(min=0, min_open=True), metavar="USD",
+@click.option("--max-cost", type=NumberFlag(min=0, min_open=True), metavar="USD",
               help="Limit of the mean cost of one question, in US dollars.")
-@click.option("--max-latency", type=Number(min=0, min_open=True), metavar="SECONDS",
+@click.option("--max-latency", type=NumberFlag(min=0, min_open=True), metavar="SECONDS",
               help="Limit of the 95th percentile of a question's latency, in seconds.")
 @click.option("--margin", callback=as_share, default="5%", metavar="SHARE",
               help="How much less accurate a cheaper architecture may be: 5% or 0.05 is 5 points of exact match.")

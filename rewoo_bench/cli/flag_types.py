@@ -41,28 +41,28 @@ _DROPPABLE = (
 )
 
 
-class Number(click.FloatRange):
+class NumberFlag(click.FloatRange):
     """A number. `--help` shows its range and `RunOptions` checks it, so that Python has the same error message."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return click.FLOAT.convert(value, parameter, context)
 
 
-class Whole(click.IntRange):
+class WholeFlag(click.IntRange):
     """The same for a whole number."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return click.INT.convert(value, parameter, context)
 
 
-class AmountOrDropped(Number):
+class AmountOrDropped(NumberFlag):
     """The same for a cap of a run; with `none` a resumed run drops the cap that it has."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         return None if value == NO_CAP else super().convert(value, parameter, context)
 
 
-class CountOrDropped(Whole):
+class CountOrDropped(WholeFlag):
     """The same for a whole number."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:

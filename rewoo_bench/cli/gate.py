@@ -10,7 +10,7 @@ import anyio
 import click
 
 from rewoo_bench.cli.command import SETTINGS
-from rewoo_bench.cli.flag_types import Number, as_share, run_folders, tool_names
+from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
 from rewoo_bench.gate import render
 from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
@@ -30,7 +30,7 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--mcp", multiple=True, metavar="COMMAND|URL",
               help="Count the tokens of this MCP server's tool schemas, in the place of a run; as in `run --mcp`. "
                    "Repeat the flag for several.")
-@click.option("--mcp-timeout", type=Number(min=0, min_open=True), default=60.0,
+@click.option("--mcp-timeout", type=NumberFlag(min=0, min_open=True), default=60.0,
               help="Seconds until the start of an MCP server is given up.")
 @click.option("--tools", multiple=True, metavar="NAME", callback=tool_names,
               help="Count the tokens of these tools' schemas: a bundled name, or my_module:make_tool.")

@@ -35,8 +35,8 @@ _INTERRUPTED = "interrupted before the first question, or after the last"
 _COMMANDS = {  # the module and the name in it, and what `--help` says
     "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
     "runs": ("runs:runs", "List past runs, the newest first."),
-    "show": ("show:show", "Print one question with the steps of each architecture."),
-    "report": ("report:report", "Write runs as one HTML file."),
+    "show": ("show:show_command", "Print one question with the steps of each architecture."),
+    "report": ("report:report_command", "Write runs as one HTML file."),
     "view": ("view:view", "Show runs in the browser, also while they go on."),
     "list": ("list_names:list_names", "List architectures, data sets, tools, scorers and models."),
     "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),

@@ -86,7 +86,7 @@ def flag_for(option: Option) -> Decorator:
         elif base is Path:
             kind = click.Path(path_type=Path, file_okay=option.metavar == "FILE")
         elif base in (int, float) and (shown := _shown(bounds)):
-            kind = flag_types.Whole(**shown) if base is int else flag_types.Number(**shown)
+            kind = flag_types.WholeFlag(**shown) if base is int else flag_types.NumberFlag(**shown)
         settings |= {"type": kind, "callback": reader, "default": option.default}
     return under(option.group)(*names, option.name, **settings)
 

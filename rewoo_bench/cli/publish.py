@@ -9,7 +9,7 @@ import click
 from rewoo_bench.cli.command import DONE, FAILED, SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.loaders.load import load_questions_of
-from rewoo_bench.report.write import write_report
+from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.publish import publish, rescore
 from rewoo_bench.text.escaping import terminal
@@ -26,7 +26,7 @@ def publish_command(run: Path, out: Path, report: bool, without: str) -> int:
     """Copy a run without the data set's texts: numbers, ids, predictions, the manifest, and a page of these."""
     rows = publish(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
     if report and rows:
-        write_report([out], out / "report.html", texts=False)
+        write_page([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
     return 0
 

@@ -10,28 +10,32 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.view.snapshot import journal_prompts
-from rewoo_bench.report.write import write_report
+from rewoo_bench.report.write import write_page
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
 
 
-@click.command(context_settings=SETTINGS)
+# fmt: off
+@click.command("report", context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN…")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Where to write the page.  [default: report.html in the first run's folder]")  # fmt: skip
+              help="Where to write the page.  [default: report.html in the first run's folder]")
 @click.option("--without-texts", is_flag=True,
-              help="Leave out what data sets, tools and models said; numbers, ids and outcomes stay.")  # fmt: skip
+              help="Leave out what data sets, tools and models said; numbers, ids and outcomes stay.")
 @click.option("--with-prompts", is_flag=True, help="Add the prompt and the raw completion of every model call.")
 @click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
-def report(runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool) -> int:
+def report_command(
+    runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool
+) -> int:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
     with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
-        size = write_report(
+        size = write_page(
             runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, at_any_price=True
         )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))
     return 0
+# fmt: on

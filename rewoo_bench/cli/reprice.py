@@ -9,7 +9,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.repricing import PriceTableFormat, render, reprice, sheet_list
+from rewoo_bench.report.repricing import PriceTableFormat, render_prices, reprice, sheet_list
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import terminal
@@ -51,7 +51,7 @@ def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...],
     """
     repriced = reprice(run, prices=prices, models=models, baseline=baseline, batch=batch,
                        recorded_cache=recorded_cache)
-    click.echo(terminal(render(repriced, form)))
+    click.echo(terminal(render_prices(repriced, form)))
     if rows is not None:
         try:
             with replaced(rows) as file:

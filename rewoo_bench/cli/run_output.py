@@ -41,7 +41,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
 def write_page_of(outcome: Outcome) -> Path | None:
     """Writes report.html into the run's folder, without figures, which take longer than the rest; None where it can't
     be written, or where the run has so many rows that it would take minutes."""
-    from rewoo_bench.report.write import write_report  # a run without a page needn't import it
+    from rewoo_bench.report.write import write_page  # a run without a page needn't import it
 
     if len(outcome.keys) > MOST_ROWS:
         note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
@@ -49,7 +49,7 @@ def write_page_of(outcome: Outcome) -> Path | None:
         return None
     page = outcome.folder / "report.html"
     try:
-        write_report([outcome.folder], page, figures=False, at_any_price=True)
+        write_page([outcome.folder], page, figures=False, at_any_price=True)
     except DataError:  # no row yet
         return None
     except UsageError as error:

@@ -13,7 +13,7 @@ from rewoo_bench.report.terminal import ShownQuestions
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command("show", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
@@ -23,7 +23,7 @@ from rewoo_bench.report.terminal import ShownQuestions
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Most questions to print.")
-def show(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
+def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
          sample: int | None, limit: int) -> int:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 

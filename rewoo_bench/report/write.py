@@ -1,6 +1,6 @@
 """report.html: one file with everything in it.
 
-    write_report([Path("results/local/my-run")], Path("report.html"))
+    write_page([Path("results/local/my-run")], Path("report.html"))
 
     <script type="application/json" id="overview">   the head of the page, small
     <script type="text/plain" id="table">            the table of questions, compressed
@@ -42,7 +42,7 @@ QUESTIONS_A_CHUNK = 32
 _LEVEL = 6  # of deflate: 9 takes three times as long for 2% less
 
 
-def write_report(
+def write_page(
     runs: Sequence[Path],
     out: Path,
     *,

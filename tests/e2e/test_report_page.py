@@ -21,7 +21,7 @@ import pytest
 from rewoo_bench import compare, load
 from rewoo_bench.cli.main import main
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.write import write_report
+from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import manifests
 
@@ -56,7 +56,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ["--arch", "rewoo,react,direct", "--model", "oracle?wrong_title=0.3", "-n", "60", "--no-progress"]
     program = [sys.executable, "-m", "rewoo_bench", "run"]  # a process of its own: playwright has this one's event loop
     subprocess.run([*program, *arguments, "--out", str(out)], check=True, capture_output=True)
-    write_report([out], out / "report.html", figures=False)
+    write_page([out], out / "report.html", figures=False)
     return out
 
 
@@ -172,7 +172,7 @@ def test_two_data_sets_with_the_same_ids_have_their_own_questions(browser: Any, 
     other = changed_copy(
         run, tmp_path / "other", lambda row: row.update(dataset="b~%", question=f"B {row['question']}")
     )
-    write_report([run, other], tmp_path / "both.html", figures=False)
+    write_page([run, other], tmp_path / "both.html", figures=False)
     with Opened(browser, tmp_path / "both.html", "#sort=id") as opened:
         a, b = opened_titles(opened, 2)
         assert b == f"B {a}"
@@ -185,7 +185,7 @@ def test_an_id_that_looks_like_a_trial_has_its_own_question(browser: Any, run: P
         row["example_id"], row["trial"] = ids.get(row["example_id"], (row["example_id"], 0))
 
     trials = changed_copy(run, tmp_path / "trials", change)
-    write_report([trials], tmp_path / "trials.html", figures=False)
+    write_page([trials], tmp_path / "trials.html", figures=False)
     with Opened(browser, tmp_path / "trials.html", "#sort=id") as opened:
         shown = [opened.page.locator(".line a").nth(number).inner_text() for number in range(4)]
         assert opened_titles(opened, 4) == shown
@@ -226,7 +226,7 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
         trace["answer"] = text
     pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), folder / "questions.parquet")
     (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
-    write_report([folder], folder / "report.html", figures=False)
+    write_page([folder], folder / "report.html", figures=False)
     with Opened(browser, folder / "report.html") as opened:
         for line in (0, 1, 2, 3):
             opened.page.evaluate(f"location.hash = '#q={rows[3 * line]['example_id']}'")
@@ -244,7 +244,7 @@ def test_odd_values_of_a_runner_are_shown_as_text(browser: Any, run: Path, tmp_p
     traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
     odd = [{**trace, "notes": notes, "plan": ["a", 2, None], "steps": ["looked", {"tool": ["T"]}]} for trace in traces]
     (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in odd), encoding="utf-8")
-    write_report([folder], folder / "report.html", figures=False)
+    write_page([folder], folder / "report.html", figures=False)
     with Opened(browser, folder / "report.html", "#q=sample-001&a=rewoo") as opened:
         page = opened.question()
         assert page.locator(".observation").inner_text() == "looked"
@@ -323,7 +323,7 @@ def test_the_answers_stand_above_the_steps(browser: Any, run: Path) -> None:
 
 def test_dollars_stand_beside_tokens(browser: Any, run: Path, tmp_path: Path) -> None:
     priced = changed_copy(run, tmp_path / "priced", lambda row: row.update(cost_usd=row["total_tokens"] * 1e-6))
-    write_report([priced], tmp_path / "priced.html", figures=False)
+    write_page([priced], tmp_path / "priced.html", figures=False)
     with Opened(browser, tmp_path / "priced.html") as opened:
         assert "$ / 1000" in opened.page.locator(".means thead").first.inner_text()
         assert "unknown" not in opened.page.locator(".means tbody").first.inner_text()
@@ -335,7 +335,7 @@ def test_shares_in_loops_stand_in_the_table_and_are_explained(browser: Any, run:
     looped = changed_copy(
         run, tmp_path / "looped", lambda row: row.update(loop_step=2, loop_tokens=row["total_tokens"])
     )
-    write_report([looped], tmp_path / "looped.html", figures=False)
+    write_page([looped], tmp_path / "looped.html", figures=False)
     with Opened(browser, tmp_path / "looped.html") as opened:
         table = opened.page.locator(".means").first
         assert "100.0% (100.0%)" in table.locator("tbody").inner_text()
@@ -402,7 +402,7 @@ def test_each_model_is_compared_within_itself(run: Path, tmp_path: Path) -> None
 
 def test_a_flag_of_a_row_is_a_badge_and_the_first_caveat(browser: Any, run: Path, tmp_path: Path) -> None:
     flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
-    write_report([flagged], tmp_path / "flagged.html", figures=False)
+    write_page([flagged], tmp_path / "flagged.html", figures=False)
     with Opened(browser, tmp_path / "flagged.html") as opened:
         assert "rewoo answered without a metered model call" in opened.page.locator(".threats li").first.inner_text()
         opened.page.evaluate("location.hash = '#q=sample-001'")
@@ -415,7 +415,7 @@ def test_words_between_an_agents_calls_are_a_step(browser: Any, run: Path, tmp_p
     traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
     said = [{**trace, "steps": [{"id": "1", "thought": "Let me think first."}, *trace["steps"]]} for trace in traces]
     (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in said), encoding="utf-8")
-    write_report([folder], folder / "report.html", figures=False)
+    write_page([folder], folder / "report.html", figures=False)
     with Opened(browser, folder / "report.html", "#q=sample-001&a=direct") as opened:
         assert opened.question().locator(".step .thought").first.inner_text() == "Let me think first."
 
@@ -425,7 +425,7 @@ def test_systems_with_nearly_the_same_figures_are_told_apart(browser: Any, run: 
         tokens = 1000 + 5 * ["rewoo", "react", "direct"].index(row["architecture"])
         row.update(model="openai/test", oracle=False, total_tokens=tokens)
 
-    write_report([changed_copy(run, tmp_path / "near", near)], tmp_path / "near.html", figures=False)
+    write_page([changed_copy(run, tmp_path / "near", near)], tmp_path / "near.html", figures=False)
     with Opened(browser, tmp_path / "near.html") as opened:
         figure = opened.page.locator(".plot", has_text="What accuracy takes")
         keys = figure.locator(".key li")
@@ -451,7 +451,7 @@ def test_the_link_of_a_sentence_shows_all_questions_of_its_pair(browser: Any, ru
 
 def test_an_unmetered_answer_is_not_shown_as_free(browser: Any, run: Path, tmp_path: Path) -> None:
     flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
-    write_report([flagged], tmp_path / "flagged.html", figures=False)
+    write_page([flagged], tmp_path / "flagged.html", figures=False)
     with Opened(browser, tmp_path / "flagged.html", "#q=sample-001&a=rewoo") as opened:
         took = opened.question().locator(".answer .numbers").inner_text()
         assert took.startswith("tokens unknown · calls unknown")

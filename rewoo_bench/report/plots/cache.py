@@ -158,7 +158,7 @@ def cache(data: PlotData, pair: tuple[str, str]) -> Picture:
     figure, axes = style.sheet()
     styles = {}
     for (price, ratios), colour in zip(lines.items(), _COLOURS, strict=True):
-        styles[price] = SeriesStyle(title(named_tariff(price)), colour, "")
+        styles[price] = SeriesStyle(tariff_title(named_tariff(price)), colour, "")
         axes.plot(contexts, ratios, color=colour, lw=1.5)
     values = np.concatenate(list(lines.values()))
     style.logarithmic(axes, "y", min(0.8, values.min() / 1.15), max(1.25, values.max() * 1.15), inches=2.5)
@@ -220,7 +220,7 @@ def cache_map(data: PlotData, pair: tuple[str, str]) -> Picture:
         axes.pcolormesh(x, y, powers, cmap=colours, norm=norm, shading="nearest", rasterized=True)
         if powers.min() < 0 < powers.max():
             axes.contour(x, y, powers, levels=[0.0], colors=INK, linewidths=1.2)
-        name = title(named_tariff(price)).replace("from ", "from\xa0")
+        name = tariff_title(named_tariff(price)).replace("from ", "from\xa0")
         axes.set_title(textwrap.fill(name, 20), fontsize=8.5)
         axes.set_xticks(range(0, MAP_LONGEST + 1, 1024), ["0", "", "2,048", "", "4,096"])
         axes.set_yticks([each for each in (1, 3, 6, 9, 12) if y.min() <= each <= y.max()])
@@ -293,7 +293,7 @@ def side(ratios: pd.Series) -> int:
     return 0
 
 
-def title(tariff: Tariff) -> str:
+def tariff_title(tariff: Tariff) -> str:
     """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
     least = tariff.rule and tariff.rule.minimum_prefix_tokens
     return tariff.cache_rule.partition(":")[0] + (f", from {least:,}" if least else "")

@@ -14,7 +14,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import quantile_interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
+from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, SeriesStyle
 
 _CELL = ["line", "condition"]  # an architecture's line, and a point on it
@@ -84,7 +84,7 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
         own = rows[rows["line"] == name]
         parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
         accuracies = [share_right(part) for part in parts.values()]
-        tokens = [mean(part, "total_tokens") for part in parts.values()]
+        tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
         for axes, values in ((left, accuracies), (right, tokens)):
             axes.errorbar(
                 list(parts), [value.estimate for value in values], yerr=arms(values), color=data.style(name).colour,

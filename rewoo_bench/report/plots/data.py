@@ -183,7 +183,7 @@ def positive(rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
     return above
 
 
-def mean(rows: pd.DataFrame, column: str) -> Interval:
+def mean_of_questions(rows: pd.DataFrame, column: str) -> Interval:
     """The mean over questions with its 95% interval; the trials of a question are one observation."""
     known = rows[["dataset", "example_id", column]].dropna()
     values = known.groupby(["dataset", "example_id"], sort=False, observed=True)[column].mean().to_numpy(np.float64)

@@ -20,7 +20,7 @@ from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.summary import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean, positive, share_right
+from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, SeriesStyle
 
 _KEY = ["example_id", "trial"]
@@ -137,7 +137,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
     if data.oracle:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
     names = data.architectures
-    spent = {name: mean(data.of(name), "total_tokens") for name in names}
+    spent = {name: mean_of_questions(data.of(name), "total_tokens") for name in names}
     right = {name: own for name in names if (own := share_right(data.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
@@ -146,7 +146,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
     if priced:
         dollars = data.only(data.rows.assign(thousand=data.rows["cost_usd"] * 1000))
         label = "US$ per 1,000 questions (log scale)"
-        costs[label] = {name: mean(dollars.of(name), "thousand") for name in right}
+        costs[label] = {name: mean_of_questions(dollars.of(name), "thousand") for name in right}
     many = len(right) > _MANY
     wrapped = {name: data.style(name).wrapped(NAME_WIDTH) for name in right}
     texts = {name: str(i) if many else wrapped[name] for i, name in enumerate(right, 1)}
@@ -293,7 +293,7 @@ def _draw_block(left: Axes, right: Axes, block: Mapping[str, Any], part: PlotDat
     for at, method in enumerate(METHODS):
         rows, cell = part.of(method), block[method]
         own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
-        tokens = mean(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
+        tokens = mean_of_questions(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
         found = None if part.oracle or not len(rows) else share_right(rows)
         percent = found and Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
         for axes, theirs, ours in ((left, cell["exact_match"], percent), (right, cell["tokens"], tokens)):
@@ -319,5 +319,5 @@ def _ratios(block: Mapping[str, Any], part: PlotData) -> str:
     """ReAct's tokens over ReWOO's, in the paper and in this run."""
     theirs = block["react"]["tokens"] / block["rewoo"]["tokens"]
     text = f"{block['name']}, ReAct / ReWOO tokens: {theirs:.2f}× in the paper"
-    means = [mean(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
+    means = [mean_of_questions(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
     return f"{text}, {means[0] / means[1]:.2f}× in this run." if min(means) > 0 else f"{text}."

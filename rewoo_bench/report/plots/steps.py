@@ -23,7 +23,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import FEWEST, Interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean, positive
+from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, count
 
 _JITTER = 0.12
@@ -97,7 +97,7 @@ def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
     """Points of an architecture, and its means by number of look-ups, which are returned."""
     own, rows = data.style(name), data.of(name)
     x, y = column(rows, "look_ups"), column(rows, "input_tokens")
-    groups = {k: mean(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
+    groups = {k: mean_of_questions(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
     chosen = style.drawn(len(x))
     jitter = np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(chosen))
     axes.scatter(x[chosen] + jitter, y[chosen], s=9, color=own.colour, alpha=0.25, linewidths=0)
@@ -178,7 +178,7 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     table = _table(data)
     totals = table.sum(axis=1)
     names = [data.style(str(name)).wrapped(ROW) for name in table.index]
-    bounds = [mean(data.of(str(name)), "total_tokens") for name in table.index]
+    bounds = [mean_of_questions(data.of(str(name)), "total_tokens") for name in table.index]
     ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
     most = max(*ends, *totals, 1.0)
     figure, axes = style.sheet(height=style.tall_rows(names))

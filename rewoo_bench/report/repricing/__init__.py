@@ -92,7 +92,7 @@ class Repriced:
     """For each of `tariffs` the prices of the planner and of the solver that have a model of their own, by role."""
 
     def __str__(self) -> str:
-        return render(self, "terminal")
+        return render_prices(self, "terminal")
 
     def questions(self, tariff: Tariff | None = None) -> pd.DataFrame:
         """A row for each question, trial, architecture and model (or only those of one `tariff`)."""
@@ -344,7 +344,7 @@ def sheet_list() -> str:
     return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
 
 
-def render(repriced: Repriced, form: PriceTableFormat) -> str:
+def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
     """The result as text, without a newline at its end."""
     if form == "json":
         return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)

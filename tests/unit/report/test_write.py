@@ -14,7 +14,7 @@ from pathlib import Path
 from gate_runs import LIVE, row, write_run
 
 from rewoo_bench.report.plots.style import INK
-from rewoo_bench.report.write import write_report
+from rewoo_bench.report.write import write_page
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs" / "finished"
 RESULTS = Path(__file__).parents[3] / "results" / "models"
@@ -23,7 +23,7 @@ END = b"</body>\n</html>\n"
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
-    write_report([GOLDEN], tmp_path / "link.html", figures=False)
+    write_page([GOLDEN], tmp_path / "link.html", figures=False)
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "page.html").read_bytes().endswith(END)
 
@@ -32,7 +32,7 @@ def test_without_javascript_the_page_has_its_summary_and_comparison(tmp_path: Pa
     sizes = {"rewoo": 1000, "<b>react": 2000}
     lines = [row(n, architecture=name, total_tokens=tokens) for name, tokens in sizes.items() for n in range(3)]
     run = write_run(tmp_path / "run", lines)
-    write_report([run], tmp_path / "page.html", figures=False)
+    write_page([run], tmp_path / "page.html", figures=False)
     plain = re.search("<noscript>(.*)</noscript>", (tmp_path / "page.html").read_text(encoding="utf-8"))
     assert plain is not None
     assert "<th>system</th><th>n</th><th>exact match</th>" in plain[1]
@@ -45,7 +45,7 @@ def test_a_page_goes_into_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        size = write_report([GOLDEN], pipe, figures=False)
+        size = write_page([GOLDEN], pipe, figures=False)
         try:
             assert pipe.is_fifo()
             assert len(reader.communicate(timeout=60)[0]) == size
@@ -67,13 +67,13 @@ def test_a_run_that_was_killed_is_not_called_running(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "run")
     manifest = json.loads((tmp_path / "run" / "run.json").read_text())
     (tmp_path / "run" / "run.json").write_text(json.dumps({**manifest, "status": "running"}))
-    write_report([tmp_path / "run"], tmp_path / "page.html", figures=False)
+    write_page([tmp_path / "run"], tmp_path / "page.html", figures=False)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"The run {manifest['run_id']} is killed" in page
 
 
 def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path) -> None:
-    write_report([RESULTS / "hotpotqa-qwen-1.5b"], tmp_path / "page.html")
+    write_page([RESULTS / "hotpotqa-qwen-1.5b"], tmp_path / "page.html")
     head = re.search('id="overview">(.+?)</script>', (tmp_path / "page.html").read_text(encoding="utf-8"))
     assert head
     pictures = [each["src"].removeprefix("data:image/svg+xml;base64,") for each in json.loads(head[1])["figures"]]
@@ -85,5 +85,5 @@ def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path)
 
 def test_the_page_names_a_planner_with_a_model_of_its_own(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [{**row(), **LIVE, "planner_model": "openai/big"}])
-    write_report([run], tmp_path / "page.html", figures=False)
+    write_page([run], tmp_path / "page.html", figures=False)
     assert "openai/gpt (planner openai/big)" in (tmp_path / "page.html").read_text(encoding="utf-8")
