@@ -169,22 +169,21 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
     Its ink, greys and ground are light or dark as the page is.
     """
-    from rewoo_bench.report.plots.draw import draw, read  # matplotlib, which a page without figures needn't wait for
-    from rewoo_bench.report.plots.style import GREY, INK, PALE, styled
+    from rewoo_bench.report.plots import draw, style  # matplotlib, which a page without figures needn't wait for
 
-    dark = {INK: "#e6e9ee", "#000000": "#e6e9ee", GREY: "#9aa4b0", PALE: "#4a535e", "#e6e6e6": "#353c45"}
-    dark["#ffffff"] = "#15181c"
+    dark = {style.INK: "#e6e9ee", "#000000": "#e6e9ee", style.GREY: "#9aa4b0", style.PALE: "#4a535e"}
+    dark |= {"#e6e6e6": "#353c45", "#ffffff": "#15181c"}
     names = {colour: f"--c{number}" for number, colour in enumerate(dark)}
     light = "".join(f"{name}:{colour};" for colour, name in names.items())
     night = "".join(f"{names[colour]}:{other};" for colour, other in dark.items())
     colours = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>".encode()
     try:
-        pictures = list(draw(read(list(runs))))
+        pictures = list(draw.draw(draw.read(list(runs))))
     except NothingToDraw:
         return
     for name, picture in pictures:
         buffer = BytesIO()
-        with styled():
+        with style.styled():
             picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
         svg = buffer.getvalue()
         for colour, variable in names.items():
