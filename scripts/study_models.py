@@ -26,7 +26,7 @@ from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summarise, valid_first_plans
 from rewoo_bench.config.names import REPLAY, read_options
-from rewoo_bench.report.plots.draw import draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import draw, read, save_figures
 from rewoo_bench.runners.architecture import TOOLS
 from rewoo_bench.runs.folder import manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -75,14 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (folder / "claims.md").write_text(verdicts, encoding="utf-8")
     if options.no_figures:
         return
-    captions: dict[str, str] = {}
-    for run in runs:
-        if wanted := wanted_of(run):
-            captions |= figures(folder, run.name, [run], wanted)
-    for path, found in series.items():
-        captions |= figures(folder, path.name, found, SERIES_FIGURES)
-    write_captions(folder, captions)
-    print(f"{folder}: {len(every)} runs, {len(captions)} figures")
+    count = sum(figures(folder, run.name, [run], wanted) for run in runs if (wanted := wanted_of(run)))
+    count += sum(figures(folder, path.name, found, SERIES_FIGURES) for path, found in series.items())
+    print(f"{folder}: {len(every)} runs, {count} figures")
 
 
 def claims_head(findings: Sequence[Finding], groups: Sequence[RunGroup]) -> str:
@@ -123,13 +118,11 @@ def options_in(run: Path) -> set[str]:
     return {option for behind in options if behind for option in read_options(behind)}
 
 
-def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> dict[str, str]:
-    """Saves the figures that the runs have data for; returns the captions."""
-    captions = {}
-    for figure, picture in draw(read(runs), only=wanted, on_skip=lambda *_: None):
-        save(f"{name}-{figure}", picture, folder, ["png"])
-        captions[f"{name}-{figure}"] = picture.markdown
-    return captions
+def figures(folder: Path, name: str, runs: Sequence[Path], wanted: Sequence[str]) -> int:
+    """Saves the figures that the runs have data for; returns their number."""
+    pictures = draw(read(runs), only=wanted, on_skip=lambda *_: None)
+    named = ((f"{name}-{figure}", picture) for figure, picture in pictures)
+    return sum(path.suffix == ".png" for path in save_figures(named, folder, ["png"]))
 
 
 def overview(runs: Sequence[Path]) -> str:

@@ -30,7 +30,7 @@ from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.report.plots.cache import EQUAL, map_table, tariff_title
-from rewoo_bench.report.plots.draw import draw, read, save, write_captions
+from rewoo_bench.report.plots.draw import draw, read, save_figures
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import bundled_names
 
@@ -51,7 +51,6 @@ class Study:
         self.hotpotqa = str(hotpotqa)
         self.questions = questions
         self.out = out
-        self.captions: dict[str, str] = {}
         self._work = work
         self._count = 0
 
@@ -66,9 +65,8 @@ class Study:
     def draw(self, runs: Sequence[Path], figures: Mapping[str, str], against: str = "react") -> None:
         """Saves figures of runs under these names: `draw(runs, {"parts": "hotpotqa-parts"})`."""
         pictures = draw(read(runs), only=list(figures), pair=(against, "rewoo"))
-        for (_, picture), name in zip(pictures, figures.values(), strict=True):
-            save(name, picture, self.out, ["png"])
-            self.captions[name] = picture.markdown
+        named = ((name, picture) for (_, picture), name in zip(pictures, figures.values(), strict=True))
+        list(save_figures(named, self.out, ["png"]))
 
 
 def totals(rows: pd.DataFrame) -> pd.DataFrame:
@@ -395,7 +393,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for name, table in part(study):
                     table.to_csv(options.out / f"{name}.csv", index=False)
                     print(f"{name}\n{table.to_string(index=False)}\n", flush=True)
-        write_captions(options.out, study.captions)
     tables, readme = Tables(options.out), options.out / "README.md"
     before = readme.read_text(encoding="utf-8") if readme.is_file() else ""
     made = {readme: _PLACE.sub(lambda place: place[1] + results(tables) + place[2], before)}

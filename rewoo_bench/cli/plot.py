@@ -12,7 +12,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
-from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_all
+from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import one_line, terminal
@@ -84,7 +84,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     with _one_font_warning():
         drawn = draw(data, only=wanted, pair=(compared[0], compared[1]), on_skip=skip)
         is_any = False
-        for path in save_all(drawn, folder, kinds):
+        for path in save_figures(drawn, folder, kinds):
             click.echo(terminal(str(path)))
             is_any = True
     if not is_any and BREAK_EVEN not in figures:

@@ -116,7 +116,7 @@ def plot(
     `UsageError` for the name of a figure or a format that doesn't exist.
     """
     # matplotlib, which takes longer than all else here
-    from rewoo_bench.report.plots.draw import PICTURE_FORMATS, draw, plot_data_of, read, save_all
+    from rewoo_bench.report.plots.draw import PICTURE_FORMATS, draw, plot_data_of, read, save_figures
 
     check_names(only=only, formats=formats, pair=pair)
     folder = as_path("out", out)
@@ -137,7 +137,7 @@ def plot(
         pair=pair,
         on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),
     )
-    if files := list(save_all(drawn, folder, formats)):
+    if files := list(save_figures(drawn, folder, formats)):
         return files
     raise NothingToDraw(f"no figure could be drawn: {'; '.join(reasons) or 'no rows'}")
 

@@ -87,10 +87,11 @@ class PlotData:
         keys = rows[_ROW].astype({name: str for name in _ROW if name != "trial"})
         return replace(self, rows=rows, calls=self.calls.merge(keys, on=_ROW))
 
-    def split(self, *, by_dataset: bool = True) -> Iterator[PlotData]:
-        """A part for each data set and model, or for each model."""
+    def split(self, *, faults: bool = True, by_dataset: bool = True) -> Iterator[PlotData]:
+        """A part for each data set and model, or for each model; without `faults` not of runs with failing tools."""
         keys = _WHAT_RAN if by_dataset else _WHAT_RAN[1:]
-        for _, rows in self.rows.groupby(keys, sort=False, observed=True):
+        kept = faults | (self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)
+        for _, rows in self.rows[kept].groupby(keys, sort=False, observed=True):
             yield self.only(rows)
 
     def by(self, column: str) -> PlotData:
@@ -107,10 +108,6 @@ class PlotData:
                 f"needs questions that were answered; the infrastructure failed all {len(self.rows):,} rows{why}"
             )
         return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
-
-    def without_faults(self) -> PlotData:
-        """Without the runs whose tools were made to fail."""
-        return self.only(self.rows[(self.option("tool_failure_rate", 0.0) == 0).to_numpy(dtype=bool)])
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
         """An option of the run, for every row."""

@@ -1,8 +1,8 @@
 """Figures of runs, drawn from their parquet files and run.json.
 
-    from rewoo_bench.report.plots.draw import draw, read, save
-    for name, picture in draw(read(["results/local/my-run"]), only=["ratio", "parts"]):
-        save(name, picture, Path("figures"), ["png", "svg"])
+    from rewoo_bench.report.plots.draw import draw, read, save_figures
+    pictures = draw(read(["results/local/my-run"]), only=["ratio", "parts"])
+    files = list(save_figures(pictures, Path("figures")))
 
 Each figure is a function in its own file, from `PlotData` to `Picture`; `FIGURES` names them. A figure without data
 raises `NothingToDraw`. The same rows give the same bytes on one machine.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +31,8 @@ __all__ = [
     "draw",
     "plot_data_of",
     "read",
-    "save",
-    "save_all",
+    "save_figures",
     "slug",
-    "write_captions",
 ]
 
 PICTURE_FORMATS = ("png", "svg")
@@ -88,11 +85,15 @@ def draw(
             raise UsageError(unknown("figure", name, FIGURES))
     for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
         reasons: dict[str, str] = {}
-        parts = _parts(name, FIGURES[name], data)
-        for own_name, part in parts:
+        drawing = FIGURES[name]
+        parts = list(data.split(faults=drawing.faults, by_dataset=drawing.by_dataset))
+        models = len({part.model for part in parts}) > 1
+        datasets = drawing.by_dataset and len({part.dataset for part in parts}) > 1
+        for part in parts:  # `ratio`, or `ratio-hotpotqa-small` where there are several
+            own_name = "-".join([name, *[slug(part.dataset)] * datasets, *[slug(part.model)] * models])
             with styled():
                 try:
-                    yield own_name, FIGURES[name].draw(part.counted(), pair)
+                    yield own_name, drawing.draw(part.counted(), pair)
                 except NothingToDraw as reason:
                     reasons[own_name] = str(reason)
                     if on_skip:
@@ -101,56 +102,35 @@ def draw(
             raise NothingToDraw("; ".join(f"{own_name}: {text}" for own_name, text in reasons.items()))
 
 
-def _parts(name: str, drawing: Drawing, data: PlotData) -> list[tuple[str, PlotData]]:
-    """The parts that a figure is drawn of, with names: `ratio`, or `ratio-hotpotqa-small` where there are several."""
-    found = list((data if drawing.faults else data.without_faults()).split(by_dataset=drawing.by_dataset))
-    models = len({part.model for part in found}) > 1
-    datasets = drawing.by_dataset and len({part.dataset for part in found}) > 1
-    return [("-".join([name, *[slug(part.dataset)] * datasets, *[slug(part.model)] * models]), part) for part in found]
-
-
 def slug(text: str) -> str:
     """A name as part of a file name: `local/smollm2-135m` -> `local-smollm2-135m`."""
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
-def save(name: str, picture: Picture, folder: Path, formats: Sequence[str] = PICTURE_FORMATS) -> list[Path]:
-    """Writes the figure in each format; returns the files. Raises `UsageError` where the folder can't be written to."""
-    files = [folder / f"{name}.{form}" for form in formats]
-    with styled(), _writing(folder):
-        for path, form in zip(files, formats, strict=True):
-            picture.figure.savefig(path, format=form, metadata=_METADATA[form])
-    return files
-
-
-def save_all(
+def save_figures(
     pictures: Iterable[tuple[str, Picture]], folder: Path, formats: Sequence[str] = PICTURE_FORMATS
 ) -> Iterator[Path]:
-    """Writes figures by name, and then their captions; yields the files. Without a figure, it writes nothing."""
-    captions = {}
-    for name, picture in pictures:
-        yield from save(name, picture, folder, formats)
-        captions[name] = picture.markdown
-    if captions:
-        yield write_captions(folder, captions)
+    """Writes figures by name, and their captions into captions.md, a section each; yields the files.
 
-
-def write_captions(folder: Path, captions: dict[str, str]) -> Path:
-    """captions.md, a section per figure; sections of earlier figures stay while their files exist."""
-    path = folder / "captions.md"
-    before = path.read_text(encoding="utf-8") if path.is_file() else ""
-    sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-    texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
-    written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
-    with _writing(folder):
-        path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
-    return path
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+    Sections of earlier figures stay while their files exist. Without a figure, nothing is written. Raises `UsageError`
+    where the folder can't be written to.
+    """
+    captions, path = {}, folder / "captions.md"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
+        for name, picture in pictures:
+            folder.mkdir(parents=True, exist_ok=True)
+            for form in formats:
+                file = folder / f"{name}.{form}"
+                with styled():
+                    picture.figure.savefig(file, format=form, metadata=_METADATA[form])
+                yield file
+            captions[name] = picture.markdown
+        if captions:
+            before = path.read_text(encoding="utf-8") if path.is_file() else ""
+            sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
+            texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
+            written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+            path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
+            yield path
     except OSError as error:
         raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}; give another --out") from None

@@ -147,7 +147,7 @@ class Repriced:
         Returns the files. Raises `NothingToDraw` where there is nothing in any map, and `UsageError`.
         """
         # matplotlib, half a second that tables needn't wait for
-        from rewoo_bench.report.plots.draw import Picture, break_even_map, read, save_all, slug
+        from rewoo_bench.report.plots.draw import Picture, break_even_map, read, save_figures, slug
 
         target, reasons, pictures = as_path("folder", folder), [], dict[str, Picture]()
         facts = read([self.folder]).facts()
@@ -174,7 +174,7 @@ class Repriced:
                 reasons.append(f"{tariff.model}: {reason}")
         if not pictures:
             raise NothingToDraw(f"no map could be drawn: {'; '.join(reasons) or 'the run has one architecture'}")
-        return list(save_all(pictures.items(), target, formats))
+        return list(save_figures(pictures.items(), target, formats))
 
 
 def reprice(
