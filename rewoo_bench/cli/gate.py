@@ -82,22 +82,22 @@ def gate_command(context: click.Context, run: Path | None, mcp: tuple[str, ...],
         before = read_tool_points(baseline) if baseline is not None else None
         sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
         verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-        click.echo(terminal(tool_table(sizes) + (f"\n\n{render.text(verdict)}" if verdict.checks else "")))
+        click.echo(terminal(tool_table(sizes) + (f"\n\n{render.verdict_text(verdict)}" if verdict.checks else "")))
     elif run is not None:
         terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
         verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
-        click.echo(terminal(render.text(verdict)))
+        click.echo(terminal(render.verdict_text(verdict)))
     else:
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
     if markdown is not None:
-        render.write_report(markdown, render.markdown(verdict), "--markdown")
+        render.write_output(markdown, render.verdict_markdown(verdict), "--markdown")
     elif os.environ.get(_SUMMARY):
-        render.append_report(Path(os.environ[_SUMMARY]), render.markdown(verdict), f"${_SUMMARY}")
+        render.write_output(Path(os.environ[_SUMMARY]), render.verdict_markdown(verdict), f"${_SUMMARY}", append=True)
     if junit_file is not None:
-        render.write_report(junit_file, render.junit(verdict), "--junit")
+        render.write_output(junit_file, render.junit(verdict), "--junit")
     if json_file is not None:
         points = render.tracked(load(run)) if run is not None else tool_points(sizes)
-        render.write_report(json_file, points, "--json")
+        render.write_output(json_file, points, "--json")
     return verdict.code
 
 
@@ -124,7 +124,7 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
         before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
-    render.write_report(out, text, "--out")
+    render.write_output(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.analysis.routing.report import Format, render
+from rewoo_bench.analysis.routing.report import RoutingFormat, render_routing
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
@@ -35,7 +35,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Output format.")
 def route_command(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
-                  out: Path | None, form: Format) -> int:
+                  out: Path | None, form: RoutingFormat) -> int:
     """Estimate what a router would buy: a choice between two architectures for each question.
 
     RUN is a run's folder with both architectures. The output has accuracy and cost of each policy (rules, a learned
@@ -50,7 +50,7 @@ def route_command(runs: tuple[str, ...], parents: str | None, router: str, datas
         facts = next((manifest.dataset for manifest in manifests(*runs).values()), DatasetFacts())
         texts = {example.id: example.question for example in load_questions_of(dataset, facts).examples}
     report = route(*runs, parents=names, router=router, texts=texts, threshold=threshold, out=out)
-    click.echo(terminal(render(report, form)))
+    click.echo(terminal(render_routing(report, form)))
     if out and form != "json":
         click.echo(terminal(f"\nwritten: {out}; use it with --arch 'router?policy=learned&file={out}'"), err=True)
     return 0

@@ -125,7 +125,7 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
         own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == summary.architecture)]
         own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
         own = own[~left_out(own)]
-        columns = [own[column].dropna().tolist() if column in own else [] for column in _SECONDS.values()]
+        columns = [own[column].dropna().tolist() for column in _SECONDS.values()]
         if system.oracle or not columns[0]:
             continue
         medians = [f"{median(values):.2f}" if values else "-" for values in columns]

@@ -29,7 +29,7 @@ from rewoo_bench.analysis.summary import Summary
 from rewoo_bench.analysis.summary import summarise as summarise_rows
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.gate.check import ComparisonTerms, check_run
-from rewoo_bench.gate.render import text
+from rewoo_bench.gate.render import verdict_text
 from rewoo_bench.gate.verdict import Verdict
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.folder import manifests as read_manifests

@@ -92,12 +92,10 @@ class CallRows:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = open_table(path, CALLS)
-        there = set(self._file.schema_arrow.names)
-        self._names = [name for name in CALL if name in there]
         metadata = self._file.metadata
         sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         self._starts = list(accumulate(sizes, initial=0))
-        self._group = lru_cache(_GROUPS)(lambda group: self._file.read_row_group(group, columns=self._names))
+        self._group = lru_cache(_GROUPS)(lambda group: self._file.read_row_group(group, columns=list(CALL)))
 
     def __enter__(self) -> Self:
         return self

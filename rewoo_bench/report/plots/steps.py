@@ -43,7 +43,7 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
         raise NothingToDraw(f"needs questions with a valid plan; here all {len(rejected):,} plans were rejected")
     if not len(data.rows):
         raise NothingToDraw(
-            "needs questions with a known number of look-ups: the column hops, which this data set or an old run lacks"
+            "needs questions with a known number of look-ups: the column hops, which this data set or run lacks"
         )
     names = [name for name in data.architectures if positive(data.of(name), "tool_calls").any()]
     needed = data.rows["look_ups"]

@@ -222,7 +222,6 @@ def reprice(
         raise UsageError(unknown("baseline", baseline, architectures))
     charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
     calls = read_calls(folder, rows)
-    present = [name for name in _COLUMNS if name in rows.columns]
     repriced = Repriced(
         folder=folder,
         baseline=baseline or architectures[0],
@@ -230,7 +229,7 @@ def reprice(
         tariffs=tuple(chosen),
         notes=tuple(_notes(calls, rows, charged, own, batch=batch, recorded=recorded_cache)),
         batch=batch,
-        rows=rows[present].assign(failed=left_out(rows), rounds=_rounds(calls)),
+        rows=rows[_COLUMNS].assign(failed=left_out(rows), rounds=_rounds(calls)),
         calls=calls,
         recorded=recorded_cache,
         by_role=charged,
