@@ -4,8 +4,8 @@
         run = run_bench(arch="rewoo", dataset="sample", model="oracle", questions=20)
         assert_within_budget(run, "budgets.toml")
 
-Every pytest in an environment with rewoo_bench loads this module, so it imports nothing of the package until a
-test uses a fixture.
+Every pytest in an environment with rewoo_bench loads this module, so modules of the package are imported when a test
+uses a fixture.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+import rewoo_bench
 
 if TYPE_CHECKING:
     from rewoo_bench.api import BenchRun
@@ -28,14 +30,12 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
     `rewoo-bench run` are keywords too (`max_steps=4`), and the model is the oracle unless given.
     The result has `.folder`, `.rows`, `.status` and `.reason`. For tests that aren't async.
     """
-    from rewoo_bench.api import bench
-
     runs = 0
 
     def run(arch: str | list[str], **options: Any) -> BenchRun:
         nonlocal runs
         runs += 1
-        return bench(arch, out=tmp_path / f"run-{runs}", **options)
+        return rewoo_bench.bench(arch, out=tmp_path / f"run-{runs}", **options)
 
     return run
 
@@ -43,6 +43,4 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
 @pytest.fixture
 def assert_within_budget() -> Callable[..., None]:
     """`rewoo_bench.assert_within_budget`."""
-    from rewoo_bench.report.reading import assert_within_budget
-
-    return assert_within_budget
+    return rewoo_bench.assert_within_budget

@@ -21,14 +21,8 @@ from rewoo_bench.system.files import bundled_names
 NO_CAP = "none"
 
 # Fields of a request that a flag or the harness sets.
-_OWN_FIELDS = {
+_OWN_FIELDS = dict.fromkeys(("messages", "prompt", "stream", "n", "tools", "stop"), "the harness itself") | {
     "model": "--model",
-    "messages": None,
-    "prompt": None,
-    "stream": None,
-    "n": None,
-    "tools": None,
-    "stop": None,
     "temperature": "--temperature",
     "seed": "--seed",
     "max_tokens": "--reply-tokens",
@@ -97,8 +91,7 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
         raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")
     for name in found:
         if name in _OWN_FIELDS:
-            flag = _OWN_FIELDS[name]
-            raise click.BadParameter(f"{name!r} is set by {flag}" if flag else f"{name!r} is set by the harness itself")
+            raise click.BadParameter(f"{name!r} is set by {_OWN_FIELDS[name]}")
     return value
 
 

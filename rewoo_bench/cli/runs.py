@@ -10,11 +10,10 @@ import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
-from rewoo_bench.runs.past_runs import PastRun, find_runs
+from rewoo_bench.runs.past_runs import find_runs
 from rewoo_bench.text.escaping import terminal, text_table
 
 _MARK = "*"  # of an oracle's accuracy
-_HEAD = ["folder", "started", "status", "n", "model", "data set", "EM and tokens"]
 
 
 @click.command(context_settings=SETTINGS)
@@ -34,7 +33,18 @@ def runs(folder: Path, as_json: bool) -> int:
         example = "a first one: rewoo-bench run --arch rewoo,react --model oracle"
         click.echo(terminal(f"no runs in {folder}; {example}"), err=True)
         return DONE
-    cells = [_HEAD, *map(_cells, past)]
+    cells = [["folder", "started", "status", "n", "model", "data set", "EM and tokens"]]
+    for run in past:  # a cell for each architecture: `react 0.75 1,234`, its name alone without an answered question
+        shown = []
+        for name in run.architectures:
+            exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
+            known = exact_match is not None and tokens is not None
+            shown.append(f"{name} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}" if known else name)
+        shown[:-1] = [f"{each}," for each in shown[:-1]]
+        started = (run.started_at or "")[:16].replace("T", " ")
+        n = "" if run.questions is None else f"{run.questions:,}"
+        facts = [run.folder, started, run.status, n, run.model, run.dataset]
+        cells.append([*facts, *([run.error] if run.error else shown)])
     columns = max(map(len, cells))
     full = [[*row, *[""] * (columns - len(row))] for row in cells]
     click.echo(terminal("\n".join(text_table(full, left=True))))
@@ -43,18 +53,3 @@ def runs(folder: Path, as_json: bool) -> int:
 
         click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
     return DONE
-
-
-def _cells(run: PastRun) -> list[str]:
-    """What it is, and a cell for each architecture: `react 0.75 1,234`, its name alone without an answered question."""
-    figures = []
-    for name in run.architectures:
-        exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
-        if exact_match is None or tokens is None:
-            figures.append(name)
-        else:
-            figures.append(f"{name} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}")
-    shown = [f"{each}," for each in figures[:-1]] + figures[-1:]
-    started = (run.started_at or "")[:16].replace("T", " ")
-    n = "" if run.questions is None else f"{run.questions:,}"
-    return [run.folder, started, run.status, n, run.model, run.dataset, *([run.error] if run.error else shown)]

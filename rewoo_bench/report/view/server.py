@@ -64,8 +64,7 @@ class Viewer:
             [
                 web.get("/", self.index),
                 web.get("/run/{name}/", self.page),
-                web.get("/run/{name}/overview", self.overview),
-                web.get("/run/{name}/table", self.table),
+                web.get("/run/{name}/{part:overview|table}", self.part),
                 web.get("/run/{name}/question", self.question),
                 web.get("/run/{name}/events", self.events),
             ]
@@ -130,11 +129,9 @@ class Viewer:
         headers = {**_HEADERS, "Content-Security-Policy": f"{policy}; {_NO_FRAMES}"}
         return web.Response(text=text, content_type="text/html", headers=headers)
 
-    async def overview(self, request: web.Request) -> web.Response:
-        return _json((await self._snapshot(self._run(request))).head)
-
-    async def table(self, request: web.Request) -> web.Response:
-        return _json((await self._snapshot(self._run(request))).table.columns)
+    async def part(self, request: web.Request) -> web.Response:
+        snapshot = await self._snapshot(self._run(request))
+        return _json(snapshot.head if request.match_info["part"] == "overview" else snapshot.table.columns)
 
     async def question(self, request: web.Request) -> web.Response:
         snapshot = await self._snapshot(self._run(request))
