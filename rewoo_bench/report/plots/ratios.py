@@ -64,8 +64,8 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     interval = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
     panel.text(0, 0.12, interval, fontsize=8.5, va="top", color=GREY)
     both = pd.concat([data.of(name) for name in pair])
-    looping = data.counts(both[both["loop_step"].notna()]) if "loop_step" in both else ""
-    answered = pairs[pairs.filter(like="_answered").all(axis=1)]
+    looping = data.counts(both[both["loop_step"].notna()])
+    answered = pairs[pairs["up_answered"] & pairs["along_answered"]]
     known = 0 < len(answered) < len(pairs) and (answered["up"] * answered["along"] > 0).any()
     return style.picture(
         figure,
@@ -86,9 +86,11 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
     sides = []
     for name, side in ((up, "up"), (along, "along")):
         rows = data.of(name)
-        values: dict[str, Any] = {side: column(rows, "total_tokens"), f"{side}_right": column(rows, "exact_match")}
-        if "stop_reason" in rows:
-            values[f"{side}_answered"] = (rows["stop_reason"] == "answered").to_numpy()
+        values = {
+            side: column(rows, "total_tokens"),
+            f"{side}_right": column(rows, "exact_match"),
+            f"{side}_answered": (rows["stop_reason"] == "answered").to_numpy(bool),
+        }
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
