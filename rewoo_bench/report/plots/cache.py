@@ -154,7 +154,7 @@ def cache(data: PlotData, pair: tuple[str, str]) -> Picture:
     contexts = np.arange(0, LONGEST + 1, _CONTEXT_STEP)
     found = _found(data, pair, contexts)
     lines = {price: found.ratios(price) for price in RULES}
-    first, second = (data.style(name).name for name in pair)
+    first, second = (data.styles[name].name for name in pair)
     figure, axes = style.sheet()
     styles = {}
     for (price, ratios), colour in zip(lines.items(), _COLOURS, strict=True):
@@ -208,7 +208,7 @@ def cache_map(data: PlotData, pair: tuple[str, str]) -> Picture:
             "needs questions that need different numbers of look-ups, such as those of "
             "--dataset 'chain?hops=1..12' --max-steps 32"
         )
-    first, second = (data.style(name).name for name in pair)
+    first, second = (data.styles[name].name for name in pair)
     figure, panels = style.sheet(2, 4, 5.0, sharex=True, sharey=True)
     norm = TwoSlopeNorm(0.0, -math.log2(_STRONGEST_SAVING), math.log2(_STRONGEST_SAVING))
     second_is_blue = "rewoo" not in pair or pair[1] == "rewoo"

@@ -76,7 +76,7 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
     rows = data.rows
     ticks = sorted(set(rows["condition"].tolist()))
     names = list(dict.fromkeys(rows["line"]))
-    figure, (left, right) = style.sheet(1, 2, style.tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
+    figure, (left, right) = style.sheet(1, 2, style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     highest = [0.2]
     for i, name in enumerate(names):
@@ -87,8 +87,8 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
         tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
         for axes, values in ((left, accuracies), (right, tokens)):
             axes.errorbar(
-                list(parts), [value.estimate for value in values], yerr=arms(values), color=data.style(name).colour,
-                marker=data.style(name).marker, capsize=2.5, elinewidth=1,
+                list(parts), [value.estimate for value in values], yerr=arms(values), color=data.styles[name].colour,
+                marker=data.styles[name].marker, capsize=2.5, elinewidth=1,
             )  # fmt: skip
         highest += [each.high for each in accuracies if not math.isnan(each.high)]
         ends[name] = (max(parts), tokens[-1].estimate)
@@ -126,11 +126,11 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     names = timed.architectures
     if not names:
         raise NothingToDraw("needs latency_s, which replayed and resumed questions lack")
-    titles = [timed.style(name).wrapped(ROW) for name in names]
+    titles = [timed.styles[name].wrapped(ROW) for name in names]
     figure, axes = style.sheet(height=style.tall_rows(titles))
     ends = column(timed.rows, "latency_s")
     style.logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
-    late = [_draw_seconds(axes, at, timed.style(name), timed.of(name)) for at, name in enumerate(names)]
+    late = [_draw_seconds(axes, at, timed.styles[name], timed.of(name)) for at, name in enumerate(names)]
     axes.set_yticks(range(len(names)), titles)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("seconds per question, wall time (log scale)")

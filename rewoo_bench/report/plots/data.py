@@ -23,7 +23,7 @@ from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles
-from rewoo_bench.runs.columns import CALLS
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, subsets
@@ -74,9 +74,6 @@ class PlotData:
     def point(self) -> str:
         """What a point in a figure is: the caption's word for a row."""
         return "a question" if self.trials == 1 else "a trial of a question"
-
-    def style(self, architecture: str) -> SeriesStyle:
-        return self.styles[architecture]
 
     def of(self, architecture: str) -> pd.DataFrame:
         """The rows of an architecture."""
@@ -144,13 +141,13 @@ class PlotData:
     def counts(self, rows: pd.DataFrame) -> str:
         """`ReAct 2, ReWOO 1`: number of these rows by architecture; empty for no rows."""
         sizes = rows["architecture"].astype(str).value_counts(sort=False)
-        return ", ".join(f"{self.style(str(name)).name} {size:,}" for name, size in sizes.items() if size)
+        return ", ".join(f"{self.styles[str(name)].name} {size:,}" for name, size in sizes.items() if size)
 
 
 def read(runs: Sequence[str | Path]) -> PlotData:
     """The runs, given as folders or parquet files; of a stopped run, the questions that all its architectures have.
 
-    Raises `DataError`. A run without calls.parquet has no calls, and those of an older one lack some columns.
+    Raises `DataError`. A run without calls.parquet has no calls.
     """
     rows = load(*runs)
     paths = [(Path(run) if Path(run).is_dir() else Path(run).parent) / CALLS_FILE for run in runs]
@@ -162,7 +159,7 @@ def read(runs: Sequence[str | Path]) -> PlotData:
 
 def plot_data_of(rows: pd.DataFrame, calls: pd.DataFrame | None, of_runs: Manifests | None = None) -> PlotData:
     """The same from rows of questions.parquet and of calls.parquet. Raises `DataError`."""
-    check_columns(rows.columns, [*_ROW, *_WHAT_RAN, "exact_match", "total_tokens"])
+    check_columns(rows.columns, QUESTIONS.names)
     calls = pd.DataFrame(columns=_CALLS) if calls is None else calls.reindex(columns=_CALLS)
     # without the questions that only some architectures of a run have: it may have been stopped in the middle
     architectures = rows.groupby("run_id", observed=True)["architecture"].nunique()

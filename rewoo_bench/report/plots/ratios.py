@@ -33,7 +33,7 @@ _FAR = 300.0  # times the fewest tokens; where the most are more, there is room 
 def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     """Paired scatter on log axes: a point a question and trial, lines of equal ratio."""
     pairs = _paired(data, *pair)
-    up, along = (data.style(name) for name in pair)
+    up, along = (data.styles[name] for name in pair)
     found = _ratio(pairs)
     figure, (axes, panel) = style.sheet(1, 2, width_ratios=[2, 1])
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
@@ -150,12 +150,12 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         label = "US$ per 1,000 questions (log scale)"
         costs[label] = {name: mean_of_questions(dollars.of(name), "thousand") for name in right}
     many = len(right) > _MANY
-    wrapped = {name: data.style(name).wrapped(NAME_WIDTH) for name in right}
+    wrapped = {name: data.styles[name].wrapped(NAME_WIDTH) for name in right}
     texts = {name: str(i) if many else wrapped[name] for i, name in enumerate(right, 1)}
     labels = {name: f"{texts[name]}  {wrapped[name]}" if many else wrapped[name] for name in right}
     handles = [
         Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=labels[name])
-        for name, own in ((name, data.style(name)) for name in right)
+        for name, own in ((name, data.styles[name]) for name in right)
     ]
     figure, axes = style.sheet(1, len(costs), style.tall(labels.values()), sharey=True, squeeze=False)
     for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
@@ -172,7 +172,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         figure,
         "What accuracy costs",
         f"Up and to the left is better. {grey} other architecture is both cheaper and more often right than "
-        f"{' or '.join(repr(data.style(name).name) for name in best)}, by point estimates. Bars: 95% intervals.",
+        f"{' or '.join(repr(data.styles[name].name) for name in best)}, by point estimates. Bars: 95% intervals.",
         f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: the run has no prices of its own.",
         facts=data.facts(),
     )

@@ -52,7 +52,7 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
             "needs tool calls on questions that need different numbers of look-ups, such as those of "
             "--dataset 'chain?hops=1..8' --max-steps 15"
         )
-    figure, axes = style.sheet(height=style.tall(data.style(name).wrapped(NAME_WIDTH) for name in names))
+    figure, axes = style.sheet(height=style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
     style.grid(axes)
     drawn = {name: _draw_means(axes, data, name) for name in names}
     few = any(value.rare and value.n >= _SOME for groups in drawn.values() for value in groups.values())
@@ -68,7 +68,7 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
     title = "Input tokens by the look-ups that a question needs"
     rising = {law.law.name: name for name, law in near.items() if law.held_out and law.law.step > 0}
     if len(rising) == 2:
-        turns, planned = (data.style(rising[law]).name for law in ("ReAct", "ReWOO"))
+        turns, planned = (data.styles[rising[law]].name for law in ("ReAct", "ReWOO"))
         step = count(round(near[rising["ReWOO"]].law.step))
         title = f"A look-up costs {turns} its whole prompt again, {planned} {step} tokens"
     cut = rows[cut_off(rows)]
@@ -95,7 +95,7 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
 
 def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
     """Points of an architecture, and its means by number of look-ups, which are returned."""
-    own, rows = data.style(name), data.of(name)
+    own, rows = data.styles[name], data.of(name)
     x, y = column(rows, "look_ups"), column(rows, "input_tokens")
     groups = {k: mean_of_questions(rows[x == k], "input_tokens") for k in sorted(set(x.tolist()))}
     chosen = style.drawn(len(x))
@@ -117,7 +117,7 @@ def _draw_laws(axes: Axes, data: PlotData, laws: dict[str, Prediction]) -> None:
         for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
             if first < last:
                 x = np.linspace(first, last, 60)
-                axes.plot(x, fitted.law.input_tokens(x), color=data.style(name).colour, ls=dashes, lw=1.8)
+                axes.plot(x, fitted.law.input_tokens(x), color=data.styles[name].colour, ls=dashes, lw=1.8)
     axes.plot([], [], color=INK, marker="o", lw=1, label="measured mean")
     if laws:
         axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
@@ -156,7 +156,7 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
         most = f"{fitted.largest:.1%} at most"
         error = f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
     far = ", too far off to be drawn" if fitted.error > _NEAR else ""
-    return f"{data.style(name).name} {line}{of_which} ({error}{far})"
+    return f"{data.styles[name].name} {line}{of_which} ({error}{far})"
 
 
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
@@ -177,7 +177,7 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     data.check_once()
     table = _table(data)
     totals = table.sum(axis=1)
-    names = [data.style(str(name)).wrapped(ROW) for name in table.index]
+    names = [data.styles[str(name)].wrapped(ROW) for name in table.index]
     bounds = [mean_of_questions(data.of(str(name)), "total_tokens") for name in table.index]
     ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
     most = max(*ends, *totals, 1.0)
