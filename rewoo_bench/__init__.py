@@ -64,7 +64,7 @@ _PLACES = {
     "evaluation.tasks": "Result",
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
-    "models.own": "ModelSettings",
+    "models.hosted.client": "ModelSettings",
     "report.reading": "advise assert_within_budget check_claims check_gate compare plot route summarise",
     "report.repricing": "reprice",
     "report.terminal": "show",

@@ -44,9 +44,7 @@ def overview(
     comparison, systems, sentences = None, tuple[System, ...](), []
     notes = list(_without_answers(rows, texts=texts))
     try:
-        comparison = compare(
-            rows, manifests=manifests, intersect=True, within_model=True, within_dataset=True, pricing=pricing
-        )
+        comparison = compare(rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing)
     except UsageError as error:
         notes.append(str(error))
     else:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
 from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, Calls, own_models, priced, read_calls
-from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
+from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
     RULES,
