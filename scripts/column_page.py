@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.runs.columns import CALL_COLUMNS, KINDS, QUESTION_COLUMNS, Column
+from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, TYPE_NAMES, Column
 
 PAGE = Path(__file__).parents[1] / "results" / "columns.md"
 FILES: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls": CALL_COLUMNS}
@@ -21,7 +21,7 @@ FILES: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls
 def table(columns: Sequence[Column[Any]]) -> str:
     """The columns of a file as a table in Markdown."""
     head = ["| column | type | meaning | null |", "|---|---|---|---|"]
-    rows = [f"| `{c.name}` | {KINDS[c.type]} | {c.meaning} | {c.null} |" for c in columns]
+    rows = [f"| `{c.name}` | {TYPE_NAMES[c.type]} | {c.meaning} | {c.null} |" for c in columns]
     return "\n".join([*head, *rows])
 
 

@@ -24,7 +24,7 @@ from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, split_by_role
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.columns import CALLS, SHARED
+from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.rows import failed
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 Numbers = NDArray[np.float64]
-UNPRICED_ROLES = ("judge", "count", "embedding")
 ROW_KEY = ("architecture", "example_id", "trial")
 STAND_IN = (
     "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
@@ -108,7 +107,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
     kinds = np.array([*found["kind"].names, ""], dtype=object)[found["kind"].values]
     is_model = kinds == "model"
-    some = is_model & ~np.isin(roles, UNPRICED_ROLES) & (row >= 0)
+    some = is_model & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
     columns = {name: found[name].values[some] if name in found else missing[some] for name in _NUMBERS}
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])

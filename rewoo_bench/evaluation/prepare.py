@@ -26,7 +26,7 @@ from rewoo_bench.evaluation.inputs import Inputs, PythonInputs, model_settings, 
 from rewoo_bench.events import at_place
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.own import is_own_model
-from rewoo_bench.runs.columns import RunRecord, columns_of_run
+from rewoo_bench.runs.columns import RunSource, columns_of_run
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.runs.options import RoleModel, RunOptions
@@ -231,7 +231,7 @@ def concurrency(options: RunOptions, run: PreparedRun) -> int:
 
 def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:
     """The columns of questions.parquet that are the same in every row of a run."""
-    return columns_of_run(RunRecord(run_id, run.dataset.name, options, _is_oracle(options, run)))
+    return columns_of_run(RunSource(run_id, run.dataset.name, options, _is_oracle(options, run)))
 
 
 def _is_oracle(options: RunOptions, run: PreparedRun) -> bool | None:

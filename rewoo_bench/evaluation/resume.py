@@ -23,7 +23,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.local.catalogue import catalogue
-from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, differences, has_its_options, read_manifest
+from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, has_its_options, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
 from rewoo_bench.text.escaping import one_line
 from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
@@ -211,7 +211,7 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
         }  # generated questions have their content in their ids, and one hash of all
     for part in ("architectures", "dataset", "corpus", "models"):
         loose = LOOSE | more if grown and part == "dataset" else LOOSE
-        difference = next(differences(old.get(part), new.get(part), part, loose), None)
+        difference = next(changed_values(old.get(part), new.get(part), part, loose), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a resumed run has to stay the same")
 

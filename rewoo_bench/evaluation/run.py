@@ -203,7 +203,7 @@ async def _evaluated(
     tasks = [task.key for task in tasks_of(prepared_run.dataset.examples, prepared_run.architectures, options.trials)]
     progress = Progress(
         len(tasks),
-        done=(done := opened.journal.count_finished()),
+        done=(done := len(opened.journal.finished())),
         shown=options.progress,
         verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
@@ -230,7 +230,7 @@ async def _evaluated(
             facts = evaluator.engine.facts(facts)
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
-    is_empty = not rows and options.resume is None and not opened.journal.holds_answers()
+    is_empty = not rows and options.resume is None and not opened.journal.has_answers_or_bills()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
     if end.wrong and (is_empty or not end.is_refused):

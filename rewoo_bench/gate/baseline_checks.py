@@ -35,7 +35,7 @@ from rewoo_bench.gate.count_checks import (
     prefix_checks,
 )
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status, too_many_failed
-from rewoo_bench.runs.manifest import differences
+from rewoo_bench.runs.manifest import changed_values
 from rewoo_bench.text.argument_checks import check_switches, shown
 from rewoo_bench.text.words import counted
 
@@ -87,13 +87,13 @@ _Mismatch = tuple[str, str]
 def _incomparable_runs(before: Baseline, now: Baseline) -> Iterator[_Mismatch]:
     """Differences that make every count incomparable, a line of each kind."""
     old, new = (side.dataset.model_dump(exclude={"ids_hash"}) for side in (before, now))
-    dataset = [*differences(old, new, "dataset"), *differences(before.corpus, now.corpus, "corpus")]
-    model = [*differences(before.models, now.models, "models"), *differences(before.options, now.options, "options")]
+    dataset = [*changed_values(old, new, "dataset"), *changed_values(before.corpus, now.corpus, "corpus")]
+    model = [*changed_values(before.models, now.models, "models"), *changed_values(before.options, now.options, "options")]
     kinds: dict[str, Iterable[str]] = {"data set": dataset, "model": model}
     if before.tokenizer and now.tokenizer:
-        kinds["tokenizer"] = differences(before.tokenizer, now.tokenizer, "tokenizer")
+        kinds["tokenizer"] = changed_values(before.tokenizer, now.tokenizer, "tokenizer")
     if before.prices is not None and now.prices is not None:
-        kinds["prices"] = differences(before.prices, now.prices, "prices")
+        kinds["prices"] = changed_values(before.prices, now.prices, "prices")
     for what, texts in kinds.items():
         every = list(texts)
         # the names that differ imply the rest
@@ -126,7 +126,7 @@ def _incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> It
     elif before.dataset.ids_hash != now.dataset.ids_hash:
         yield "ids", "the same ids in another order"
     was, used = (side.architectures[architecture].usage_sources for side in (before, now))
-    yield from (("tokenizer", text) for text in differences(was, used, "usage_source"))
+    yield from (("tokenizer", text) for text in changed_values(was, used, "usage_source"))
 
 
 def _named(keys: Sequence[tuple[str, int]]) -> str:
@@ -197,7 +197,7 @@ def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
         found = ["its prompts changed"]
     found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
     for part in ("runner", "settings", "tools", "parents", "router_file"):
-        found += differences(old.get(part), new.get(part), part)
+        found += changed_values(old.get(part), new.get(part), part)
     return found
 
 

@@ -18,13 +18,12 @@ from typing import Any
 
 import pandas as pd
 
-from rewoo_bench.analysis.prices import UNPRICED_ROLES
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
 from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.verdict import Check, Group, Verdict, too_many_failed
-from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED
+from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import failed, oracle_rows

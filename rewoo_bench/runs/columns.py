@@ -30,29 +30,22 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.options import RunOptions
 
 
-# Which of a question's gold pages an agent saw: retrieval, separated from reasoning.
-#
-#     gold_pages_found(example.chain, trajectory.steps)    # 0.5: one of two gold pages was shown
-#
-# A page counts as seen where a line of an observation begins with its title and a colon, the form of the search tools
-# (tools/search.py). Pages of a tool with another form don't count.
-
-
 def gold_pages_found(chain: Sequence[Hop], steps: Iterable[Step]) -> float | None:
-    """The share of the gold pages (0 to 1) that some observation showed; None where no gold page is known."""
+    """The share of the gold pages (0 to 1) that some observation showed; None where no gold page is known.
+
+    A page counts as seen where a line of an observation begins with its title and a colon, the form of the search tools
+    (tools/search.py). Pages of a tool with another form don't count.
+    """
     starts = {f"{fold(clean_title(hop.title))}:" for hop in chain if hop.tool == "Search"}
-    if not starts:
-        return None
-    shown = {start for step in steps for start in _shown(starts, step.observation)}
-    return len(shown) / len(starts)
+    lines = {fold(line) for step in steps for line in step.observation.splitlines()} if starts else set()
+    seen = sum(any(line.startswith(start) for line in lines) for start in starts)
+    return seen / len(starts) if starts else None
 
 
-def _shown(starts: Iterable[str], observation: str) -> Iterable[str]:
-    lines = [fold(line) for line in observation.splitlines()]
-    return (start for start in starts if any(line.startswith(start) for line in lines))
+UNPRICED_ROLES = frozenset({"judge", "embedding", "count"})
+"""Roles of model calls that are in no question's cost."""
 
-
-NO_LLM_ROLES = frozenset({"judge", "embedding", "count", "abandoned"})
+NO_LLM_ROLES = UNPRICED_ROLES | {"abandoned"}
 """Roles of model calls that aren't counted in `llm_calls`: they generate nothing, or not for the answer."""
 
 NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
@@ -61,10 +54,10 @@ NO_STEP_ROLES = NO_LLM_ROLES | {"tool"}
 TEXT, BOOL, FLOAT, MOMENT = pa.string(), pa.bool_(), pa.float64(), pa.timestamp("us", tz="UTC")
 INT, LONG = pa.int32(), pa.int64()
 LIST = pa.list_(TEXT)
-KINDS = {TEXT: "text", BOOL: "bool", FLOAT: "float", MOMENT: "time", INT: "int", LONG: "int", LIST: "list"}
+TYPE_NAMES = {TEXT: "text", BOOL: "bool", FLOAT: "float", MOMENT: "time", INT: "int", LONG: "int", LIST: "list"}
 
 
-class RunRecord(NamedTuple):
+class RunSource(NamedTuple):
     """What the columns are computed from that are the same in every row of a run."""
 
     run_id: str
@@ -73,7 +66,7 @@ class RunRecord(NamedTuple):
     oracle: bool | None
 
 
-class QuestionRecord:
+class QuestionSource:
     """What the other columns of questions.parquet are computed from.
 
     `result` is an `evaluation.tasks.Result`, which nothing here may import: a reader of runs imports no part that runs
@@ -95,7 +88,7 @@ class QuestionRecord:
         return sum(call.usage.total_tokens for call in self.model_calls if call.role == role)
 
 
-class CallRecord(NamedTuple):
+class CallSource(NamedTuple):
     """What the columns of calls.parquet are computed from: `call` is a `calls.call.Call` of the result."""
 
     result: Any
@@ -104,19 +97,19 @@ class CallRecord(NamedTuple):
     call: Any
 
 
-Record = TypeVar("Record", QuestionRecord, CallRecord)
+Source = TypeVar("Source", QuestionSource, CallSource)
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[Record]):
+class Column(Generic[Source]):
     """A column. `meaning` and `null` (when it has no value) are Markdown."""
 
     name: str
     type: pa.DataType
     meaning: str
-    value: Callable[[Record], Any] | None = None
+    value: Callable[[Source], Any] | None = None
     """Computes it from a question or a call. None where it is of the run, or is computed when the run ends."""
-    of_run: Callable[[RunRecord], Any] | None = None
+    of_run: Callable[[RunSource], Any] | None = None
     """Computes it once for the run."""
     null: str = ""
     is_category: bool = False
@@ -138,23 +131,21 @@ def _broken_plans(drafts: object) -> int | None:
 
 
 def _loop(calls: Sequence[Any]) -> tuple[int | None, int | None]:
-    """`loop_step` and `loop_tokens` of a question (loops.py). The call for an answer at the limit is no step."""
+    """`loop_step` and `loop_tokens` of a question (text/loops.py)."""
+    # A turn was answered, and by the architecture's own model; the call for an answer at the limit is no step.
     own = [call for call in sorted(calls, key=lambda call: call.start) if not call.place.name.endswith(AT_LIMIT)]
-    if not any(_is_turn(call) for call in own):
+    turns = [call.kind == "model" and call.status == "ok" and call.role not in NO_STEP_ROLES for call in own]
+    if not any(turns):
         return None, None
-    done = [call for call in own if call.kind == "tool" or _is_turn(call)]
-    did = [(call.name if call.kind == "tool" else "", call.content) for call in done]
-    found = loop_start([(call.kind == "tool", each) for call, each in zip(done, did, strict=True)])
+    done = [call for call, is_turn in zip(own, turns, strict=True) if is_turn or call.kind == "tool"]
+    found = loop_start(
+        [(call.kind == "tool", (call.name if call.kind == "tool" else "", call.content)) for call in done]
+    )
     if found is None:
         return None, 0
     step, place = found
     looped = [call for call in own if call.kind == "model" and call.role != "judge" and call.start >= done[place].start]
     return step + 1, sum(call.usage.total_tokens for call in looped)
-
-
-def _is_turn(call: Any) -> bool:
-    """Whether a call is a model's turn: it was answered, and by the architecture's own model."""
-    return bool(call.kind == "model" and call.status == "ok" and call.role not in NO_STEP_ROLES)
 
 
 def _routed_to(result: Any) -> str | None:
@@ -183,7 +174,7 @@ def _latency_s(call: Any) -> float | None:
     return None if cost.replayed else measured
 
 
-def _of_model(value: Callable[[Any], Any]) -> Callable[[CallRecord], Any]:
+def _of_model(value: Callable[[Any], Any]) -> Callable[[CallSource], Any]:
     """A value of model calls, null for a tool's."""
     return lambda c: value(c.call) if c.call.kind == "model" else None
 
@@ -192,7 +183,7 @@ _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
 _LOOP = "[the definition](../rewoo_bench/text/loops.py)"
 
-QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = (
+QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "run_id", TEXT, "id of the run; `rewoo_bench.load` adds `run_folder`, the folder's name",
         of_run=lambda run: run.run_id, is_category=True,
@@ -371,7 +362,7 @@ _TOOL = "for a tool"
 _PROMPT = "for a tool, and in some runs of results/"
 _SHARED = "for a tool, for a call in no question's cost, and without a journal"
 
-CALL_COLUMNS: tuple[Column[CallRecord], ...] = (
+CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     Column("run_id", TEXT, "id of the run", lambda c: c.run_id),
     Column("architecture", TEXT, "what made the call", lambda c: c.result.task.architecture.name),
     Column("example_id", TEXT, "id of the question", lambda c: c.result.task.example.id),
@@ -487,19 +478,19 @@ SHARED = [column.name for column in CALL_COLUMNS if column.value is None]
 """Columns of calls.parquet that say what an earlier call had of a prompt, and where its cache marks are."""
 
 
-def columns_of_run(run: RunRecord) -> dict[str, Any]:
+def columns_of_run(run: RunSource) -> dict[str, Any]:
     """The columns of questions.parquet that are the same in every row of a run."""
     return {column.name: column.of_run(run) for column in QUESTION_COLUMNS if column.of_run}
 
 
 def question_row(result: Any, run: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a result. `run` has the columns that are the same for the whole run."""
-    record = QuestionRecord(result, run)
+    record = QuestionSource(result, run)
     return {c.name: c.value(record) if c.value else run.get(c.name) for c in QUESTION_COLUMNS}
 
 
 def call_rows(result: Any, run_id: str) -> list[dict[str, Any]]:
     """The rows of a result's calls, in the order in which they began, without the columns `SHARED`."""
     calls = sorted(result.calls, key=lambda call: call.start)
-    records = [CallRecord(result, run_id, number, call) for number, call in enumerate(calls)]
+    records = [CallSource(result, run_id, number, call) for number, call in enumerate(calls)]
     return [{c.name: c.value(record) for c in CALL_COLUMNS if c.value} for record in records]

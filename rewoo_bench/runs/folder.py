@@ -41,15 +41,17 @@ CATEGORIES = [column.name for column in QUESTION_COLUMNS if column.is_category]
 def load(*runs: str | Path) -> pd.DataFrame:
     """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
-    One column more, `run_folder`, has the name of the run's folder. `runs` are run folders or parquet files.
-    Raises `DataError`.
+    One column more, `run_folder`, has the name of the run's folder, or its path where two folders have the same name.
+    `runs` are run folders or parquet files. Raises `DataError`.
     """
-    tables = [
-        table.select([each for each in table.column_names if each != "run_folder"]).append_column(
-            "run_folder", pa.repeat(pa.scalar(name), len(table)).dictionary_encode()
-        )
-        for table, name in zip(_tables(runs), _folder_names(runs), strict=True)
-    ]
+    folders = _folders(runs)
+    names = [folder.resolve().name for folder in folders]
+    tables = []
+    for table, folder, name in zip(_tables(runs), folders, names, strict=True):
+        shown = str(folder) if names.count(name) > 1 else name
+        table = table.select([each for each in table.column_names if each != "run_folder"])
+        column = pa.repeat(pa.scalar(shown), len(table)).dictionary_encode()
+        tables.append(table.append_column("run_folder", column))
     return as_frame(_joined(tables))
 
 
@@ -95,6 +97,10 @@ def _paths(runs: Sequence[object]) -> list[Path]:
     return [as_path("run", run, "the path of a run's folder or of its parquet file") for run in runs]
 
 
+def _folders(runs: Sequence[object]) -> list[Path]:
+    return [path if path.is_dir() else path.parent for path in _paths(runs)]
+
+
 def no_table(folder: Path, lacks: str = QUESTIONS_FILE) -> DataError:
     """Why a run has no table, and what to do."""
     if not (folder / MANIFEST).is_file():
@@ -131,29 +137,23 @@ _AGAIN = "`rewoo-bench run --resume RUN` writes the tables of a run with a journ
 
 
 def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
-    """The file, whose columns fit the schema; what is read of it is read under `damage_of`. Raises as `read_table`."""
+    """The file, whose columns fit the schema; what is read of it is read under `damage_of`. Raises as `read_table`.
+
+    More columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
+    """
     check_no_pipe(path)
     with damage_of(path):
         file = pq.ParquetFile(path)
-        try:
-            _check_schema(file.schema_arrow, schema)
-        except DataError as error:
-            file.close()
-            raise DataError(f"{path}: {error}; the file was changed, or isn't a run's") from None
+        found, fault = file.schema_arrow, ""
+        for field in schema:
+            if field.name not in found.names:
+                fault = "is missing"
+            elif (kind := _kind(found.field(field.name).type)) not in (_kind(field.type), "nothing"):
+                fault = f"has {kind}, expected {_kind(field.type)}"
+            if fault:
+                file.close()
+                raise DataError(f"{path}: the column {field.name!r} {fault}; the file was changed, or isn't a run's")
         return file
-
-
-def _check_schema(found: pa.Schema, expected: pa.Schema) -> None:
-    """Raises `DataError` for a missing column, and for one that holds something else than a run writes.
-
-    Other columns, and other types of the same kind, are let pass: pandas writes whole numbers with gaps as `double`.
-    """
-    for field in expected:
-        if field.name not in found.names:
-            raise DataError(f"the column {field.name!r} is missing")
-        kind = found.field(field.name).type
-        if _kind(kind) not in (_kind(field.type), "nothing"):
-            raise DataError(f"the column {field.name!r} has {_kind(kind)}, expected {_kind(field.type)}")
 
 
 def _kind(type_: pa.DataType) -> str:
@@ -187,15 +187,7 @@ def damage_of(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: not a parquet file, or a damaged one: {what}; {_AGAIN}") from None
 
 
-def _folder_names(runs: Sequence[str | Path]) -> list[str]:
-    """The name of each run's folder; the given path where two folders have the same name."""
-    folders = [path if path.is_dir() else path.parent for path in map(Path, runs)]
-    names = [folder.resolve().name for folder in folders]
-    return [str(folder) if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
-
-
 def manifests(*runs: str | Path) -> dict[str, Manifest]:
     """run.json by run id, of those runs that have one: run folders, or parquet files next to it. Raises `DataError`."""
-    folders = [path if path.is_dir() else path.parent for path in _paths(runs)]
-    read = [read_manifest(folder) for folder in folders if (folder / MANIFEST).exists()]
+    read = [read_manifest(folder) for folder in _folders(runs) if (folder / MANIFEST).exists()]
     return {manifest.run_id: manifest for manifest in read}

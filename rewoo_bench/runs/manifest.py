@@ -12,7 +12,7 @@ import json
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
-from itertools import takewhile
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.redaction import redact_settings, sent_in
 
 MANIFEST = "run.json"
-FORMAT_VERSION = 3  # 1 and 2 were written before the first release
+FORMAT_VERSION = 3
 
 
 class _Facts(BaseModel):
@@ -154,14 +154,20 @@ def read_manifest(folder: Path) -> Manifest:
         raise DataError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8") from None
-    except ValueError as error:
-        raise DataError(f"{path}: not valid JSON: {error}") from None
-    except RecursionError:
-        raise DataError(f"{path}: not valid JSON: nested too deeply") from None
+    except (ValueError, RecursionError) as error:
+        fault = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise DataError(f"{path}: not valid JSON: {fault}") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: not a manifest of a run: expected an object with a run_id")
     manifest = manifest_of(values, str(path))
-    version = values.get("format_version")
-    if version is None or manifest.format_version < FORMAT_VERSION:
-        old = f"format {version or 1}, of a version of rewoo_bench before its release, which alone can read it"
+    if manifest.format_version > FORMAT_VERSION:
+        known = f"this version reads format {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
+        raise DataError(f"{path}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
+    if not manifest.run_id:
+        raise DataError(f"{path}: not a manifest of a run: it has no run_id")
+    version = values.get("format_version") or 1
+    if manifest.format_version < FORMAT_VERSION or version == 1:
+        old = f"format {version}, of a version of rewoo_bench before its release, which alone can read it"
         raise DataError(f"{path}: {old}; make the run again")
     return manifest
 
@@ -192,22 +198,14 @@ def check_no_pipe(path: Path) -> None:
         raise DataError(f"{path}: a named pipe, where a file was expected")
 
 
-def manifest_of(values: Any, where: str = MANIFEST) -> Manifest:
+def manifest_of(values: Mapping[str, Any], where: str = MANIFEST) -> Manifest:
     """The parsed JSON of a manifest. Raises `DataError` that begins with `where`."""
-    if not isinstance(values, dict):
-        raise DataError(f"{where}: not a manifest of a run: expected an object with a run_id")
     try:
-        manifest = Manifest.model_validate({key: value for key, value in values.items() if value is not None})
+        return Manifest.model_validate({key: value for key, value in values.items() if value is not None})
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(map(str, fault["loc"]))
         raise DataError(f"{where}: not a manifest of a run: {key}: {fault['msg']}") from None
-    if not manifest.run_id and manifest.format_version <= FORMAT_VERSION:
-        raise DataError(f"{where}: not a manifest of a run: it has no run_id")
-    if manifest.format_version > FORMAT_VERSION:
-        known = f"this version reads format {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
-        raise DataError(f"{where}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
-    return manifest
 
 
 def has_its_options(folder: Path) -> bool:
@@ -235,12 +233,6 @@ Manifests = Mapping[str, Manifest]
 """By run id."""
 
 
-# Differences between two parts of manifests, in words.
-#
-# >>> list(differences({"seed": 0, "style": "chat"}, {"seed": 1, "style": "chat"}, "model"))
-# ['model.seed was 0 and is 1 now']
-
-
 # Facts that change no answer, or repeat another fact.
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
@@ -251,32 +243,24 @@ LOOSE = frozenset(
 _MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference
 
 
-def differences(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
-    """A line for each changed value, without the keys in `without` at any depth."""
+def changed_values(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
+    """A line for each value of a manifest's part that changed, without the keys in `without` at any depth.
+
+    >>> list(changed_values({"seed": 0, "style": "chat"}, {"seed": 1, "style": "chat"}, "model"))
+    ['model.seed was 0 and is 1 now']
+    """
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in {**before, **now}:
             if key not in without:
-                yield from differences(before.get(key), now.get(key), f"{where}.{key}", without)
+                yield from changed_values(before.get(key), now.get(key), f"{where}.{key}", without)
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for i, (a, b) in enumerate(zip(before, now, strict=True)):
-            yield from differences(a, b, f"{where}.{_name(b, i)}", without)
+        for place, (old, new) in enumerate(zip(before, now, strict=True)):
+            name = new.get("name", place) if isinstance(new, Mapping) else place
+            yield from changed_values(old, new, f"{where}.{name}", without)
     elif before != now:
-        old, new = _shown(before, now)
+        texts = [repr(before), repr(now)]
+        alike = len(commonprefix(texts))  # noqa: RUF071 - of texts, character by character
+        if alike > _MOST - _BEFORE:
+            texts = [f"…{text[alike - _BEFORE :]}" for text in texts]
+        old, new = (text if len(text) <= _MOST else f"{text[: _MOST - 3]}…" for text in texts)
         yield f"{where} was {old} and is {new} now"
-
-
-def _name(value: Any, position: int) -> str:
-    return str(value.get("name", position)) if isinstance(value, Mapping) else str(position)
-
-
-def _shown(before: Any, now: Any) -> tuple[str, str]:
-    """Both values in up to 60 characters, which hold the first difference."""
-    old, new = repr(before), repr(now)
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    start = alike - _BEFORE if alike > _MOST - _BEFORE else 0
-    return _cut(old, start), _cut(new, start)
-
-
-def _cut(text: str, start: int) -> str:
-    text = f"…{text[start:]}" if start else text
-    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}…"

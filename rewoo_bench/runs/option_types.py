@@ -123,49 +123,43 @@ def check_options(options: Any) -> None:
     """Raises `UsageError` for the first option whose value is of another type or out of its range."""
     from pydantic import ValidationError
 
+    known = options_of(options.__class__)
     for name, adapter in _adapters(options.__class__).items():
         value = getattr(options, name)
         try:
             adapter.validate_python(value, strict=True)
         except ValidationError as error:
             message = error.errors()[0]["msg"].replace("Input should be", "it should be")
-            raise UsageError(f"{options_of(options.__class__)[name].flag} {value}: {message}") from None
+            raise UsageError(f"{known[name].flag} {value}: {message}") from None
     if not options.architectures:
         raise UsageError("--arch: no architecture given")
     if options.api_base == "":
         raise UsageError("--api-base: '' is no address; write http://… or https://…")
-    if options.extra_body is not None and not _is_json_object(options.extra_body):
+    if options.extra_body is not None and _json_object(options.extra_body) is None:
         raise UsageError(f"--extra-body {options.extra_body}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
-    _check_engine(options)
-    if isinstance(options.fail_on_error, float) and not _is_count_or_share(options.fail_on_error):
-        raise UsageError(
-            f"--fail-on-error {options.fail_on_error}: it should be a count (0, 1, 2, …) or a fraction between 0 and 1"
-        )
-
-
-def _check_engine(options: Any) -> None:
-    """Raises `UsageError` for flags of Ray without `--engine ray`, and for resources that are no amounts."""
     if options.engine != "ray":
         for name in ("workers", "ray_address", "worker_resources"):
             if getattr(options, name) is not None:
-                raise UsageError(f"{options_of(options.__class__)[name].flag}: it needs --engine ray")
-    wanted = options.worker_resources
-    if wanted is None:
-        return
-    amounts: Any = json.loads(wanted).values() if _is_json_object(wanted) else [None]
-    if not all(type(amount) in (int, float) and amount >= 0 for amount in amounts):
-        raise UsageError(f"--worker-resources {wanted}: it should be a JSON object of amounts such as '{{\"GPU\": 1}}'")
+                raise UsageError(f"{known[name].flag}: it needs --engine ray")
+    if (wanted := options.worker_resources) is not None:
+        amounts = _json_object(wanted)
+        if amounts is None or not all(type(each) in (int, float) and each >= 0 for each in amounts.values()):
+            raise UsageError(
+                f"--worker-resources {wanted}: it should be a JSON object of amounts such as '{{\"GPU\": 1}}'"
+            )
+    most_failed = options.fail_on_error
+    if isinstance(most_failed, float) and most_failed > 1 and not most_failed.is_integer():
+        raise UsageError(
+            f"--fail-on-error {most_failed}: it should be a count (0, 1, 2, …) or a fraction between 0 and 1"
+        )
 
 
-def _is_json_object(text: str) -> bool:
+def _json_object(text: str) -> dict[str, Any] | None:
     try:
-        return isinstance(json.loads(text), dict)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
-
-
-def _is_count_or_share(value: float) -> bool:
-    return 0 <= value <= 1 or (value > 1 and value.is_integer())
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @cache

@@ -61,292 +61,201 @@ class RunOptions:
     Raises `UsageError` with the flag's name for a value out of range.
     """
 
+    # fmt: off
     architectures: tuple[str, ...] = option(
-        group=WHAT,
-        flags=("--arch",),
-        metavar="NAME|FOLDER|CLASS",
-        completion="architectures",
+        group=WHAT, flags=("--arch",), metavar="NAME|FOLDER|CLASS", completion="architectures",
         help="Architectures to run; repeat the flag or separate names by commas. A name of `rewoo-bench list`, a "
         "folder with an architecture.toml, or package.module:Class. Options follow a question mark: "
         "'rewoo?slot_tokens=100&tools=Search+LLM'.",
     )
     dataset: str = option(
-        "sample",
-        group=WHAT,
-        metavar="NAME|FILE|FOLDER|NAME=FILE",
-        completion="datasets",
+        "sample", group=WHAT, metavar="NAME|FILE|FOLDER|NAME=FILE", completion="datasets",
         help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, a folder with a "
         "dataset.toml, or NAME=FILE for a file of that data set's questions: gsm8k=test.jsonl.",
     )
     split: str | None = option(None, group=WHAT, help="Split of a hub data set.  [default: validation]")
     questions: Count | None = option(
-        None,
-        group=WHAT,
-        flags=("-n", "--questions"),
+        None, group=WHAT, flags=("-n", "--questions"),
         help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
         "[default: all of the sample or a file; 100 of a hub set or a generated one]",
     )
     ids: tuple[str, ...] = option(
-        (), group=WHAT, metavar="FILE", reader="IdsFile", help="Ask the questions with these ids, one a line."
+        (), group=WHAT, metavar="FILE", reader="IdsFile", help="Ask the questions with these ids, one a line.",
     )
     question_types: tuple[str, ...] = option(
-        (),
-        group=WHAT,
-        flags=("--type",),
-        metavar="TYPE",
+        (), group=WHAT, flags=("--type",), metavar="TYPE",
         help="Ask questions of this type (question_type); repeat the flag for several.",
     )
     failed_in: Path | None = option(
-        None,
-        group=WHAT,
-        metavar="RUN",
-        completion="run_folders",
+        None, group=WHAT, metavar="RUN", completion="run_folders",
         help="Ask the questions in which a call or an external agent failed in this run.",
     )
     wrong_in: Path | None = option(
-        None,
-        group=WHAT,
-        metavar="RUN",
-        completion="run_folders",
+        None, group=WHAT, metavar="RUN", completion="run_folders",
         help="Ask the questions with a wrong answer in this run; with --failed-in, both.",
     )
     seed: Seed = option(
-        0,
-        group=WHAT,
-        role=OptionRole(baseline=True),
-        help="Seed for the choice of questions; also sent to the model.",
+        0, group=WHAT, role=OptionRole(baseline=True), help="Seed for the choice of questions; also sent to the model.",
     )
     trials: Trials = option(
-        1,
-        group=WHAT,
-        role=OptionRole(compare="note", baseline=True, claims=True),
+        1, group=WHAT, role=OptionRole(compare="note", baseline=True, claims=True),
         help="Number of times that each question is asked.",
     )
 
     model: str = option(
-        DEFAULT_MODEL,
-        group=MODEL,
-        metavar="NAME",
-        completion="models",
+        DEFAULT_MODEL, group=MODEL, metavar="NAME", completion="models",
         help="Any litellm name (openai/gpt-4o-mini), local/NAME, local/FILE.gguf, replay/DIR for the answers of a "
         "recorded run, or oracle. The oracle knows the answers and measures cost alone.",
     )
     planner_model: str | None = option(
-        None, group=MODEL, metavar="NAME", completion="models", help="Model of the planner.  [default: --model]"
+        None, group=MODEL, metavar="NAME", completion="models", help="Model of the planner.  [default: --model]",
     )
     solver_model: str | None = option(
-        None, group=MODEL, metavar="NAME", completion="models", help="Model of the solver.  [default: --model]"
+        None, group=MODEL, metavar="NAME", completion="models", help="Model of the solver.  [default: --model]",
     )
     judge_model: str | None = option(
-        None,
-        group=MODEL,
-        role=OptionRole(compare="refuse", claims=True),
-        metavar="NAME",
-        completion="models",
+        None, group=MODEL, role=OptionRole(compare="refuse", claims=True), metavar="NAME", completion="models",
         help="Model that judges each answer. Its tokens are counted apart.  [default: no judge]",
     )
     embedding_model: str | None = option(
-        None,
-        group=MODEL,
-        role=ANSWERS,
-        metavar="NAME",
-        completion="models",
+        None, group=MODEL, role=ANSWERS, metavar="NAME", completion="models",
         help="Model of the embeddings that external agents ask for: any litellm name.  [default: they are refused]",
     )
     temperature: NonNegative = option(0.0, group=MODEL, role=ANSWERS, help="Sampling temperature.")
     planner_temperature: NonNegative | None = option(
-        None, group=MODEL, role=ANSWERS, help="Temperature of the planner.  [default: --temperature]"
+        None, group=MODEL, role=ANSWERS, help="Temperature of the planner.  [default: --temperature]",
     )
     solver_temperature: NonNegative | None = option(
-        None, group=MODEL, role=ANSWERS, help="Temperature of the solver.  [default: --temperature]"
+        None, group=MODEL, role=ANSWERS, help="Temperature of the solver.  [default: --temperature]",
     )
     reply_tokens: Count = option(
-        512,
-        group=MODEL,
-        role=ANSWERS,
+        512, group=MODEL, role=ANSWERS,
         help="Maximum number of tokens of a reply. Where the model is still reasoning at that point, the call is made "
         "once more with twice as many. External agents set their own limit.",
     )
     reasoning_effort: str | None = option(
-        None,
-        group=MODEL,
-        metavar="LEVEL",
+        None, group=MODEL, metavar="LEVEL",
         help="Reasoning effort, in the provider's words: low, medium, high.  [default: not sent]",
     )
     prompt_form: Literal["auto", "chat", "completion"] = option(
-        "auto", group=MODEL, role=ANSWERS, help="Send prompts as chat turns or as one text to continue."
+        "auto", group=MODEL, role=ANSWERS, help="Send prompts as chat turns or as one text to continue.",
     )
     constrain: Literal["auto", "grammar", "schema", "none"] = option(
-        "auto", group=MODEL, role=ANSWERS, help="Constrained decoding, where the model supports it."
+        "auto", group=MODEL, role=ANSWERS, help="Constrained decoding, where the model supports it.",
     )
     llama_server: str | None = option(
-        None,
-        group=MODEL,
-        metavar="COMMAND",
+        None, group=MODEL, metavar="COMMAND",
         help="Serve local/ models with this llama-server, for example 'llama-server --n-gpu-layers 99'.  "
         "[default: the bundled llama.cpp]",
     )
     threads: Count | None = option(
-        None,
-        group=MODEL,
-        role=SESSION,
+        None, group=MODEL, role=SESSION,
         help="Number of threads of a local model.  [default: one for each core that is free]",
     )
 
     api_base: str | None = option(
-        None,
-        group=REQUESTS,
-        role=SESSION,
-        metavar="URL",
+        None, group=REQUESTS, role=SESSION, metavar="URL",
         help="Address of an OpenAI-compatible server.  [default: the provider's]",
     )
     timeout: Amount = option(600.0, group=REQUESTS, role=SESSION, help="Seconds until a model call is given up.")
     max_retries: CountOrNone = option(
-        5, group=REQUESTS, role=SESSION, help="Number of new attempts after a provider's failure."
+        5, group=REQUESTS, role=SESSION, help="Number of new attempts after a provider's failure.",
     )
     max_connections: Count | None = option(
-        None,
-        group=REQUESTS,
-        role=SESSION,
+        None, group=REQUESTS, role=SESSION,
         help="Maximum number of calls to a model at the same time.  [default: what the model can take]",
     )
     provider_cache: bool = option(
-        False,
-        group=REQUESTS,
+        False, group=REQUESTS,
         help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
         "that refuse such marks.",
     )
     drop_params: tuple[str, ...] = option(
-        (),
-        group=REQUESTS,
-        flags=("--drop-param",),
-        metavar="NAME",
-        reader="dropped_names",
+        (), group=REQUESTS, flags=("--drop-param",), metavar="NAME", reader="dropped_names",
         help="Never send this parameter (temperature, stop, seed, system, …); repeat the flag or use commas. A "
         "parameter that an endpoint names in its error is left out without this flag.",
     )
     extra_body: str | None = option(
-        None,
-        group=REQUESTS,
-        metavar="JSON",
-        reader="extra_fields",
+        None, group=REQUESTS, metavar="JSON", reader="extra_fields",
         help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'.",
     )
     answer_cache: Path | None = option(
-        None,
-        group=REQUESTS,
-        role=UNSAVED,
-        metavar="DIR",
+        None, group=REQUESTS, role=UNSAVED, metavar="DIR",
         help="Keep model answers in this folder, and reuse them in runs that send the same request.  "
         "[default: no cache]",
     )
     price: tuple[str, ...] = option(
-        (),
-        group=REQUESTS,
-        role=NOTED,
-        metavar="[ROLE:]input=USD,cached=USD,output=USD",
+        (), group=REQUESTS, role=NOTED, metavar="[ROLE:]input=USD,cached=USD,output=USD",
         help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
         "is written to a cache. planner:, solver:, judge: or embedding: in front for that role's model. Repeat the "
         "flag.",
     )
     prices: tuple[str, ...] = option(
-        (),
-        group=REQUESTS,
-        role=NOTED,
-        metavar="[ROLE:]NAME|SHEET[:MODEL]",
+        (), group=REQUESTS, role=NOTED, metavar="[ROLE:]NAME|SHEET[:MODEL]",
         help=f"The same from {PRICE_FORMS}. Without MODEL each model of the run has its own price of the sheet, by "
         "its name, or the only one.",
     )
 
     max_steps: Count | None = option(
-        None,
-        group=QUESTION,
-        role=OptionRole(compare="note", claims=True),
+        None, group=QUESTION, role=OptionRole(compare="note", claims=True),
         help="Maximum number of plan steps or ReAct turns.  [default: the setting of the architecture]",
     )
     question_tokens: Count | None = option(
-        None, group=QUESTION, role=ANSWERS, help="Maximum number of tokens of a question.  [default: no limit]"
+        None, group=QUESTION, role=ANSWERS, help="Maximum number of tokens of a question.  [default: no limit]",
     )
     question_time: Amount | None = option(
-        None, group=QUESTION, role=ANSWERS, help="Maximum number of seconds of a question.  [default: no limit]"
+        None, group=QUESTION, role=ANSWERS, help="Maximum number of seconds of a question.  [default: no limit]",
     )
     question_cost: Amount | None = option(
-        None, group=QUESTION, role=ANSWERS, help="Maximum US dollars of a question.  [default: no limit]"
+        None, group=QUESTION, role=ANSWERS, help="Maximum US dollars of a question.  [default: no limit]",
     )
 
     run_tokens: Count | None = option(
-        None,
-        group=RUN,
-        role=SESSION,
-        metavar="COUNT|none",
-        reader="CountOrDropped",
+        None, group=RUN, role=SESSION, metavar="COUNT|none", reader="CountOrDropped",
         help="Maximum number of billed tokens of the whole run; none drops the cap of a resumed run.  "
         "[default: no limit]",
     )
     run_cost: Amount | None = option(
-        None,
-        group=RUN,
-        role=SESSION,
-        metavar="USD|none",
-        reader="AmountOrDropped",
+        None, group=RUN, role=SESSION, metavar="USD|none", reader="AmountOrDropped",
         help="Maximum US dollars of the whole run; none drops the cap of a resumed run.  [default: no limit]",
     )
     fail_on_error: NonNegative | None = option(
-        None,
-        group=RUN,
-        role=SESSION,
-        metavar="COUNT|FRACTION",
+        None, group=RUN, role=SESSION, metavar="COUNT|FRACTION",
         help="Number or fraction of failed questions to tolerate. One more stops the run.  [default: the run goes on "
         "to its last question, and any failure makes it incomplete]",
     )
     concurrency: Count | None = option(
-        None,
-        group=RUN,
-        role=SESSION,
+        None, group=RUN, role=SESSION,
         help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
         "vary.  [default: what the model can take; 1 for a local model]",
     )
     engine: Literal["local", "ray"] = option(
-        "local",
-        group=RUN,
-        role=UNSAVED,
-        help="Ask the questions in this process, or on the workers of a Ray cluster.",
+        "local", group=RUN, role=UNSAVED, help="Ask the questions in this process, or on the workers of a Ray cluster.",
     )
     workers: Count | None = option(
-        None, group=RUN, role=UNSAVED, help="Number of Ray workers; each is a process.  [default: 1]"
+        None, group=RUN, role=UNSAVED, help="Number of Ray workers; each is a process.  [default: 1]",
     )
     ray_address: str | None = option(
-        None,
-        group=RUN,
-        role=UNSAVED,
-        metavar="ADDRESS",
+        None, group=RUN, role=UNSAVED, metavar="ADDRESS",
         help="Address of a Ray cluster (auto, or HOST:PORT).  [default: start Ray on this machine]",
     )
     worker_resources: str | None = option(
-        None,
-        group=RUN,
-        role=UNSAVED,
-        metavar="JSON",
+        None, group=RUN, role=UNSAVED, metavar="JSON",
         help="Resources of each worker, as a JSON object: '{\"GPU\": 1}'.  [default: none, so any node takes it]",
     )
     grace: NonNegative = option(
-        15.0, group=RUN, role=SESSION, help="Seconds that open calls may take after an interruption."
+        15.0, group=RUN, role=SESSION, help="Seconds that open calls may take after an interruption.",
     )
 
     tools: tuple[str, ...] = option(
-        (),
-        group=TOOLS,
-        metavar="NAME",
-        reader="tool_names",
+        (), group=TOOLS, metavar="NAME", reader="tool_names",
         help="Replace the tools of every architecture; LLM is added only to architectures that define it. "
         "my_module:make_tool is a tool of your own. Repeat the flag or use commas. rewoo?tools=Search names them for "
         "one architecture; none gives none to any, for agents with tools of their own.  [default: those of the data "
         "set, else of the architecture]",
     )
     mcp: tuple[str, ...] = option(
-        (),
-        group=TOOLS,
-        metavar="COMMAND|URL",
+        (), group=TOOLS, metavar="COMMAND|URL",
         help="Give every architecture that uses tools the tools of this MCP server: 'uvx some-server', or https://…. "
         "NAME=$NAME in front of a command passes a variable, and in front of an address a header; the server gets no "
         "other key. Each question gets a server of its own, and {tmp} in the command is a new folder. '[prefix=fs "
@@ -354,76 +263,54 @@ class RunOptions:
         "and has all questions share one server. Repeat the flag for several.",
     )
     mcp_timeout: Amount = option(
-        60.0,
-        group=TOOLS,
-        role=SESSION,
+        60.0, group=TOOLS, role=SESSION,
         help="Seconds until the start of an MCP server is given up, or a call of one of its tools.",
     )
     corpus: Path | None = option(
-        None,
-        group=TOOLS,
-        metavar="FILE",
+        None, group=TOOLS, metavar="FILE",
         help="Passages for the search tool: {title, text} as jsonl, json or parquet, or a .txt file, whose paragraphs "
         "are the passages.  [default: the documents of each question]",
     )
     tool_failure_rate: Share = option(
-        0.0,
-        group=TOOLS,
-        role=CONDITION,
+        0.0, group=TOOLS, role=CONDITION,
         help="Share of tool calls that fail on purpose; the same calls for every architecture.",
     )
     tool_failure_mode: Literal["empty", "error", "timeout"] = option(
-        "empty", group=TOOLS, role=CONDITION, help="What a tool call that fails on purpose returns."
+        "empty", group=TOOLS, role=CONDITION, help="What a tool call that fails on purpose returns.",
     )
     tool_result_tokens: Count | None = option(
-        None,
-        group=TOOLS,
-        role=CONDITION,
+        None, group=TOOLS, role=CONDITION,
         help="Maximum number of tokens of a tool's result, for every architecture and external agent; the rest is "
         "left out, and a note says how much.  [default: no limit, but for what an architecture cuts itself]",
     )
 
     out: Path | None = option(
-        None,
-        group=OUTPUT,
-        role=UNSAVED,
-        metavar="DIR",
+        None, group=OUTPUT, role=UNSAVED, metavar="DIR",
         help="Folder of the run.  [default: results/local/<time>-<architectures>]",
     )
     resume: Path | None = option(
-        None,
-        group=OUTPUT,
-        role=UNSAVED,
-        metavar="DIR",
-        completion="run_folders",
+        None, group=OUTPUT, role=UNSAVED, metavar="DIR", completion="run_folders",
         help="Continue the run in this folder, with the settings it has.",
     )
     accept_loss: bool = option(
-        False,
-        group=OUTPUT,
-        role=UNSAVED,
+        False, group=OUTPUT, role=UNSAVED,
         help="With --resume: ask calls again that were recorded and paid for, and are missing or damaged. Without this "
         "flag such a run isn't resumed.",
     )
     progress: bool = option(
-        True, group=OUTPUT, role=UNSAVED, flags=("--no-progress",), help="Print no progress on standard error."
+        True, group=OUTPUT, role=UNSAVED, flags=("--no-progress",), help="Print no progress on standard error.",
     )
     verbose: bool = option(
-        False,
-        group=OUTPUT,
-        role=UNSAVED,
-        flags=("-v", "--verbose"),
+        False, group=OUTPUT, role=UNSAVED, flags=("-v", "--verbose"),
         help="Print a line for each finished question, on standard error.",
     )
     report: bool = option(True, group=OUTPUT, role=SESSION, help="Write report.html into the run's folder at its end.")
     otel: str | None = option(
-        None,
-        group=OUTPUT,
-        role=UNSAVED,
-        metavar="FILE|URL",
+        None, group=OUTPUT, role=UNSAVED, metavar="FILE|URL",
         help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
         "append them to this file as JSON.",
     )
+    # fmt: on
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -431,9 +318,11 @@ class RunOptions:
     @property
     def role_models(self) -> dict[str, RoleModel]:
         """Role -> its model and temperature; `""` for every other role."""
-        planner = RoleModel(self.planner_model or self.model, _given(self.planner_temperature, self.temperature))
-        solver = RoleModel(self.solver_model or self.model, _given(self.solver_temperature, self.temperature))
-        roles = {"": RoleModel(self.model, self.temperature), "planner": planner, "solver": solver}
+        roles = {"": RoleModel(self.model, self.temperature)}
+        of_roles = {"planner": self.planner_temperature, "solver": self.solver_temperature}
+        for role, temperature in of_roles.items():
+            name = getattr(self, f"{role}_model") or self.model
+            roles[role] = RoleModel(name, self.temperature if temperature is None else temperature)
         if self.judge_model:
             roles["judge"] = RoleModel(self.judge_model, 0.0)
         if self.embedding_model:
@@ -444,10 +333,6 @@ class RunOptions:
         """The options of a manifest, JSON-ready, without output paths."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return {name: value for name, value in values.items() if OPTIONS[name].role.saved}
-
-
-def _given(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
 
 
 OPTIONS: Mapping[str, Option] = options_of(RunOptions)

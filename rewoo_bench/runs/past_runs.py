@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rewoo_bench.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from rewoo_bench.runs.folder import LOCK, load_table
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.rows import oracle_rows
+from rewoo_bench.system.files import is_locked
 
 DEFAULT = Path("results/local")
 _FILES = ("run.json", "questions.parquet", "journal.sqlite")  # one of them makes a folder a run's
@@ -60,8 +59,6 @@ def find_runs(folder: Path) -> list[PastRun]:
 
 def past_run(folder: Path) -> PastRun:
     """The run in a folder, as it is listed."""
-    from rewoo_bench.runs.manifest import read_manifest
-
     try:
         manifest = read_manifest(folder)
     except DataError as error:
@@ -80,47 +77,29 @@ def past_run(folder: Path) -> PastRun:
     if run.status in _UNFINISHED and not (folder / "questions.parquet").exists():
         return run
     try:
-        return _with_figures(run)
+        table = load_table(folder)
+        oracle = bool(oracle_rows(table).any())
     except DataError as error:
         return replace(run, status="damaged", error=str(error))
+    columns = (table[name].to_pylist() for name in ("architecture", "exact_match", "total_tokens"))
+    answered: dict[str, list[tuple[Any, Any]]] = {}
+    for architecture, score, tokens in zip(*columns, strict=True):
+        rows = answered.setdefault(str(architecture), [])
+        if score is not None:
+            rows.append((score, tokens))
+    exact_match = {name: _mean([row[0] for row in rows]) for name, rows in answered.items()}
+    tokens_of = {name: _mean([row[1] for row in rows]) for name, rows in answered.items()}
+    return replace(run, exact_match=exact_match, tokens=tokens_of, oracle=oracle)
 
 
 def current_status(folder: Path, status: str) -> str:
     """The manifest's status; `killed` for a run that is no longer running."""
-    from rewoo_bench.runs.folder import LOCK
-    from rewoo_bench.system.files import is_locked
-
     if status != "running":
         return status
     try:
         return "running" if is_locked(folder / LOCK) else "killed"
     except OSError:  # a folder that can't be written to
         return "unfinished"
-
-
-def _with_figures(run: PastRun) -> PastRun:
-    """The run with the figures of its questions.parquet. Raises `DataError`."""
-    from rewoo_bench.runs.folder import load_table
-    from rewoo_bench.runs.rows import oracle_rows
-
-    table = load_table(run.folder)
-    means = list(_means(table))
-    return replace(
-        run,
-        exact_match={name: exact_match for name, exact_match, _ in means},
-        tokens={name: tokens for name, _, tokens in means},
-        oracle=bool(oracle_rows(table).any()),
-    )
-
-
-def _means(table: pa.Table) -> Iterator[tuple[str, float | None, float | None]]:
-    """Architecture, exact match and tokens per answered question."""
-    rows = list(
-        zip(*(table[name].to_pylist() for name in ("architecture", "exact_match", "total_tokens")), strict=True)
-    )
-    for architecture in dict.fromkeys(row[0] for row in rows):
-        answered = [(score, tokens) for name, score, tokens in rows if name == architecture and score is not None]
-        yield str(architecture), _mean([row[0] for row in answered]), _mean([row[1] for row in answered])
 
 
 def _mean(values: list[Any]) -> float | None:

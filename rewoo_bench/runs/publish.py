@@ -15,7 +15,7 @@ answers; they keep the data set's list of answers out of the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,15 @@ from rewoo_bench.config.names import LOCAL, REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, manifest_of, read_manifest, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
 from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
-TEXTS = [column.name for column in QUESTION_COLUMNS if column.is_private]
-FILES = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
-MODELS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
+PRIVATE_COLUMNS = [column.name for column in QUESTION_COLUMNS if column.is_private]
+_SCHEMAS = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
+_WITH_PATHS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
+_SCORED = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
+_ROUNDING = 1e-9
 
 
 def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) -> int:
@@ -48,37 +50,35 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
         raise UsageError(f"--out: {str(out)!r} holds a run or its copy already; choose a new folder")
     manifest = read_manifest(run)
     try:
-        tables = {name: read_table(run / name, schema) for name, schema in FILES.items()}
+        tables = {name: read_table(run / name, schema) for name, schema in _SCHEMAS.items()}
     except FileNotFoundError:
-        missing = next(name for name in FILES if not (run / name).exists())
+        missing = next(name for name in _SCHEMAS if not (run / name).exists())
         raise no_table(run, missing) from None
-    _check(without, tables[QUESTIONS_FILE])
-    for name in TEXTS:
-        tables[QUESTIONS_FILE] = _emptied(tables[QUESTIONS_FILE], name)
-    for file, names in MODELS.items():
-        for name in names:
-            tables[file] = _without_folders(tables[file], name)
-    left_out = pa.array(list(without), pa.string())
-    tables = {
-        name: table.filter(pc.invert(pc.is_in(table["architecture"], value_set=left_out)))
-        for name, table in tables.items()
-    }
+    architectures = set(tables[QUESTIONS_FILE]["architecture"].to_pylist())
+    for name in without:
+        if name not in architectures:
+            raise UsageError(f"--without: {unknown('architecture', name, architectures)}")
+    for file, table in tables.items():
+        left_out = pc.is_in(table["architecture"], value_set=pa.array(list(without), pa.string()))
+        table = table.filter(pc.invert(left_out))
+        for place, field in enumerate(table.schema):
+            if file == QUESTIONS_FILE and field.name in PRIVATE_COLUMNS:
+                table = table.set_column(place, field, pa.nulls(len(table), field.type))
+            elif field.name in _WITH_PATHS[file]:
+                texts = [text and _file_name(text) for text in table[place].to_pylist()]
+                table = table.set_column(place, field, pa.array(texts, field.type))
+        tables[file] = table
+    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": PRIVATE_COLUMNS}}
+    facts.pop("seal", None)
+    if "architectures" in facts:
+        facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
     try:
-        write_manifest(out, _published(manifest, without))
+        write_manifest(out, manifest_of(_file_names(facts)))
         for name, table in tables.items():
             pq.write_table(table, out / name, compression="zstd")
     except OSError as error:
         raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return len(tables[QUESTIONS_FILE])
-
-
-def _published(manifest: Manifest, without: Sequence[str]) -> Manifest:
-    """The manifest of the copy: without the architectures left out and the folders of files."""
-    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": TEXTS}}
-    facts.pop("seal", None)
-    if "architectures" in facts:
-        facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
-    return manifest_of(_file_names(facts))
 
 
 def _file_names(value: Any) -> Any:
@@ -102,29 +102,6 @@ def _file_name(text: str) -> str:
     return before + path.name if path.is_absolute() else text
 
 
-def _check(without: Sequence[str], rows: pa.Table) -> None:
-    there = set(rows["architecture"].to_pylist())
-    for name in without:
-        if name not in there:
-            raise UsageError(f"--without: {unknown('architecture', name, there)}")
-
-
-def _emptied(table: pa.Table, name: str) -> pa.Table:
-    return _replaced(table, name, lambda column: pa.nulls(len(column), column.type))
-
-
-def _without_folders(table: pa.Table, name: str) -> pa.Table:
-    """The column with the file's name in place of an absolute path."""
-    return _replaced(
-        table, name, lambda column: pa.array([text and _file_name(text) for text in column.to_pylist()], column.type)
-    )
-
-
-def _replaced(table: pa.Table, name: str, change: Callable[[pa.ChunkedArray], pa.Array]) -> pa.Table:
-    position = table.schema.get_field_index(name)
-    return table if position < 0 else table.set_column(position, table.schema.field(position), change(table[name]))
-
-
 # The predictions of a finished run, scored again.
 #
 #     rescored = rescore("results/models/my-run")                  # from the run's answers, or from their hashes
@@ -133,10 +110,6 @@ def _replaced(table: pa.Table, name: str, change: Callable[[pa.ChunkedArray], pa
 #
 # Of a published run, which has hashes in the place of its answers, exact match alone can be scored without the data
 # set.
-
-
-_COLUMNS = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +140,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     manifest = read_manifest(folder)
     name = manifest.dataset.scoring or ""
     try:
-        rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_COLUMNS).to_pylist()
+        rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_SCORED).to_pylist()
     except FileNotFoundError:
         raise no_table(folder) from None
     scorer = scorer or BUNDLED.get(name)
@@ -180,61 +153,49 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     keys = [(row["architecture"], row["example_id"], row["trial"]) for row in rows]
     if len(set(keys)) < len(keys):
         raise DataError(f"{str(folder)!r} has rows twice: it was changed")
-    scored = [row for row in rows if row["exact_match"] is not None or row["prediction"] is not None]
-    golds = [row["answers"] if gold is None else gold[row["example_id"]] for row in scored]
-    lines = [
-        (row, _score(row, answers, scorer), _has_others(row, answers, scorer))
-        for row, answers in zip(scored, golds, strict=True)
-    ]
-    again = [(row, score, others) for row, score, others in lines if score is not None]
-    if not again:
+    different = []
+    counts = {"equal": 0, "with_f1": 0, "unscored": 0, "unknown": 0}
+    for row in rows:
+        answers, hashes = row["answers"] if gold is None else gold[row["example_id"]], row["answers_sha256"]
+        if row["exact_match"] is None and row["prediction"] is None:
+            counts["unscored"] += 1
+        elif not answers and not hashes:
+            counts["unknown"] += 1
+        else:
+            counts["with_f1"] += bool(answers)
+            if line := _difference(row, answers, hashes, scorer):
+                different.append(line)
+            else:
+                counts["equal"] += 1
+    if counts["unscored"] + counts["unknown"] == len(rows):
         raise DataError(f"{str(folder)!r} has neither gold answers nor their hashes; give --dataset")
-    different = [_line(*each) for each in again if each[2] or not _is_equal(*each[:2])]
-    return Rescored(
-        scorer=name,
-        equal=len(again) - len(different),
-        different=different,
-        with_f1=sum(f1 is not None for _, (_, f1), _ in again),
-        unscored=len(rows) - len(scored),
-        unknown=len(scored) - len(again),
-        missing=max(0, _rows_of(manifest) - len(rows)),
-    )
+    trials = manifest.options.get("trials")
+    expected = 0
+    if manifest.status == "done" and isinstance(trials, int):
+        expected = len(manifest.architectures) * (manifest.dataset.examples or 0) * trials
+    return Rescored(scorer=name, different=different, missing=max(0, expected - len(rows)), **counts)
 
 
-def _score(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> tuple[bool, float | None] | None:
-    """Exact match and F1 of a row: without F1 from hashes, None without these too."""
+def _difference(
+    row: Mapping[str, Any], answers: Sequence[str] | None, hashes: Sequence[str] | None, scorer: Scorer
+) -> str:
+    """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`; else empty.
+
+    Without gold answers there is no F1: exact match alone is compared, by their hashes.
+    """
+    prediction, exact_match, f1 = row["prediction"], row["exact_match"], row["f1"]
     if answers:
-        score = scorer(row["prediction"], answers)
-        return score.exact_match, score.f1
-    hashes = row.get("answers_sha256")
-    return (scorer.is_exact_match(row["prediction"], hashes), None) if hashes else None
-
-
-def _rows_of(manifest: Manifest) -> int:
-    """Rows that a finished run has, 0 for another."""
-    examples, trials = manifest.dataset.examples, manifest.options.get("trials")
-    if manifest.status != "done" or not isinstance(trials, int):
-        return 0
-    return len(manifest.architectures) * (examples or 0) * trials
-
-
-def _has_others(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> bool:
-    """Whether a row's hashes are those of other gold answers."""
-    recorded, now = row.get("answers_sha256"), scorer.answers_sha256(answers) if answers else None
-    return recorded is not None and now is not None and set(recorded) != set(now)
-
-
-def _is_equal(row: Mapping[str, Any], score: tuple[bool, float | None]) -> bool:
-    exact_match, f1 = score
-    has_same_f1 = f1 is None or (row["f1"] is not None and abs(row["f1"] - f1) < _ROUNDING)
-    return row["exact_match"] == exact_match and has_same_f1
-
-
-def _line(row: Mapping[str, Any], score: tuple[bool, float | None], others: bool) -> str:
-    """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`."""
-    exact_match, f1 = score
-    known = row["exact_match"] is not None and row["f1"] is not None
-    recorded = f"EM {row['exact_match']:d} and F1 {row['f1']:.3f} recorded" if known else "no score recorded"
-    now = f"{exact_match:d} and {f1:.3f} now" if f1 is not None else f"EM {exact_match:d} now"
+        score = scorer(prediction, answers)
+        is_equal = exact_match == score.exact_match and f1 is not None and abs(f1 - score.f1) < _ROUNDING
+        now = f"{score.exact_match:d} and {score.f1:.3f} now"
+    else:
+        matches = scorer.is_exact_match(prediction, hashes or ())
+        is_equal, now = exact_match == matches, f"EM {matches:d} now"
+    now_hashes = scorer.answers_sha256(answers) if answers else None
+    has_others = hashes is not None and now_hashes is not None and set(hashes) != set(now_hashes)
+    if is_equal and not has_others:
+        return ""
+    known = exact_match is not None and f1 is not None
+    recorded = f"EM {exact_match:d} and F1 {f1:.3f} recorded" if known else "no score recorded"
     line = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}: {recorded}, {now}"
-    return f"{line}; prediction {row['prediction']!r:.80}" + ("; the run had other gold answers" if others else "")
+    return f"{line}; prediction {prediction!r:.80}" + ("; the run had other gold answers" if has_others else "")

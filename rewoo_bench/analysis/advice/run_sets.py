@@ -21,8 +21,7 @@ import pandas as pd
 from rewoo_bench.analysis.compare import aligned, run_names
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.comparability import differences, refusals, wait
-from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests
-from rewoo_bench.runs.manifest import differences as changes
+from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import oracle_rows
 from rewoo_bench.runs.table_columns import check_columns
@@ -135,7 +134,7 @@ def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
     corpora = [each.corpus.content_hash if each.corpus else None for each in named.values()]
     if corpora[0] != corpora[1]:
         yield "the corpus of the search tool"
-    for difference in changes(a.manifest.models, b.manifest.models, "models", LOOSE):
+    for difference in changed_values(a.manifest.models, b.manifest.models, "models", LOOSE):
         yield f"the setting {difference.partition(' was ')[0]}"
 
 

@@ -17,28 +17,34 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
 from os.path import commonprefix
-from struct import unpack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.journal.database import JournalFile, is_sound
-from rewoo_bench.runs.journal.prompts import Prompt, RecordedPrompts, SentCall, recorded_prompts
+from rewoo_bench.runs.journal.database import JournalFile
+from rewoo_bench.runs.journal.prompts import (
+    RequestForm,
+    SentCall,
+    answered_calls,
+    read_form,
+    recorded_prompts,
+    text_reader,
+)
+from rewoo_bench.runs.journal.records import unpacked
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
-_TEXTS_KNOWN = 2_000
+_CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _MOST = 500_000  # prefixes that are remembered; the ones not sent for longest are forgotten
 _SEVERAL = -1
 
@@ -66,76 +72,63 @@ class SharedPrefixes:
         """The columns for rows of calls.parquet, all those of a question among them."""
         names = ("kind", "architecture", "example_id", "trial", "place", "role", "input_tokens", "output_tokens")
         rows = zip(*(calls[name].to_pylist() for name in names), strict=True)
-        wanted = [_key(_task(*row[1:4]), *row[4:]) if row[0] == "model" else None for row in rows]
-        found = np.full((len(wanted), len(Shared._fields)), np.nan)
+        found = np.full((len(calls), len(Shared._fields)), np.nan)
         seen: Counter[int] = Counter()
-        for position, key in enumerate(wanted):
-            if key is None:
-                continue
-            place = int(np.searchsorted(self.keys, key)) + seen[key]
-            seen[key] += 1
-            if place < len(self.keys) and self.keys[place] == key:
-                found[position] = self.columns[place]
+        for position, (kind, *task, place, role, input_tokens, output_tokens) in enumerate(rows):
+            if kind == "model":
+                key = hash((json.dumps(task), place, role, input_tokens, output_tokens))
+                line = int(np.searchsorted(self.keys, key)) + seen[key]
+                seen[key] += 1
+                if line < len(self.keys) and self.keys[line] == key:
+                    found[position] = self.columns[line]
         return found
 
 
 def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedPrefixes:
     """Works them out. `models` has the model of each role that has one of its own, and of every other role (`""`)."""
     calls = recorded_prompts(database)
-    kept = calls.kept
-    columns = np.full((len(kept), len(Shared._fields)), np.nan)
-    for chosen in _groups(calls, models):
-        for number, values in _sent_in_turn(calls, chosen):
-            columns[number] = values
-    names = (calls.tasks, calls.places, calls.roles)
-    fields = kept[["task", "place", "role", "input", "output"]].tolist()
+    fields = calls.kept[["task", "place", "role", "input", "output"]].tolist()
     keys = np.array(
-        [_key(names[0][task], names[1][place], names[2][role], *sizes) for task, place, role, *sizes in fields],
+        [
+            hash((calls.tasks[task], calls.places[place], calls.roles[role], *sizes))
+            for task, place, role, *sizes in fields
+        ],
         dtype=np.int64,
     )
+    # Each architecture, trial and model is a group of its own.
+    of_tasks = [json.loads(task) for task in calls.tasks]
+    of_roles = [models.get(role) or models.get("", "") for role in calls.roles]
+    numbers: dict[tuple[object, ...], int] = {}
+    pairs = ((of_tasks[task], of_roles[role]) for task, _, role, *_ in fields)
+    groups = np.array(
+        [numbers.setdefault((task[0], task[2], model), len(numbers)) for task, model in pairs], dtype=np.int32
+    )
+    columns = np.full((len(fields), len(Shared._fields)), np.nan)
+    for group in range(len(numbers)):
+        sent, marked = _Sent(), _Sent()
+        left = Counter(calls.kept["task"][groups == group].tolist())
+        try:
+            for call in calls.among(groups == group):
+                columns[call.number] = _columns(call, sent, marked)
+                left[call.task] -= 1
+                if not left[call.task]:
+                    sent.forget(call.task)
+                    marked.forget(call.task)
+        except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
+            continue
     order = np.argsort(keys, kind="stable")
     return SharedPrefixes(keys[order], columns[order])
 
 
-def _key(*parts: object) -> int:
-    return hash(parts)
-
-
-def _task(architecture: str, example_id: str, trial: int) -> str:
-    return json.dumps([architecture, example_id, trial])
-
-
-def _groups(calls: RecordedPrompts, models: Mapping[str, str]) -> Iterator[NDArray[np.bool_]]:
-    """A mask for the calls of each architecture, trial and model."""
-    of_tasks = [json.loads(task) for task in calls.tasks]
-    of_roles = [models.get(role) or models.get("", "") for role in calls.roles]
-    numbers: dict[tuple[object, ...], int] = {}
-    pairs = calls.kept[["task", "role"]].tolist()
-    keys = ((of_tasks[task][0], of_tasks[task][2], of_roles[role]) for task, role in pairs)
-    groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int32)
-    yield from (groups == number for number in range(len(numbers)))
-
-
-def _sent_in_turn(calls: RecordedPrompts, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, Shared]]:
-    """The number of each call of a group, and its columns."""
-    sent, marked = _Sent(), _Sent()
-    left = Counter(calls.kept["task"][chosen].tolist())
-    try:
-        for call in calls.among(chosen):
-            yield call.number, _columns(call, sent, marked)
-            left[call.task] -= 1
-            if not left[call.task]:
-                sent.forget(call.task)
-                marked.forget(call.task)
-    except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
-        return
-
-
 def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
     prompt = call.prompt
-    prefixes, ends = _prefixes(prompt)
+    prefixes: list[int] = []
+    ends: list[int] = []  # their lengths in characters
+    for piece, length in (piece for text in prompt.texts for piece in _chunks(text)):
+        prefixes.append(hash((prefixes[-1] if prefixes else 0, piece)))
+        ends.append(length + (ends[-1] if ends else 0))
     texts = list(accumulate(map(len, prompt.texts)))
-    whole = ends[-1] or 1
+    whole = ends[-1] if ends else 1
     own, own_age, others, others_age = sent.longest(prefixes, call)
     sent.send(prefixes, prefixes[: max(own, others)], call)
 
@@ -200,23 +193,11 @@ class _Sent:
             del self._sent[prefix]
 
 
-@lru_cache(maxsize=_TEXTS_KNOWN)
+@lru_cache(maxsize=2_000)
 def _chunks(text: str) -> tuple[tuple[int, int], ...]:
     """Hash and length of each piece of a text."""
-    pieces = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
+    pieces = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
     return tuple((hash(piece), len(piece)) for piece in pieces)
-
-
-def _prefixes(prompt: Prompt) -> tuple[list[int], list[int]]:
-    """The prefixes of a prompt at which a common one may end, as hashes, and their characters."""
-    prefixes, ends, before, end = [], [], 0, 0
-    for text in prompt.texts:
-        for piece, length in _chunks(text):
-            before = hash((before, piece))
-            end += length
-            prefixes.append(before)
-            ends.append(end)
-    return prefixes, ends or [0]
 
 
 # The part of their prompts that the questions of a run share, and where it ends: what a prefix cache can hold.
@@ -228,9 +209,6 @@ def _prefixes(prompt: Prompt) -> tuple[list[int], list[int]]:
 # read first, as providers do. Tokens are those of the pinned tokenizer.
 
 
-_UNPRICED = ("judge", "count", "embedding")
-
-
 def common_prefixes(
     database: JournalFile, questions: Mapping[str, str], tools: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, dict[str, Any]]]:
@@ -238,99 +216,81 @@ def common_prefixes(
 
     `questions` are texts by id, `tools` names by architecture; calls of others don't count.
     """
-
-    @lru_cache(maxsize=_TEXTS_KNOWN)
-    def text_of(id_: int) -> str:
-        rows = database.rows("texts", "WHERE id = ?", (id_,))
-        return str(rows[0][1]) if rows else ""
-
-    found: dict[tuple[str, str], _Common] = defaultdict(_Common)
-    for record in database.each("calls"):
-        task, _, kind, role, _, _, status, ids, *_ = record
-        if kind == "model" and status == "ok" and role not in _UNPRICED and is_sound(record):
-            architecture, example_id, _ = json.loads(task)
-            if example_id not in questions or architecture not in tools:
-                continue  # a replay of a part of a run
-            *contents, form = unpack(f"{len(ids) // 8}q", ids)
-            own_tools, roles = _form_of(text_of(form))
-            if len(roles) == len(contents):  # else the text of the form is damaged
-                found[architecture, role].add(example_id, contents, own_tools, roles, text_of)
+    text = text_reader(database)
+    found: dict[tuple[str, str], _Common] = {}
+    for _, (task, _, _, role, _, _, _, prompt, *_) in answered_calls(database):
+        architecture, example_id, _ = json.loads(task)
+        if example_id not in questions or architecture not in tools:
+            continue  # a replay of a part of a run
+        *contents, form_id = unpacked(prompt)
+        form = read_form(text(form_id) or "")
+        if len(form.roles) != len(contents):
+            continue  # the text of the form is damaged
+        common = found.get((architecture, role))
+        if common is None:
+            found[architecture, role] = _Common(example_id, contents, form, text)
+        else:
+            common.add(example_id, contents, form.tools)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
-            question, names = questions[next(iter(common.asked))], tools[architecture]
-            prefixes.setdefault(architecture, {})[role] = common.described(question, names)
+            question, names = questions[common.first_id], tools[architecture]
+            facts = {"tokens": common.tokens, "ends_in": common.part(question, names)}
+            prefixes.setdefault(architecture, {})[role] = facts
     return prefixes
 
 
 class _Common:
-    """What the prompts added so far have in common: `whole` texts, and `rest`, the beginning of the next one."""
+    """What prompts have in common: texts of the first prompt, tools first, and the beginning of the next one.
 
-    def __init__(self) -> None:
-        self.asked: dict[str, None] = {}
-        self.whole: list[str] = []
-        self.rest = ""
-        self._first: tuple[str, ...] = ()
-        """The texts of the first prompt, tools first."""
-        self._ids: tuple[int | str, ...] = ()
-        self._seen: set[int | str] = set()
-        self._roles: tuple[str, ...] = ()
+    `text` reads a text by its id.
+    """
 
-    def add(
-        self,
-        example_id: str,
-        contents: Sequence[int],
-        tools: str,
-        roles: tuple[str, ...],
-        text_of: Callable[[int], str],
+    def __init__(
+        self, example_id: str, contents: Sequence[int], form: RequestForm, text: Callable[[int], str | None]
     ) -> None:
-        ids: tuple[int | str, ...] = (tools, *contents)  # a text beside the numbers of texts
-        self.asked.setdefault(example_id)
-        if not self._ids:
-            self._ids, self._roles = ids, roles
-            self._first = (tools, *map(text_of, contents))
-            self.whole = [*self._first]
-            return
-        same = next((n for n in range(len(self.whole)) if n >= len(ids) or ids[n] != self._ids[n]), len(self.whole))
-        if same < len(self.whole):
-            self.rest, self._seen = self.whole[same], set()
-            del self.whole[same:]
-        if same >= len(ids):
-            self.rest = ""
-        elif self.rest and ids[same] not in self._seen:
+        self.first_id = example_id
+        self.asked = {example_id}
+        self._text = text
+        self._ids: tuple[int | str, ...] = (form.tools, *contents)  # a text beside the ids of texts
+        self._texts = [form.tools, *(text(id_) or "" for id_ in contents)]
+        self._roles = form.roles
+        self._whole = len(self._ids)
+        self._rest = ""
+        self._seen: set[int | str] = set()
+
+    def add(self, example_id: str, contents: Sequence[int], tools: str) -> None:
+        self.asked.add(example_id)
+        ids: tuple[int | str, ...] = (tools, *contents)
+        most = min(self._whole, len(ids))
+        same = next((n for n in range(most) if ids[n] != self._ids[n]), most)
+        if same < self._whole:
+            self._whole, self._rest, self._seen = same, self._texts[same], set()
+        if same == len(ids):
+            self._rest = ""
+        elif self._rest and ids[same] not in self._seen:
             self._seen.add(ids[same])
-            other = text_of(contents[same - 1]) if same else tools
-            self.rest = commonprefix([self.rest, other])  # noqa: RUF071 - of texts, character by character
+            other = (self._text(contents[same - 1]) or "") if same else tools
+            self._rest = commonprefix([self._rest, other])  # noqa: RUF071 - of texts, character by character
 
-    def described(self, question: str, tools: Collection[str]) -> dict[str, Any]:
-        sizes = [count_tokens(text) + TOKENS_PER_MESSAGE for text in self.whole[1:]]
-        tokens = sum(sizes) + sum(map(count_tokens, (*self.whole[:1], self.rest)))
-        return {"tokens": tokens, "ends_in": self._part(question, tools)}
+    @property
+    def tokens(self) -> int:
+        tools, *messages = self._texts[: self._whole] or [""]
+        sizes = (count_tokens(text) + TOKENS_PER_MESSAGE for text in messages)
+        return count_tokens(tools) + sum(sizes) + count_tokens(self._rest)
 
-    def _part(self, question: str, tools: Collection[str]) -> str:
+    def part(self, question: str, tools: Collection[str]) -> str:
         """The part of the first prompt in which others begin to differ."""
-        message, end = len(self.whole) - 1, len(self.rest)
+        message, end = self._whole - 1, len(self._rest)
         if message < 0:
             return "tool list"
-        asked = (
-            n for n, text in enumerate(self._first[1:]) if question and question in text and self._roles[n] == "user"
-        )
-        place = next(asked, len(self._roles) - 1)
+        users = (n for n, role in enumerate(self._roles) if role == "user")
+        place = next((n for n in users if question and question in self._texts[n + 1]), len(self._roles) - 1)
         if message > place:
             return "trace"
-        text = self._first[message + 1]
+        text = self._texts[message + 1]
         if self._roles[message] == "system" or (place == message == 0 and end < text.find(question)):
             lines = [*re.finditer(rf"^\W*(?:{'|'.join(map(re.escape, tools))})\b.*$", text, re.MULTILINE)]
             listed = bool(tools and lines) and lines[0].start() <= end <= lines[-1].end()
             return "tool list" if listed else "instructions"
         return "question" if message == place else "exemplars"
-
-
-@lru_cache(maxsize=256)
-def _form_of(form: str) -> tuple[str, tuple[str, ...]]:
-    """The tools of a request as text, and the role of each message."""
-    decoder, position, facts = json.JSONDecoder(), 0, dict[str, Any]()
-    while position < len(form):
-        part, position = decoder.raw_decode(form, position)
-        facts |= part if isinstance(part, dict) else {}
-    return json.dumps(facts["tools"]) if facts.get("tools") else "", tuple(str(facts.get("roles", "")).split())

@@ -14,22 +14,20 @@ have prices of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from struct import unpack
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.database import JournalFile, is_sound
-from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, read_answer
+from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, read_answer, unpacked
 
-UNPRICED_ROLES = frozenset({"judge", "count", "embedding"})
 _CALLS_AT_ONCE = 200
-_TEXTS_KNOWN = 2_000
 _KEPT = np.dtype(
     [("number", "i8"), ("task", "i4"), ("role", "i2"), ("place", "i4"), ("start", "f8"), ("end", "f8"),
      ("input", "i4"), ("output", "i4")]
@@ -58,6 +56,49 @@ class SentCall(NamedTuple):
     prompt: Prompt
 
 
+class RequestForm(NamedTuple):
+    """What a recorded request has beside the contents of its messages; `calls` are the tool calls of each message."""
+
+    roles: tuple[str, ...]
+    tools: str
+    schema: str
+    calls: tuple[str, ...]
+
+
+@lru_cache(maxsize=256)
+def read_form(text: str) -> RequestForm:
+    """The form of a request from its recorded text. Tools and calls are text, too: a provider reads them as such."""
+    decoder, position, facts = json.JSONDecoder(), 0, dict[str, Any]()
+    while position < len(text):
+        part, position = decoder.raw_decode(text, position)
+        facts |= part if isinstance(part, dict) else {}
+    tools, schema = (json.dumps(facts[name]) if facts.get(name) else "" for name in ("tools", "schema"))
+    calls = tuple(json.dumps(calls) if calls or id_ else "" for calls, id_ in facts.get("calls", ()))
+    return RequestForm(tuple(str(facts.get("roles", "")).split()), tools, schema, calls)
+
+
+def text_reader(database: JournalFile) -> Callable[[int], str | None]:
+    """Reads a text of a journal by its id, None where it is missing or damaged.
+
+    The last texts are remembered: prompts share most of theirs.
+    """
+
+    @lru_cache(maxsize=2_000)
+    def read(id_: int) -> str | None:
+        rows = database.rows("texts", "WHERE id = ?", (id_,))
+        return str(rows[0][1]) if rows else None
+
+    return read
+
+
+def answered_calls(database: JournalFile) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Number and record of each answered model call that counts in a question's cost, damaged ones left out."""
+    for number, record in database.numbered("calls"):
+        _, _, kind, role, _, _, status, *_ = record
+        if kind == "model" and status == "ok" and role not in UNPRICED_ROLES and is_sound(record):
+            yield number, record
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedPrompts:
     """The calls of a run's journal. `kept` has numbers of each answered call, in the order of their starts."""
@@ -68,7 +109,7 @@ class RecordedPrompts:
     places: tuple[str, ...]
     """The names that `task`, `role` and `place` of `kept` are positions in."""
     _database: JournalFile
-    _texts: _Texts
+    _text: Callable[[int], str | None]
 
     def among(self, chosen: NDArray[np.bool_]) -> Iterator[SentCall]:
         """The calls of a mask over `kept`, with their prompts. Raises `DataError` where texts are missing."""
@@ -78,10 +119,23 @@ class RecordedPrompts:
             rows = self._database.numbered_rows("calls", self.kept["number"][some].tolist())
             fields = self.kept[["task", "start", "end", "input"]][some].tolist()
             for number, (task, start, end, input_tokens), row in zip(some.tolist(), fields, rows, strict=True):
-                answer = read_answer(row[8])
-                marks = (answer.get("receipt") or {}).get("cache_marks") or ()
-                prompt = self._texts.prompt(row[7], marks)
-                yield SentCall(number, task, start, end, input_tokens, prompt)
+                marks = (read_answer(row[8]).get("receipt") or {}).get("cache_marks") or []
+                yield SentCall(number, task, start, end, input_tokens, self._prompt(unpacked(row[7]), marks))
+
+    def _prompt(self, ids: list[int], marks: list[int]) -> Prompt:
+        found = [self._text(id_) for id_ in ids]
+        texts = [text for text in found if text is not None]
+        if len(texts) < len(found):
+            raise DataError(f"{self._database.path}: texts of its prompts are missing or damaged")
+        form = read_form(texts.pop())
+        ids.pop()
+        for position, calls in enumerate(form.calls[: len(texts)]):
+            if calls:
+                texts[position] += calls
+                ids[position] = hash((ids[position], calls))
+        if tools := form.tools + form.schema:
+            texts, ids = [tools, *texts], [hash(tools), *ids]
+        return Prompt(tuple(ids), tuple(texts), tuple(mark + bool(tools) for mark in marks))
 
 
 def recorded_prompts(database: JournalFile) -> RecordedPrompts:
@@ -89,60 +143,18 @@ def recorded_prompts(database: JournalFile) -> RecordedPrompts:
     tasks: dict[str, int] = {}
     roles: dict[str, int] = {}
     places: dict[str, int] = {}
-    parts, some = [], []
-    for number, record in database.numbered("calls"):
-        task, place, kind, role, _, _, status, _, text, *_ = record
-        if kind != "model" or status != "ok" or role in UNPRICED_ROLES or not is_sound(record):
-            continue
-        answer = read_answer(text)
-        receipt, usage = answer.get("receipt") or {}, answer.get("usage") or {}
-        if SECOND_ATTEMPT in answer:
-            continue
-        times = (float(receipt.get(name, 0.0)) for name in ("sent_at", "ended_at"))
-        sizes = (int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens"))
-        named = (each.setdefault(name, len(each)) for each, name in ((tasks, task), (roles, role), (places, place)))
-        some.append((number, *named, *times, *sizes))
-        if len(some) >= 10_000:
-            parts.append(np.array(some, dtype=_KEPT))
-            some.clear()
-    kept = np.concatenate([*parts, np.array(some, dtype=_KEPT)])
+
+    def numbers() -> Iterator[tuple[float, ...]]:
+        for number, (task, place, _, role, _, _, _, _, text, *_) in answered_calls(database):
+            answer = read_answer(text)
+            if SECOND_ATTEMPT in answer:
+                continue
+            receipt, usage = answer.get("receipt") or {}, answer.get("usage") or {}
+            times = (float(receipt.get(name, 0.0)) for name in ("sent_at", "ended_at"))
+            sizes = (int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens"))
+            named = (each.setdefault(name, len(each)) for each, name in ((tasks, task), (roles, role), (places, place)))
+            yield (number, *named, *times, *sizes)
+
+    kept = np.fromiter(numbers(), dtype=_KEPT)
     kept = kept[np.argsort(kept["start"], kind="stable")]
-    return RecordedPrompts(kept, tuple(tasks), tuple(roles), tuple(places), database, _Texts(database))
-
-
-class _Texts:
-    """The texts of a journal. The last ones read are remembered: prompts share most of theirs."""
-
-    def __init__(self, database: JournalFile) -> None:
-        self._database = database
-        self._text = lru_cache(maxsize=_TEXTS_KNOWN)(self._read)
-
-    def prompt(self, ids: bytes, marks: Sequence[int]) -> Prompt:
-        *content_ids, form_id = unpack(f"{len(ids) // 8}q", ids)
-        tools, calls = _read_form(self._text(form_id))
-        texts = [self._text(id_) for id_ in content_ids]
-        for position, call in enumerate(calls):
-            if call and position < len(texts):
-                texts[position] += call
-                content_ids[position] = hash((content_ids[position], call))
-        if tools:
-            texts, content_ids = [tools, *texts], [hash(tools), *content_ids]
-        return Prompt(tuple(content_ids), tuple(texts), tuple(mark + bool(tools) for mark in marks))
-
-    def _read(self, id_: int) -> str:
-        rows = self._database.rows("texts", "WHERE id = ?", (id_,))
-        if not rows:
-            raise DataError(f"{self._database.path}: texts of its prompts are missing or damaged")
-        return str(rows[0][1])
-
-
-@lru_cache(maxsize=256)
-def _read_form(form: str) -> tuple[str, tuple[str, ...]]:
-    """The tools of a request, and the tool calls of each message, as text: a provider reads them too."""
-    decoder, position, facts = json.JSONDecoder(), 0, dict[str, Any]()
-    while position < len(form):
-        part, position = decoder.raw_decode(form, position)
-        facts |= part
-    tools = "".join(json.dumps(facts[name]) for name in ("tools", "schema") if facts.get(name))
-    calls = tuple(json.dumps(calls) if calls or id_ else "" for calls, id_ in facts.get("calls", ()))
-    return tools, calls
+    return RecordedPrompts(kept, tuple(tasks), tuple(roles), tuple(places), database, text_reader(database))

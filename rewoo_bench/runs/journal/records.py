@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
+from struct import pack, unpack
 from typing import Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -64,6 +65,16 @@ class CallRecord(NamedTuple):
 @lru_cache(maxsize=1024)
 def _task_name(key: TaskKey) -> str:
     return f"[{quoted(key.architecture)}, {quoted(key.example_id)}, {key.trial}]"
+
+
+def packed(ids: Sequence[int]) -> bytes:
+    """The ids of a prompt's texts, as they are recorded."""
+    return pack(f"{len(ids)}q", *ids)
+
+
+def unpacked(ids: bytes) -> list[int]:
+    """The recorded ids of a prompt's texts, the last one that of its form."""
+    return list(unpack(f"{len(ids) // 8}q", ids))
 
 
 @lru_cache(maxsize=1024)

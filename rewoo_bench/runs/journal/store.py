@@ -28,7 +28,6 @@ from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from struct import pack, unpack
 from typing import Any, Literal, NamedTuple
 
 from anyio import CancelScope, to_thread
@@ -44,7 +43,16 @@ from rewoo_bench.runs.journal.database import (
     damaged,
     is_sound,
 )
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes, digest_of, read_answer
+from rewoo_bench.runs.journal.records import (
+    CallKey,
+    CallRecord,
+    TaskKey,
+    as_bytes,
+    digest_of,
+    packed,
+    read_answer,
+    unpacked,
+)
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.escaping import replace_surrogates
 
@@ -60,11 +68,11 @@ from rewoo_bench.text.escaping import replace_surrogates
 
 _log = logging.getLogger(__name__)
 
-Table = Literal["texts", "calls", "questions"]
-Row = tuple[Table, tuple[Any, ...]]
+_Table = Literal["texts", "calls", "questions"]
+_Row = tuple[_Table, tuple[Any, ...]]
 
 # Texts come first, since calls name them.
-_INSERTS: dict[Table, str] = {
+_INSERTS: dict[_Table, str] = {
     "texts": "INSERT OR IGNORE INTO texts",
     "calls": "INSERT INTO calls",
     "questions": "INSERT OR REPLACE INTO questions",
@@ -74,7 +82,7 @@ _CHECKPOINT_S = 1.0
 
 
 class _Handed(NamedTuple):
-    rows: Sequence[Row]
+    rows: Sequence[_Row]
     on_disk: asyncio.Future[None]
 
 
@@ -92,7 +100,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
-    async def write(self, rows: Sequence[Row]) -> None:
+    async def write(self, rows: Sequence[_Row]) -> None:
         """Returns when the rows are on disk, also where it is cancelled meanwhile. Raises `JournalError`."""
         self.check()
         handed = _Handed(rows, self._loop.create_future())
@@ -114,7 +122,8 @@ class Writer:
 
     def _run(self) -> None:
         checkpoint_at: float | None = None
-        while True:
+        group: list[_Handed | None] = []
+        while None not in group:
             try:
                 wait_s = None if checkpoint_at is None else max(0.0, checkpoint_at - time.monotonic())
                 group = [self._queue.get(timeout=wait_s)]
@@ -126,13 +135,20 @@ class Writer:
                 while True:
                     group.append(self._queue.get_nowait())
             self._write([handed for handed in group if handed is not None])
-            if None in group:
-                return self._close()
             if checkpoint_at is None:
                 checkpoint_at = time.monotonic() + _CHECKPOINT_S
             elif time.monotonic() > checkpoint_at:
                 checkpoint_at = None
                 self._checkpoint("PASSIVE")
+        # Nothing is removed beside the file before all is in it, which SQLite says by leaving the mode of a log.
+        mode = "wal"
+        with suppress(sqlite3.Error):  # somebody reads it, or the disk is full
+            self._database.execute("PRAGMA busy_timeout = 1000")
+            ((mode,),) = self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
+        self._database.close()
+        self._count_file.close()
+        if mode == "delete":
+            self._count_file.path.unlink(missing_ok=True)
 
     def _write(self, group: Sequence[_Handed]) -> None:
         rows = [row for handed in group for row in handed.rows]
@@ -144,9 +160,7 @@ class Writer:
             except Exception as error:  # a bug: the run ends with it, and nobody waits for a thread that has ended
                 _log.exception("%s: a record can't be written", self._path)
                 self._failure = f"{type(error).__name__}: {error}"
-        self._tell(group)
 
-    def _tell(self, group: Sequence[_Handed]) -> None:
         def tell() -> None:
             for handed in group:
                 if not handed.on_disk.done():  # its task was cancelled
@@ -155,8 +169,8 @@ class Writer:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(tell)
 
-    def _commit(self, rows: Iterable[Row]) -> None:
-        of_table: dict[Table, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
+    def _commit(self, rows: Iterable[_Row]) -> None:
+        of_table: dict[_Table, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
         for table, values in rows:
             plain = [replace_surrogates(value) if isinstance(value, str) else value for value in values]
             of_table[table].append((*plain, checksum(plain)))
@@ -169,7 +183,7 @@ class Writer:
         self.calls = calls
         self._count_file.write(calls)
 
-    def _transact(self, of_table: dict[Table, list[tuple[Any, ...]]], calls: int) -> None:
+    def _transact(self, of_table: dict[_Table, list[tuple[Any, ...]]], calls: int) -> None:
         self._database.execute("BEGIN IMMEDIATE")
         try:
             for table, insert in _INSERTS.items():
@@ -188,17 +202,6 @@ class Writer:
     def _checkpoint(self, how: Literal["PASSIVE", "TRUNCATE"]) -> None:
         with suppress(sqlite3.Error):  # the records stay in the log, and the next commit says what is wrong
             self._database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
-
-    def _close(self) -> None:
-        """Nothing is removed beside the file before all is in it, which SQLite says by leaving the mode of a log."""
-        mode = "wal"
-        with suppress(sqlite3.Error):  # somebody reads it, or the disk is full
-            self._database.execute("PRAGMA busy_timeout = 1000")
-            ((mode,),) = self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
-        self._database.close()
-        self._count_file.close()
-        if mode == "delete":
-            self._count_file.path.unlink(missing_ok=True)
 
 
 JOURNAL = "journal.sqlite"
@@ -253,23 +256,16 @@ class JournalReader:
             count = f"its number of calls ({CountFile(self.path).path.name}) is missing or damaged"
             found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
             return found
-        there, damaged_calls = found.calls + len(found.damaged), len(found.damaged)
-        expected = max(counted, recorded_calls, there)
+        present = found.calls + len(found.damaged)
+        expected = max(counted, recorded_calls, present)
         lost = []
-        if damaged_calls:
+        if found.damaged:
             first = next(iter(found.damaged.values()))
-            lost.append(f"{damaged_calls:,} of {expected:,} recorded calls are damaged, first that of {first}")
-        if there < expected:
-            lost.append(f"{expected - there:,} of {expected:,} recorded calls are missing")
+            lost.append(f"{len(found.damaged):,} of {expected:,} recorded calls are damaged, first that of {first}")
+        if present < expected:
+            lost.append(f"{expected - present:,} of {expected:,} recorded calls are missing")
         found.loss = ", and ".join(lost)
         return found
-
-    def report_damaged_questions(self) -> None:
-        """Warns of damaged results: they cost nothing, since their calls are recorded."""
-        checked = [(row[0], is_sound(row)) for row in self.database.each("questions")]
-        if bad := [str(task) for task, sound in checked if not sound]:
-            message = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
-            _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", self.path, message)
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """The recorded calls of a question, in the order written."""
@@ -283,23 +279,19 @@ class JournalReader:
         """Whether any model call was answered."""
         return bool(self.database.read("SELECT 1 FROM calls WHERE kind = 'model' AND status = 'ok' LIMIT 1"))
 
-    def holds_answers(self) -> bool:
+    def has_answers_or_bills(self) -> bool:
         """Whether any call was answered or billed: also a tool's call, and one that failed after it was billed."""
         answered = "status = 'ok' OR billed_tokens > 0 OR cost_usd > 0"
         return bool(self.database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
         """The texts of a record's prompt."""
-        ids = unpack(f"{len(record.text_ids) // 8}q", record.text_ids)
-        texts = [self.database.rows("texts", "WHERE id = ?", (id_,)) for id_ in ids]
+        texts = [self.database.rows("texts", "WHERE id = ?", (id_,)) for id_ in unpacked(record.text_ids)]
         return [rows[0][1] if rows else "" for rows in texts]
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
         return {row[0] for row in self.database.each("questions") if not row[1] and is_sound(row)}
-
-    def count_finished(self) -> int:
-        return len(self.finished())
 
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
@@ -321,7 +313,7 @@ class Journal(JournalReader):
         self.spent = survey.spent
         self.is_new = not survey.calls
         self._writer = writer
-        self._unwritten: list[Row] = []
+        self._unwritten: list[_Row] = []
         self._ids: dict[str, int] = {}  # of some written texts
 
     @property
@@ -340,7 +332,7 @@ class Journal(JournalReader):
         key = record.key
         values = (  # a user's tool or price may be a subclass of str or float
             str(record.task), str(key.place), key.kind, str(key.name), key.request, int(key.nth), record.status,
-            pack(f"{len(ids)}q", *ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
+            packed(ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
             None if record.cost_usd is None else float(record.cost_usd),
         )  # fmt: skip
         self._unwritten.append(("calls", values))
@@ -365,9 +357,10 @@ class Journal(JournalReader):
         await self._writer.close()
 
     def _add_text(self, text: str) -> int:
+        """The text's id, 64 bits of its hash: of a million texts, two share them with a chance of 3 in 100 million."""
         if len(self._ids) >= _TEXTS_KNOWN:
             self._ids.clear()  # those that are sent often are soon in it again
-        self._ids[text] = id_ = _text_id(text)
+        self._ids[text] = id_ = int.from_bytes(digest_of(text)[:8], "big", signed=True)
         self._unwritten.append(("texts", (id_, text)))
         return id_
 
@@ -428,10 +421,24 @@ def is_unused(path: Path) -> bool:
 
 
 def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, CountFile, Survey]:
-    """A connection to write with, the file of the count, and what was in the journal."""
+    """A connection to write with, the file of the count, and what was in the journal. Raises `DataError`."""
     count_file = CountFile(path)
     try:
-        survey = _survey(path, count_file, recorded_calls)
+        survey = Survey()
+        if path.exists() and path.stat().st_size:
+            try:
+                with closing(connect_to_read(path, check=False)) as database:
+                    survey = JournalReader(database).survey(recorded_calls)
+                    checked = [(row[0], is_sound(row)) for row in database.each("questions")]
+            except JournalError as error:
+                raise damaged(path, str(error).rpartition(": ")[2]) from None
+            if bad := [
+                str(task) for task, sound in checked if not sound
+            ]:  # they cost nothing: their calls are recorded
+                what = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
+                _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", path, what)
+        elif expected := max(count_file.read() or 0, recorded_calls):
+            survey.loss = f"the file is missing or empty, and with it {expected:,} recorded calls"
         if survey.loss and not accept_loss:
             raise DataError(
                 f"{path}: {survey.loss}; bring back the files of the run's folder as they were ({path.name}-wal and "
@@ -439,9 +446,7 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
                 f"{shlex.quote(str(path.parent))} --accept-loss"
             )
         if survey.loss:
-            _log.warning(
-                "%s: %s; what is needed of them is asked again, and their cost is in no sum", path, survey.loss
-            )
+            _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, survey.loss)
         else:
             count_file.write(survey.calls)  # before there can be a log beside the file
         connection = connect_to_write(path)
@@ -455,23 +460,3 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
         count_file.close()
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
     return connection, count_file, survey
-
-
-def _survey(path: Path, count_file: CountFile, recorded_calls: int) -> Survey:
-    """What is in the journal before anything is written. Raises `DataError`, `OSError`."""
-    if not path.exists() or not path.stat().st_size:
-        expected = max(count_file.read() or 0, recorded_calls)
-        return Survey(loss=f"the file is missing or empty, and with it {expected:,} recorded calls" if expected else "")
-    try:
-        with closing(connect_to_read(path, check=False)) as database:
-            journal = JournalReader(database)
-            survey = journal.survey(recorded_calls)
-            journal.report_damaged_questions()
-    except JournalError as error:
-        raise damaged(path, str(error).rpartition(": ")[2]) from None
-    return survey
-
-
-def _text_id(text: str) -> int:
-    """64 bits of the hash. Among a million texts, two share them with a chance of 3 in 100 million."""
-    return int.from_bytes(digest_of(text)[:8], "big", signed=True)

@@ -12,24 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.journal.prefixes import Shared, shared_prefixes
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.system.files import new_file, removed_unless_written
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rewoo_bench.runs.journal.prefixes import SharedPrefixes
-
 
 _QUESTIONS_A_GROUP = 1000
 
@@ -64,7 +60,10 @@ def export(
     journal, `prompts`. The files get their names when all three are complete: on a full disk the earlier ones stay.
     """
     written = 0
-    shared = _shared(prompts or journal, columns) if "model" in columns else None
+    shared = None
+    if "model" in columns:
+        of_roles = {role: str(columns.get(f"{role}_model") or "") for role in ("planner", "solver")}
+        shared = shared_prefixes((prompts or journal).database, {"": str(columns["model"]), **of_roles})
     rest = iter(tasks)
     traces = folder / f"{TRACES_FILE}.part"
     with (
@@ -77,7 +76,11 @@ def export(
             if finished := journal.questions(group):
                 of_questions, of_calls = tables_of([rows for rows, _ in finished])
                 questions.add(of_questions)
-                calls.add(of_calls if shared is None else _with_shared(of_calls, shared))
+                for name, values in zip(Shared._fields, () if shared is None else shared.of(of_calls).T, strict=False):
+                    place = of_calls.schema.get_field_index(name)
+                    field = of_calls.schema.field(place)
+                    of_calls = of_calls.set_column(place, field, _numbers(values, field.type))
+                calls.add(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
         questions.close()
@@ -86,28 +89,8 @@ def export(
     return written
 
 
-def _shared(journal: JournalReader, columns: Mapping[str, Any]) -> SharedPrefixes:
-    from rewoo_bench.runs.journal.prefixes import shared_prefixes
-
-    of_roles = {role: str(columns.get(f"{role}_model") or "") for role in ("planner", "solver")}
-    return shared_prefixes(journal.database, {"": str(columns["model"]), **of_roles})
-
-
-def _with_shared(calls: pa.Table, shared: SharedPrefixes) -> pa.Table:
-    """The rows of calls with the columns `Shared`."""
-    from rewoo_bench.runs.journal.prefixes import Shared
-
-    for name, values in zip(Shared._fields, shared.of(calls).T, strict=True):
-        position = calls.schema.get_field_index(name)
-        field = calls.schema.field(position)
-        calls = calls.set_column(position, field, _numbers(values, field.type))
-    return calls
-
-
 def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
     """A column of numbers, null for NaN. `pa.array` would import pandas."""
-    import numpy as np
-
     known = ~np.isnan(values)
     numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
     bits = np.packbits(known, bitorder="little").tobytes()

@@ -24,7 +24,7 @@ from importlib.util import find_spec, module_from_spec
 spec = find_spec("rewoo_bench.runs.columns")
 value = 'lambda q: len((q.trajectory.answer or "").split())'
 more = f'Column("answer_words", INT, "words of the answer", {value}),'
-source, count = spec.loader.get_source(spec.name), "QUESTION_COLUMNS: tuple[Column[QuestionRecord], ...] = ("
+source, count = spec.loader.get_source(spec.name), "QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = ("
 columns = module_from_spec(spec)
 sys.modules[spec.name] = columns
 exec(compile(source.replace(count, count + more), spec.origin, "exec"), vars(columns))

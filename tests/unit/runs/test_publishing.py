@@ -20,7 +20,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.report.plots.draw import draw, read
-from rewoo_bench.runs.publish import TEXTS, publish
+from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish
 from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.text.scoring import score
 
@@ -33,9 +33,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
 def test_every_number_stays_and_no_text_does(run: BenchRun, tmp_path: Path) -> None:
     assert publish(run.folder, tmp_path / "out") == 9
     rows = rewoo_bench.load(tmp_path / "out")
-    others = [*TEXTS, "run_folder"]
+    others = [*PRIVATE_COLUMNS, "run_folder"]
     pd.testing.assert_frame_equal(rows.drop(columns=others), run.rows.drop(columns=others))
-    assert rows[list(TEXTS)].isna().all(axis=None)
+    assert rows[list(PRIVATE_COLUMNS)].isna().all(axis=None)
     files = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert files == ["calls.parquet", "questions.parquet", "run.json"]
     calls = pd.read_parquet(tmp_path / "out" / "calls.parquet").to_csv()
@@ -90,7 +90,7 @@ def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun,
     assert set(rewoo_bench.load(tmp_path / "out")["architecture"]) == {"rewoo", "react"}
     assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["published"] == {
         "without": ["direct"],
-        "left_out": list(TEXTS),
+        "left_out": list(PRIVATE_COLUMNS),
     }
 
 
