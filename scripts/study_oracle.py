@@ -27,7 +27,7 @@ from rewoo_bench.analysis.cost_laws import cost_law, predict
 from rewoo_bench.analysis.pairs import bounds
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import ratio_of_means
-from rewoo_bench.config.price_sheets import RULES, UNITS, Tariff, named_tariff, tariffs
+from rewoo_bench.config.price_sheets import PRICE_UNITS, RULES, Tariff, named_tariff, tariffs
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.report.plots.cache import EQUAL, map_table, tariff_title
 from rewoo_bench.report.plots.draw import draw, read, save_figures
@@ -261,7 +261,7 @@ def _price_line(tariff: Tariff) -> str:
     """A rule with its prices in dollars for a million tokens."""
     written = tariff.input if tariff.cache_write is None else tariff.cache_write
     prices = (tariff.input, tariff.cache_read, written, tariff.output)
-    shown = [f"{each / UNITS['USD per million tokens']:g}" for each in prices]
+    shown = [f"{each / PRICE_UNITS['USD per million tokens']:g}" for each in prices]
     if tariff.rule is None:
         shown[1:3] = "--"
     model = "none, nominal prices" if tariff.prices_are else tariff.model

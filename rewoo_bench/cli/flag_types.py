@@ -11,8 +11,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from rewoo_bench.config.named import DESCRIPTIONS
-from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
-from rewoo_bench.config.plugins import Kind, installed_plugins
+from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
+from rewoo_bench.config.plugins import PluginKind, installed_plugins
 from rewoo_bench.errors import unknown
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.manifest import MANIFEST
@@ -149,7 +149,8 @@ def datasets(_: click.Context, __: click.Parameter, incomplete: str) -> list[Com
 def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Local models, the oracle, and replays of past runs."""
     replays = (f"{REPLAY}{folder}" for folder in _past_runs())
-    return _matching([ORACLE, *(f"{LOCAL}{name}" for name in catalogue()), *_names("models"), *replays], incomplete)
+    local = (f"{LOCAL}{name}" for name in catalogue())
+    return _matching([ORACLE_MODEL, *local, *_names("models"), *replays], incomplete)
 
 
 def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -166,7 +167,7 @@ def _folders(incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="dir")]
 
 
-def _names(kind: Kind) -> list[str]:
+def _names(kind: PluginKind) -> list[str]:
     """Bundled names, and those of installed packages."""
     bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
     return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]

@@ -8,8 +8,8 @@ import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.config.named import Named, read_architecture, read_dataset
-from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
-from rewoo_bench.config.plugins import Kind, installed_plugins, packages_with
+from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS
+from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.system.files import agents_folder, bundled_folder, bundled_names
 from rewoo_bench.text.escaping import terminal_width
@@ -44,7 +44,7 @@ def list_names(agents: bool) -> int:
     for name, entry in catalogue().items():
         _line(f"local/{name}", f"{entry.size_bytes / 1e6:,.0f} MB: {entry.note}")
     click.echo("other models (--model)")
-    _line(ORACLE, "perfect plans, turns and answers from the questions' gold, for costs alone")
+    _line(ORACLE_MODEL, "perfect plans, turns and answers from the questions' gold, for costs alone")
     _installed("models")
     return DONE
 
@@ -56,7 +56,7 @@ def _line(name: str, text: str) -> None:
     click.echo((lines or start).rstrip())
 
 
-def _installed(kind: Kind) -> None:
+def _installed(kind: PluginKind) -> None:
     """The entry points of a kind, and which packages have the same name."""
     for plugin in installed_plugins(kind):
         packages = packages_with(kind, plugin.name)

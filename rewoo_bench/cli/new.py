@@ -14,7 +14,7 @@ from string import Template
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
-from rewoo_bench.config.plugins import Kind, packages_with
+from rewoo_bench.config.plugins import PluginKind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import terminal
 
@@ -91,7 +91,7 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
     if folder.exists():
         raise UsageError(f"new: {name!r} exists already; choose another name")
-    taken: list[tuple[Kind, str, str]] = []
+    taken: list[tuple[PluginKind, str, str]] = []
     if kind == "dataset":
         taken.append(("datasets", name, "data set"))
     elif kind != "agent":

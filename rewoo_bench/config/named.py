@@ -84,7 +84,7 @@ def _described(named: Named, kind: FolderKind, settings: type[Settings]) -> Sett
     )
 
 
-NO_TOOLS = "none"
+WITHOUT_TOOLS = "none"
 """The name of no tool: alone, it leaves every architecture without tools."""
 
 
@@ -93,8 +93,8 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
 
     Raises `SpecError` that begins with `where`.
     """
-    if tuple(names) == (NO_TOOLS,):
-        return (NO_TOOLS,)
+    if tuple(names) == (WITHOUT_TOOLS,):
+        return (WITHOUT_TOOLS,)
     known = {*TOOLS, *(each.name for each in installed_plugins("tools"))} if names else set()
     for name in names:
         if ":" in name:
@@ -134,7 +134,7 @@ def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[st
     """
     if not wanted or not own:
         return dict(own)
-    if tuple(wanted) == (NO_TOOLS,):
+    if tuple(wanted) == (WITHOUT_TOOLS,):
         return {}
     names: list[str] = []
     for name in wanted:

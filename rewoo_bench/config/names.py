@@ -9,12 +9,12 @@ LOCAL = "local/"
 WIRE_NAME = "wire_name"
 """Key of a model's manifest: its name in the requests of external agents."""
 REPLAY = "replay/"
-ORACLE = "oracle"
+ORACLE_MODEL = "oracle"
 
 
 def is_oracle(model: str) -> bool:
     """Whether a model's name means the oracle, perfect (`oracle`) or not (`oracle?extra_steps=2`)."""
-    return model == ORACLE or model.startswith(f"{ORACLE}?")
+    return model == ORACLE_MODEL or model.startswith(f"{ORACLE_MODEL}?")
 
 
 def model_label(model: str, planner: str = "", solver: str = "") -> str:

@@ -26,27 +26,27 @@ from inspect import isclass, ismodule
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rewoo_bench.config.names import ORACLE, SCORERS, TOOLS
+from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS
 from rewoo_bench.errors import SpecError
 from rewoo_bench.system.files import bundled_names
 
-Kind = Literal["architectures", "datasets", "tools", "models", "scorers"]
+PluginKind = Literal["architectures", "datasets", "tools", "models", "scorers"]
 
-_SINGULAR: Mapping[Kind, str] = {
+_SINGULAR: Mapping[PluginKind, str] = {
     "architectures": "architecture",
     "datasets": "data set",
     "tools": "tool",
     "models": "model",
     "scorers": "scorer",
 }
-_BUNDLED: Mapping[Kind, Callable[[], Sequence[str]]] = {
+_BUNDLED: Mapping[PluginKind, Callable[[], Sequence[str]]] = {
     "architectures": lambda: bundled_names("architectures", "architecture.toml"),
     "datasets": lambda: bundled_names("datasets", "dataset.toml"),
     "tools": lambda: TOOLS,
-    "models": lambda: (ORACLE,),
+    "models": lambda: (ORACLE_MODEL,),
     "scorers": lambda: SCORERS,
 }
-_EXPECTED: Mapping[Kind, str] = {
+_EXPECTED: Mapping[PluginKind, str] = {
     "architectures": "a folder with architecture.toml, or a runner class",
     "datasets": "a folder with dataset.toml, or a generator class",
     "tools": "a function or class that makes a tool",
@@ -64,18 +64,18 @@ class Plugin(NamedTuple):
     value: str
 
 
-def installed_plugins(kind: Kind) -> list[Plugin]:
+def installed_plugins(kind: PluginKind) -> list[Plugin]:
     """The entry points of that kind, sorted by name; nothing is imported."""
     return sorted(_plugin(entry) for entry in _entry_points(kind))
 
 
-def packages_with(kind: Kind, name: str) -> list[str]:
+def packages_with(kind: PluginKind, name: str) -> list[str]:
     """The packages that have something of that kind under the name, this one included."""
     own = [_THIS_PACKAGE] if name in _BUNDLED[kind]() else []
     return own + [plugin.distribution for plugin in installed_plugins(kind) if plugin.name == name]
 
 
-def check_name(kind: Kind, name: str) -> None:
+def check_name(kind: PluginKind, name: str) -> None:
     """Raises `SpecError` where more than one package has something of that kind under the name."""
     packages = packages_with(kind, name)
     if len(packages) > 1:
@@ -85,7 +85,7 @@ def check_name(kind: Kind, name: str) -> None:
         )
 
 
-def find_plugin(kind: Kind, name: str) -> Any | None:
+def find_plugin(kind: PluginKind, name: str) -> Any | None:
     """The object of an installed package under that name, or None where there is none.
 
     Raises `SpecError` where two packages have the name, this one included, or where it can't be imported.
@@ -132,7 +132,7 @@ def _plugin(entry: EntryPoint) -> Plugin:
     return Plugin(entry.name, entry.dist.name if entry.dist else "unknown", entry.value)
 
 
-def _entry_points(kind: Kind) -> tuple[EntryPoint, ...]:
+def _entry_points(kind: PluginKind) -> tuple[EntryPoint, ...]:
     return _entry_points_on(f"rewoo_bench.{kind}", tuple(sys.path))
 
 

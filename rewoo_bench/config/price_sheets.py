@@ -49,7 +49,7 @@ RULES = {
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
-UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
+PRICE_UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
 
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
@@ -141,8 +141,8 @@ class Sheet(BaseModel):
     @field_validator("unit")
     @classmethod
     def _known_unit(cls, unit: str) -> str:
-        if unit not in UNITS:
-            raise ValueError(f"unknown unit {unit!r}, expected one of: {', '.join(UNITS)}")
+        if unit not in PRICE_UNITS:
+            raise ValueError(f"unknown unit {unit!r}, expected one of: {', '.join(PRICE_UNITS)}")
         return unit
 
     @model_validator(mode="after")
@@ -217,11 +217,12 @@ def read_sheet(path: Path) -> Sheet:
     """The sheet in a file. Raises `SpecError` with one line."""
     values = read_values(path)
     if "unit" not in values:
-        raise SpecError(f'{path}: unit is missing: write what the prices are in, such as unit = "{next(iter(UNITS))}"')
+        example = next(iter(PRICE_UNITS))
+        raise SpecError(f'{path}: unit is missing: write what the prices are in, such as unit = "{example}"')
     return validated(Sheet, values, str(path))
 
 
-def shipped() -> dict[str, Path]:
+def bundled_sheets() -> dict[str, Path]:
     """The files of the sheets in the package, by name."""
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
@@ -325,7 +326,7 @@ def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str])
 
 
 def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
-    known, path, text = shipped(), Path(name), str(name)
+    known, path, text = bundled_sheets(), Path(name), str(name)
     if path.suffix != ".toml":
         if text not in known:
             forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
@@ -336,7 +337,7 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
         path = known[text]
     sheet = read_sheet(path)
-    dollars = UNITS[sheet.unit]
+    dollars = PRICE_UNITS[sheet.unit]
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
         yield Tariff(

@@ -66,7 +66,7 @@ def features_of(question: str) -> dict[str, float]:
     return features
 
 
-VERSION: Literal[1] = 1
+ROUTER_VERSION: Literal[1] = 1
 TARGET = "the dearer parent alone is right, among questions that one parent alone has right"
 _COMMAND = "rewoo-bench route RUN --out router.json"
 
@@ -152,10 +152,10 @@ def read_router(path: Path) -> RouterFile:
     where = f"router file {str(path)!r}"
     if not isinstance(found, dict) or "version" not in found:
         raise SpecError(f"{where} is no router: it has no version; {_COMMAND!r} writes one")
-    if found["version"] != VERSION:
+    if found["version"] != ROUTER_VERSION:
         shown = repr(found["version"])[:40]
         raise SpecError(
-            f"{where} has version {shown}, and this rewoo_bench reads {VERSION}; write it again: {_COMMAND}"
+            f"{where} has version {shown}, and this rewoo_bench reads {ROUTER_VERSION}; write it again: {_COMMAND}"
         )
     return validated(RouterFile, found, where)
 
@@ -163,7 +163,7 @@ def read_router(path: Path) -> RouterFile:
 PolicyName = Literal["rule", "model", "learned"]
 
 
-class Rule(BaseModel):
+class RoutingRule(BaseModel):
     """A rule about a question's text. It fits where all of its conditions hold."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -199,7 +199,7 @@ class Rule(BaseModel):
         return phrases
 
     @model_validator(mode="after")
-    def _has_conditions(self) -> Rule:
+    def _has_conditions(self) -> RoutingRule:
         if self.model_fields_set <= {"choose"}:
             raise ValueError("a rule needs a condition; without one it fits every question")
         return self
@@ -228,7 +228,7 @@ class RouterSettings(BaseModel):
     policy: PolicyName = "rule"
     parents: tuple[str, str] = ("rewoo", "react")
     """The two architectures to choose from. The first is taken where no rule fits, or a model's reply names neither."""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
     file: str | None = Field(default=None, validate_default=True)
     """The file of a learned router, in the working folder or in that of the architecture."""
 
@@ -252,6 +252,6 @@ class RouterSettings(BaseModel):
         return file
 
 
-def rule_for(rules: tuple[Rule, ...], question: str) -> int | None:
+def rule_for(rules: tuple[RoutingRule, ...], question: str) -> int | None:
     """The position of the first rule that fits; None where none does."""
     return next((number for number, rule in enumerate(rules) if rule.fits(question)), None)

@@ -24,10 +24,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from rewoo_bench.config.names import import_path
 from rewoo_bench.errors import SpecError, unknown
 
-AGENT = "agent"
+AGENT_NAME = "agent"
 """Short name of the runner of external agents."""
 
-Style = Literal["multihop", "trivia", "arithmetic", "yes_no"]
+QuestionStyle = Literal["multihop", "trivia", "arithmetic", "yes_no"]
 """A kind of question that has exemplars of its own."""
 
 RowFormat = (
@@ -78,7 +78,7 @@ class ArchitectureSpec(BaseModel):
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
     exemplars: dict[str, dict[str, str]] = {}
-    """Prompt -> style of question (`Style`) -> exemplar file in the folder; `multihop` stands in for the others."""
+    """Prompt -> `QuestionStyle` -> exemplar file in the folder; `multihop` stands in for the others."""
     max_exemplars: int | None = Field(default=None, ge=0)
     """Number of exemplars of each prompt, the first ones; None is all."""
     solver_exemplars: int | None = Field(default=None, ge=0)
@@ -100,7 +100,7 @@ class ArchitectureSpec(BaseModel):
         others = {name: value for name, value in values.items() if name != "agent"}
         if clash := next((name for name in ("runner", "settings") if name in others), None):
             raise ValueError(f"[agent] takes the place of {clash!r}; leave it out")
-        return {**others, "runner": AGENT, "settings": values["agent"]}
+        return {**others, "runner": AGENT_NAME, "settings": values["agent"]}
 
 
 class HubSource(BaseModel):
@@ -126,7 +126,7 @@ class DatasetSpec(BaseModel):
     description: str = ""
     format: RowFormat | None = None
     """The shape of its rows; None is what their keys say."""
-    exemplars: Style | None = None
+    exemplars: QuestionStyle | None = None
     """Which exemplars fit its questions; None is that of the format."""
     scoring: str | None = None
     """A scorer: a bundled or installed one, or `package.module:function`; None is that of the format."""

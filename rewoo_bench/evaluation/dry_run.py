@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
-from rewoo_bench.config.specs import AGENT
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
@@ -101,7 +101,7 @@ async def estimate(
     without a prefix cache.
     Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
     """
-    if agent := next((each.name for each in architectures if each.spec.runner == AGENT), None):
+    if agent := next((each.name for each in architectures if each.spec.runner == AGENT_NAME), None):
         raise UsageError(f"--dry-run: the calls of an external agent can't be estimated; leave out {agent!r}")
     some = examples[:MOST_QUESTIONS]
     times = (questions or len(examples)) * trials / len(some)

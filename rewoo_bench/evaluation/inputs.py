@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.config.named import NO_TOOLS, checked_tools, find_scorer
+from rewoo_bench.config.named import WITHOUT_TOOLS, checked_tools, find_scorer
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
@@ -227,7 +227,7 @@ async def read_inputs(
     tools = checked_tools(options.tools, "--tools") or dataset.tools
     wanted = given.architectures or options.architectures
     architectures = _architectures(wanted, style=dataset.style, tools=tools, max_steps=options.max_steps)
-    if options.mcp and options.tools == (NO_TOOLS,):
+    if options.mcp and options.tools == (WITHOUT_TOOLS,):
         raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)

@@ -88,7 +88,8 @@ def _incomparable_runs(before: Baseline, now: Baseline) -> Iterator[_Mismatch]:
     """Differences that make every count incomparable, a line of each kind."""
     old, new = (side.dataset.model_dump(exclude={"ids_hash"}) for side in (before, now))
     dataset = [*changed_values(old, new, "dataset"), *changed_values(before.corpus, now.corpus, "corpus")]
-    model = [*changed_values(before.models, now.models, "models"), *changed_values(before.options, now.options, "options")]
+    model = [*changed_values(before.models, now.models, "models")]
+    model += changed_values(before.options, now.options, "options")
     kinds: dict[str, Iterable[str]] = {"data set": dataset, "model": model}
     if before.tokenizer and now.tokenizer:
         kinds["tokenizer"] = changed_values(before.tokenizer, now.tokenizer, "tokenizer")

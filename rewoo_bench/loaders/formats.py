@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from rewoo_bench.config.specs import Style
+from rewoo_bench.config.specs import QuestionStyle
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.multihop import hotpotqa_example, musique_example, wikimultihop_example
 from rewoo_bench.loaders.row_fields import RawRow, RowError, encodable
@@ -31,7 +31,7 @@ from rewoo_bench.types import Example
 class Defaults:
     """Exemplars, scorer and tools that fit the questions of a format; no tools are those of the architecture."""
 
-    style: Style = "multihop"
+    style: QuestionStyle = "multihop"
     scoring: str = "hotpotqa"
     tools: tuple[str, ...] = ()
 

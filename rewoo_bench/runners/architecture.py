@@ -29,9 +29,9 @@ from rewoo_bench.config.named import (
 )
 from rewoo_bench.config.names import AGENT_RUNNER, RUNNERS, read_options, short_name
 from rewoo_bench.config.specs import (
-    AGENT,
+    AGENT_NAME,
     ArchitectureSpec,
-    Style,
+    QuestionStyle,
     ToolSettings,
     import_class,
     import_object,
@@ -123,7 +123,7 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
         texts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
         tool_prompts = {name: text.strip() for name, text in texts.items()}
         fallbacks = {prompt: each for prompt, each in styles.items() if each != style and prompts.exemplars[prompt]}
-        if spec.runner == AGENT:
+        if spec.runner == AGENT_NAME:
             overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
     if getattr(_runner_class(spec, where), "takes_parents", False):
@@ -154,7 +154,7 @@ def _agent(command: str, wanted: Sequence[str]) -> Architecture:
     settings = {"command": parts, "folder": str(Path.cwd()), "env": env}
     title = named[1] if named else Path(script).stem
     spec = ArchitectureSpec(
-        name=title, description=command, runner=AGENT, tools=tools_for(own, wanted), settings=settings
+        name=title, description=command, runner=AGENT_NAME, tools=tools_for(own, wanted), settings=settings
     )
     return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
 
@@ -211,7 +211,7 @@ def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str
     """The style of a prompt's exemplars: that of the questions, or `multihop` where it has none of a known style."""
     if style in files:
         return style
-    if style in get_args(Style) and FALLBACK_STYLE in files:
+    if style in get_args(QuestionStyle) and FALLBACK_STYLE in files:
         return FALLBACK_STYLE
     available = ", ".join(sorted(files)) or "none"
     raise SpecError(f"{where}: [exemplars.{prompt}] has none for {style!r} questions; there are: {available}")
@@ -240,7 +240,7 @@ def _with_parents(
     try:
         parents = [load_architecture(name, **shared) for name in names]
         for each in parents:
-            if each.parents or each.spec.runner == AGENT:
+            if each.parents or each.spec.runner == AGENT_NAME:
                 what = "chooses between architectures itself" if each.parents else "is an external agent"
                 raise SpecError(f"{each.name!r} can't be a parent: it {what}")
         if len({parent.name for parent in parents}) < len(parents):
@@ -308,7 +308,7 @@ def _assembled(
 
 
 def _runner_class(spec: ArchitectureSpec, where: str) -> Any:
-    if spec.runner == AGENT:
+    if spec.runner == AGENT_NAME:
         return import_object(AGENT_RUNNER, where)
     return import_class(spec.runner, RUNNERS, "runner", where)
 
@@ -319,6 +319,6 @@ def _settings(kind: Any, spec: ArchitectureSpec, overrides: dict[str, Any], wher
         if spec.settings:
             raise SpecError(f"{where}: [settings] given, but {spec.runner} has no Settings")
         return None
-    table = "agent" if spec.runner == AGENT else "settings"
+    table = "agent" if spec.runner == AGENT_NAME else "settings"
     wanted = {key: value for key, value in overrides.items() if value is not None and key in model.model_fields}
     return validated(model, {**spec.settings, **wanted}, f"{where}: [{table}]")

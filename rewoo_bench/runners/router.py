@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from rewoo_bench.config.router import RouterFile, RouterSettings, Rule, read_router, rule_for
+from rewoo_bench.config.router import RouterFile, RouterSettings, RoutingRule, read_router, rule_for
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.architecture import Architecture
@@ -100,7 +100,7 @@ class Router:
 
 @dataclass(frozen=True)
 class _ByRule:
-    rules: tuple[Rule, ...]
+    rules: tuple[RoutingRule, ...]
     otherwise: str
 
     async def choose(self, question: str, model: Model) -> Choice:

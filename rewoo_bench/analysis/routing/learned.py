@@ -21,7 +21,7 @@ import numpy as np
 
 from rewoo_bench.analysis.routing.outcomes import Integers, Outcomes
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.router import NUMBERS, VERSION, RouterFile, TrainingData, features_of
+from rewoo_bench.config.router import NUMBERS, ROUTER_VERSION, RouterFile, TrainingData, features_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.text.words import counted
 
@@ -46,7 +46,7 @@ def fit_router(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
     model = LogisticRegression(C=STRENGTH, max_iter=1000)
     model.fit(table, of_dearer > 0, sample_weight=np.abs(of_dearer))
     return RouterFile(
-        version=VERSION,
+        version=ROUTER_VERSION,
         rewoo_bench=version("rewoo-bench"),
         scikit_learn=version("scikit-learn"),
         parents=outcomes.parents,

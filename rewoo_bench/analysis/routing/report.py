@@ -35,7 +35,7 @@ from rewoo_bench.analysis.routing.outcomes import (
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.analysis.stats.tests import holm
 from rewoo_bench.config.named import find_named, known_names, read_architecture
-from rewoo_bench.config.router import RouterSettings, Rule, rule_for
+from rewoo_bench.config.router import RouterSettings, RoutingRule, rule_for
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.runs.folder import load, manifests
@@ -185,7 +185,7 @@ def examine(
     outcomes: Outcomes,
     rows: pd.DataFrame,
     *,
-    rules: Sequence[Rule],
+    rules: Sequence[RoutingRule],
     texts: Mapping[str, str],
     threshold: float = 0.5,
     manifests: Manifests | None = None,

@@ -28,7 +28,7 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from rewoo_bench.config.names import LOCAL, ORACLE, REPLAY
+from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
@@ -158,7 +158,7 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
         try:
             bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
         except litellm.exceptions.BadRequestError:
-            near = get_close_matches(name, [ORACLE, LOCAL, REPLAY], n=1)
+            near = get_close_matches(name, [ORACLE_MODEL, LOCAL, REPLAY], n=1)
             raise ModelNotFound(
                 f"unknown model {name!r}{f', did you mean {near[0]!r}' if near else ''}: litellm knows no provider of "
                 "that name; put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for "

@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.config.names import ORACLE, read_options
+from rewoo_bench.config.names import ORACLE_MODEL, read_options
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.oracle.gold_plan import (
@@ -251,7 +251,7 @@ class Oracle:
     """The oracle without a question."""
 
     settings: OracleSettings = OracleSettings()  # noqa: RUF009 - frozen
-    name: str = ORACLE
+    name: str = ORACLE_MODEL
 
     def with_gold(self, example: Example) -> Model:
         """The oracle of one question."""

@@ -29,11 +29,11 @@ from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
     RULES,
     Tariff,
+    bundled_sheets,
     by_role,
     named_tariff,
     read_sheet,
     sheet_and_model,
-    shipped,
     split_by_role,
     tariffs,
 )
@@ -329,9 +329,9 @@ def _notes(
 
 
 def sheet_list() -> str:
-    """The shipped sheets as a table: a line for each model."""
+    """The bundled sheets as a table: a line for each model."""
     cells = [["sheet", "model", "in", "out", "cached in", "cache write", "batch in", "batch out", "cache", "as of"]]
-    for name, path in shipped().items():
+    for name, path in bundled_sheets().items():
         sheet = read_sheet(path)
         for model, prices in sheet.models.items():
             amounts: list[float | None] = [prices.input, prices.output, prices.cache_read, prices.cache_write]
@@ -339,7 +339,7 @@ def sheet_list() -> str:
             kind = sheet.cache[prices.cache].kind if prices.cache else "-"
             shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
             cells.append([name, model, *shown, kind, str(sheet.as_of)])
-    sources = dict.fromkeys(f"{name}: {tariffs([name])[0].source}" for name in shipped())
+    sources = dict.fromkeys(f"{name}: {tariffs([name])[0].source}" for name in bundled_sheets())
     return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
 
 

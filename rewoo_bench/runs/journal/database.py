@@ -18,7 +18,7 @@ from zlib import crc32
 
 from rewoo_bench.errors import DataError, JournalError
 
-VERSION = 4
+JOURNAL_VERSION = 4
 _ROWS_AT_ONCE = 500
 
 _SCHEMA = f"""
@@ -32,7 +32,7 @@ CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(
     task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS counts(calls INTEGER NOT NULL, crc INTEGER);
-PRAGMA user_version = {VERSION};
+PRAGMA user_version = {JOURNAL_VERSION};
 COMMIT;
 """
 _COLUMNS = {
@@ -150,7 +150,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, check_same_thread=False, timeout=30, cached_statements=256, isolation_level=None)
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version not in (0, VERSION):
+        if version not in (0, JOURNAL_VERSION):
             raise _of_another_version(path, version)
         if version and (fault := _fault(database)):
             _check_nothing_missing(path, database)
@@ -158,7 +158,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
             if fault := _fault(database):
                 raise damaged(path, fault)
         database.execute(f"PRAGMA synchronous = {'NORMAL' if version else 'OFF'}")  # nothing is in a new file yet
-        if version != VERSION:
+        if version != JOURNAL_VERSION:
             database.executescript(_SCHEMA)
     except (sqlite3.Error, DataError):
         database.close()
@@ -202,7 +202,7 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
         fault = _fault(database) if check else None
     except (sqlite3.DatabaseError, OSError) as error:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
-    if version != VERSION:
+    if version != JOURNAL_VERSION:
         raise _of_another_version(path, version)
     if fault:
         raise damaged(path, fault)
@@ -210,7 +210,7 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
 
 
 def _of_another_version(path: Path, version: int) -> DataError:
-    return DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {VERSION}")
+    return DataError(f"{path}: a journal of version {version}; this rewoo_bench reads version {JOURNAL_VERSION}")
 
 
 def damaged(path: Path, fault: str) -> DataError:

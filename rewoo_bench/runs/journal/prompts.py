@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.database import JournalFile, is_sound
-from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, read_answer, unpacked
+from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked
 
 _CALLS_AT_ONCE = 200
 _KEPT = np.dtype(
@@ -119,7 +119,7 @@ class RecordedPrompts:
             rows = self._database.numbered_rows("calls", self.kept["number"][some].tolist())
             fields = self.kept[["task", "start", "end", "input"]][some].tolist()
             for number, (task, start, end, input_tokens), row in zip(some.tolist(), fields, rows, strict=True):
-                marks = (read_answer(row[8]).get("receipt") or {}).get("cache_marks") or []
+                marks = (recorded_answer(row[8]).get("receipt") or {}).get("cache_marks") or []
                 yield SentCall(number, task, start, end, input_tokens, self._prompt(unpacked(row[7]), marks))
 
     def _prompt(self, ids: list[int], marks: list[int]) -> Prompt:
@@ -146,7 +146,7 @@ def recorded_prompts(database: JournalFile) -> RecordedPrompts:
 
     def numbers() -> Iterator[tuple[float, ...]]:
         for number, (task, place, _, role, _, _, _, _, text, *_) in answered_calls(database):
-            answer = read_answer(text)
+            answer = recorded_answer(text)
             if SECOND_ATTEMPT in answer:
                 continue
             receipt, usage = answer.get("receipt") or {}, answer.get("usage") or {}

@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 else str(value)
 
 
-def read_answer(text: str) -> dict[str, Any]:
+def recorded_answer(text: str) -> dict[str, Any]:
     """A recorded answer; empty where it can't be read. pydantic's reader has a lower limit of nesting."""
     with suppress(ValueError, RecursionError):
         try:

@@ -50,7 +50,7 @@ from rewoo_bench.runs.journal.records import (
     as_bytes,
     digest_of,
     packed,
-    read_answer,
+    recorded_answer,
     unpacked,
 )
 from rewoo_bench.system.files import locked
@@ -271,7 +271,7 @@ class JournalReader:
         """The recorded calls of a question, in the order written."""
         rows = self.database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[1:6]), row[6], (), read_answer(row[8]), row[9], row[10], text_ids=row[7])
+            CallRecord(task, CallKey(*row[1:6]), row[6], (), recorded_answer(row[8]), row[9], row[10], text_ids=row[7])
             for row in rows
         ]
 

@@ -15,7 +15,7 @@ from wheels import unpacked, wheel
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli.main import main
-from rewoo_bench.config.plugins import Kind, find_plugin, installed_plugins
+from rewoo_bench.config.plugins import PluginKind, find_plugin, installed_plugins
 from rewoo_bench.errors import SpecError
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
@@ -82,13 +82,13 @@ def test_an_installed_folder_and_an_installed_generator_are_data_sets() -> None:
     assert (doubles.name, [example.id for example in doubles.examples]) == ("doubles?most=3", ["d4-1", "d4-2", "d4-3"])
 
 
-CLASHES: list[tuple[Kind, str]] = [("models", "constant"), ("tools", "Glossary"), ("scorers", "lenient")]
+CLASHES: list[tuple[PluginKind, str]] = [("models", "constant"), ("tools", "Glossary"), ("scorers", "lenient")]
 
 
 @pytest.mark.usefixtures("agents")
 @pytest.mark.parametrize(("kind", "name"), CLASHES)
 def test_a_name_of_two_packages_names_both(
-    kind: Kind, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: PluginKind, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "other-agents", {}, {f"rewoo_bench.{kind}": {name: "json:loads"}})
     message = f"{name!r} is in 2 packages: my-agents, other-agents; uninstall all but one"
@@ -96,7 +96,7 @@ def test_a_name_of_two_packages_names_both(
         find_plugin(kind, name)
 
 
-BUNDLED: list[tuple[Kind, str]] = [
+BUNDLED: list[tuple[PluginKind, str]] = [
     ("architectures", "rewoo"),
     ("datasets", "sample"),
     ("tools", "Search"),
@@ -107,7 +107,7 @@ BUNDLED: list[tuple[Kind, str]] = [
 
 @pytest.mark.parametrize(("kind", "name"), BUNDLED)
 def test_a_bundled_name_of_another_package_names_both(
-    kind: Kind, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: PluginKind, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "other-agents", {}, {f"rewoo_bench.{kind}": {name: "json:loads"}})
     with pytest.raises(SpecError, match=f"{name!r} is in 2 packages: rewoo-bench, other-agents"):
@@ -156,11 +156,13 @@ def test_an_entry_point_whose_module_ends_the_program_is_refused(
         find_plugin("models", "ending")
 
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[PluginKind, ...] = get_args(PluginKind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_entry_point_that_is_none_is_refused(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_point_that_is_none_is_refused(
+    kind: PluginKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {"empty_agents.py": "NOTHING = None\n"}
     install(tmp_path, monkeypatch, "empty-agents", files, {f"rewoo_bench.{kind}": {"nothing": "empty_agents:NOTHING"}})
     with pytest.raises(SpecError, match="of the package empty-agents: 'empty_agents:NOTHING' is None, expected a "):

@@ -1,4 +1,4 @@
-"""Price sheets: the shipped ones, and one clear line for a wrong one."""
+"""Price sheets: the bundled ones, and one clear line for a wrong one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from repricing_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.config.price_sheets import RULES, named_tariff, read_sheet, shipped, tariffs
+from rewoo_bench.config.price_sheets import RULES, bundled_sheets, named_tariff, read_sheet, tariffs
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.repricing import sheet_list
 from rewoo_bench.runs.option_types import SHORT_NAMES
@@ -36,8 +36,8 @@ def message(path: Path) -> str:
 
 def test_every_shipped_sheet_has_a_unit_a_source_and_a_date() -> None:
     listed = sheet_list()
-    assert {"openai", "anthropic", "google", "deepseek"} <= set(shipped())
-    for name, path in shipped().items():
+    assert {"openai", "anthropic", "google", "deepseek"} <= set(bundled_sheets())
+    for name, path in bundled_sheets().items():
         prices = read_sheet(path)
         assert prices.source
         assert all(rule.source for rule in prices.cache.values())
@@ -50,8 +50,8 @@ def test_shipped_prices_are_those_of_the_source_that_they_name() -> None:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     from litellm import model_cost
 
-    for name in set(shipped()) - {"llama_cpp", "vllm"}:
-        prices = read_sheet(shipped()[name])
+    for name in set(bundled_sheets()) - {"llama_cpp", "vllm"}:
+        prices = read_sheet(bundled_sheets()[name])
         if f"litellm {version('litellm')}," not in prices.source:
             pytest.skip(f"the sheets have the prices of {prices.source}")
         for model, own in prices.models.items():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
 from rewoo_bench.cli.main import main
-from rewoo_bench.config.router import TARGET, RouterSettings, Rule, count_names, features_of, words_of
+from rewoo_bench.config.router import TARGET, RouterSettings, RoutingRule, count_names, features_of, words_of
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.columns import question_row
@@ -276,7 +276,7 @@ def test_a_wrong_rule_is_refused(rule: dict[str, Any], message: str) -> None:
     ],
 )
 def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits: bool) -> None:
-    assert Rule(choose="rewoo", **conditions).fits(COMPARED) is fits
+    assert RoutingRule(choose="rewoo", **conditions).fits(COMPARED) is fits
 
 
 @pytest.mark.parametrize(
