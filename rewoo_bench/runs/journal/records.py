@@ -33,7 +33,7 @@ class TaskKey(NamedTuple):
     trial: int
 
     def __str__(self) -> str:
-        return _task_name(self)
+        return f"[{quoted(self.architecture)}, {quoted(self.example_id)}, {self.trial}]"
 
 
 class CallKey(NamedTuple):
@@ -60,11 +60,6 @@ class CallRecord(NamedTuple):
     billed_tokens: int = 0
     cost_usd: float | None = None
     text_ids: bytes = b""
-
-
-@lru_cache(maxsize=1024)
-def _task_name(key: TaskKey) -> str:
-    return f"[{quoted(key.architecture)}, {quoted(key.example_id)}, {key.trial}]"
 
 
 def packed(ids: Sequence[int]) -> bytes:

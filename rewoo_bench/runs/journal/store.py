@@ -56,16 +56,6 @@ from rewoo_bench.runs.journal.records import (
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.escaping import replace_surrogates
 
-# The thread that writes a journal: what was handed in while it wrote is one group, and one commit.
-#
-#     writer = Writer(path, connection, count_file, calls=0)
-#     await writer.write([("calls", values), ...])    # returns when they are on disk
-#     await writer.close()                            # a file without a log beside it
-#
-# A group is on disk before the number of its calls is in the count file, and that before anyone hears of it: so the
-# count is never too high for a process that was killed. Once a second the log is moved into the file.
-
-
 _log = logging.getLogger(__name__)
 
 _Table = Literal["texts", "calls", "questions"]
@@ -79,6 +69,8 @@ _INSERTS: dict[_Table, str] = {
 }
 _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
 _CHECKPOINT_S = 1.0
+_TEXTS_KNOWN = 1000  # texts of prompts in memory, so that not every call hashes and writes them
+JOURNAL = "journal.sqlite"
 
 
 class _Handed(NamedTuple):
@@ -87,7 +79,12 @@ class _Handed(NamedTuple):
 
 
 class Writer:
-    """Writes into an existing journal; `calls` are on disk. Made on the event loop that hands in the rows."""
+    """The thread that writes into an existing journal, which has `calls`. Made on the event loop that hands in rows.
+
+    What was handed in while it wrote is one group, and one commit. A group is on disk before the number of its calls is
+    in the count file, and that before anyone hears of it: so the count is never too high for a process that was killed.
+    Once a second the log is moved into the file.
+    """
 
     def __init__(self, path: Path, database: sqlite3.Connection, count_file: CountFile, calls: int) -> None:
         self._path = path
@@ -202,11 +199,6 @@ class Writer:
     def _checkpoint(self, how: Literal["PASSIVE", "TRUNCATE"]) -> None:
         with suppress(sqlite3.Error):  # the records stay in the log, and the next commit says what is wrong
             self._database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
-
-
-JOURNAL = "journal.sqlite"
-
-_TEXTS_KNOWN = 1000  # texts of prompts in memory, so that not every call hashes and writes them
 
 
 @dataclass(slots=True)
