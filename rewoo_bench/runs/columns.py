@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -174,8 +175,9 @@ def _latency_s(call: Any) -> float | None:
     return None if cost.replayed else measured
 
 
-def _of_model(value: Callable[[Any], Any]) -> Callable[[CallSource], Any]:
-    """A value of model calls, null for a tool's."""
+def _of_model(path: str) -> Callable[[CallSource], Any]:
+    """An attribute of model calls, null for a tool's."""
+    value = attrgetter(path)
     return lambda c: value(c.call) if c.call.kind == "model" else None
 
 
@@ -189,8 +191,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         of_run=lambda run: run.run_id, is_category=True,
     ),
     Column(
-        "architecture", TEXT, "what answered the question",
-        lambda q: q.result.task.architecture.name, is_category=True,
+        "architecture", TEXT, "what answered the question", lambda q: q.result.task.architecture.name, is_category=True,
     ),
     Column("dataset", TEXT, "name of the data set", of_run=lambda run: run.dataset, is_category=True),
     Column("model", TEXT, "default model", of_run=lambda run: run.options.model, is_category=True),
@@ -266,8 +267,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column("replans", INT, "plans after the first one", lambda q: q.trajectory.replans),
     Column(
         "broken_plans", INT, "plans, of the first one and the `replans`, that couldn't be run as written",
-        lambda q: _broken_plans(q.trajectory.notes.get("drafts")),
-        null="where nothing is planned ahead",
+        lambda q: _broken_plans(q.trajectory.notes.get("drafts")), null="where nothing is planned ahead",
     ),
     Column(
         "routed_to", TEXT, "architecture that a router chose",
@@ -310,8 +310,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: sum(call.call_cost.billed.total_tokens for call in q.model_calls),
     ),
     Column(
-        "cost_usd", FLOAT, "US dollars",
-        lambda q: None if q.model_calls and not q.counted else q.result.cost_usd,
+        "cost_usd", FLOAT, "US dollars", lambda q: None if q.model_calls and not q.counted else q.result.cost_usd,
         null="where any price isn't known, and where no call was answered or paid for",
     ),
     Column(
@@ -338,8 +337,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
         "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the next two "
-        "columns are inferred from the sizes of the calls",
-        lambda q: list(q.result.flags),
+        "columns are inferred from the sizes of the calls", lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,
@@ -375,8 +373,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         "role", TEXT,
         "`planner`, `solver`, `agent`, `tool` or `judge`; of an external agent also `embedding`, `count`, `abandoned` "
         "(paid for in an earlier session, and not made again) and `wire` (a call of the agent's own tool, read from "
-        "its requests)",
-        lambda c: c.call.role,
+        "its requests)", lambda c: c.call.role,
     ),
     Column(
         "place", TEXT,
@@ -386,62 +383,60 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.place.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
-    Column("input_tokens", LONG, "tokens of the prompt", _of_model(lambda call: call.usage.input_tokens), null=_TOOL),
+    Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOOL),
     Column(
         "cached_input_tokens", LONG, "part of the input that the provider read from its cache",
-        _of_model(lambda call: call.usage.cached_input_tokens), null=_TOOL,
+        _of_model("usage.cached_input_tokens"), null=_TOOL,
     ),
-    Column("output_tokens", LONG, "tokens of the reply", _of_model(lambda call: call.usage.output_tokens), null=_TOOL),
+    Column("output_tokens", LONG, "tokens of the reply", _of_model("usage.output_tokens"), null=_TOOL),
     Column(
         "reasoning_tokens", LONG, "part of the output that the provider reported as reasoning",
-        _of_model(lambda call: call.usage.reasoning_tokens), null=_TOOL,
+        _of_model("usage.reasoning_tokens"), null=_TOOL,
     ),
     Column(
         "cache_write_tokens", LONG, "part of the input that the provider wrote into its cache",
-        _of_model(lambda call: call.usage.cache_write_tokens), null=_PROMPT,
+        _of_model("usage.cache_write_tokens"), null=_PROMPT,
     ),
     Column(
         "discarded_tokens", LONG,
         "tokens of the reply behind the place where a stop string should have ended it: paid for, thrown away",
-        _of_model(lambda call: call.discarded_tokens), null=_PROMPT,
+        _of_model("discarded_tokens"), null=_PROMPT,
     ),
     Column(
         "billed_tokens", LONG, "tokens paid for in this run, failed attempts included; 0 in a replay",
-        _of_model(lambda call: call.call_cost.billed.total_tokens), null=_TOOL,
+        _of_model("call_cost.billed.total_tokens"), null=_TOOL,
     ),
     Column(
         "billed_output_tokens", LONG, "part of the billed tokens that the model wrote, failed attempts included",
-        _of_model(lambda call: call.call_cost.billed.output_tokens), null=_TOOL,
+        _of_model("call_cost.billed.output_tokens"), null=_TOOL,
     ),
     Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
-        _of_model(lambda call: call.prompt_parts.context), null=_PROMPT,
+        _of_model("prompt_parts.context"), null=_PROMPT,
     ),
     Column(
         "exemplar_tokens", LONG, "part of the prompt, by the pinned tokenizer: exemplars",
-        _of_model(lambda call: call.prompt_parts.exemplars), null=_PROMPT,
+        _of_model("prompt_parts.exemplars"), null=_PROMPT,
     ),
     Column(
         "question_tokens", LONG, "part of the prompt, by the pinned tokenizer: the question",
-        _of_model(lambda call: call.prompt_parts.question), null=_PROMPT,
+        _of_model("prompt_parts.question"), null=_PROMPT,
     ),
     Column(
         "written_tokens", LONG, "part of the prompt, by the pinned tokenizer: what the model wrote in earlier turns",
-        _of_model(lambda call: call.prompt_parts.written), null=_PROMPT,
+        _of_model("prompt_parts.written"), null=_PROMPT,
     ),
     Column(
         "found_tokens", LONG,
         "part of the prompt, by the pinned tokenizer: what else came after the question (observations, the solver's "
-        "plan and evidence)",
-        _of_model(lambda call: call.prompt_parts.found), null=_PROMPT,
+        "plan and evidence)", _of_model("prompt_parts.found"), null=_PROMPT,
     ),
     # Known when the run ends (runs/journal/prefixes.py); in a replay those of the recorded run.
     Column(
         "shared_question_tokens", LONG,
         "longest prefix of the prompt that an earlier call of the same question had, in the tokens of `input_tokens`; "
         "up to 127 characters are missed. A cache that keeps every prompt finds the longer one of this and "
-        "`shared_run_tokens`",
-        null=_SHARED,
+        "`shared_run_tokens`", null=_SHARED,
     ),
     Column("shared_question_age_s", FLOAT, "seconds since any call last had that prefix", null="where there is none"),
     Column(
@@ -461,7 +456,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "usage_source", TEXT, "who counted the tokens: `provider` or `estimated` (a tokenizer)",
-        _of_model(lambda call: call.call_cost.usage_source if _was_counted(call) else None),
+        lambda c: c.call.call_cost.usage_source if c.call.kind == "model" and _was_counted(c.call) else None,
         null="for a tool, and where the call was neither answered nor paid for",
     ),
     Column("finish_reason", TEXT, "why the reply ended", lambda c: c.call.finish_reason, null=_TOOL),
