@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -19,8 +20,6 @@ from urllib.request import getproxies, proxy_bypass
 from rewoo_bench.text.escaping import one_line
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     import aiohttp
 
 
@@ -34,19 +33,16 @@ def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **
     address, proxy = urlsplit(url), None
     if trust_env and address.scheme not in getproxies() and not proxy_bypass(address.hostname or ""):
         proxy = proxies().get(address.scheme)  # that of ALL_PROXY, which aiohttp doesn't read
-    ssl = certificates() if address.scheme == "https" else True
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, ssl=ssl),
+        connector=aiohttp.TCPConnector(limit=connections, ssl=certificates() if address.scheme == "https" else True),
         proxy=proxy,
         trust_env=trust_env,
         **settings,
     )
 
 
-def certificates() -> SSLContext:
+def certificates() -> ssl.SSLContext:
     """What a server's certificate is checked by."""
-    import ssl
-
     import certifi
 
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
