@@ -6,6 +6,8 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from parts import Query, Told, model_call, toolbox
 
 from rewoo_bench.calls.call import Limits
@@ -221,6 +223,36 @@ def test_a_start_is_apart_where_no_call_works(calls: list[Any], outside: list[An
     assert not_working(calls, noted).startup_s == pytest.approx(startup)
 
 
+SECONDS = st.lists(st.integers(0, 12), min_size=2, max_size=2, unique=True).map(lambda pair: (min(pair), max(pair)))
+
+
+@st.composite
+def timed_call(draw: st.DrawFn) -> Any:
+    """A call of whole seconds, which waits at its beginning and then for a start."""
+    start, end = draw(SECONDS)
+    waited, begun, ready = sorted(draw(st.lists(st.integers(start, end), min_size=3, max_size=3)))
+    waiting = (start, waited) if waited > start else None
+    startup = (begun, ready) if ready > begun else None
+    return waits(start, end, *filter(None, [waiting]), startups=tuple(filter(None, [startup])))
+
+
+@given(st.lists(timed_call(), max_size=4), st.lists(SECONDS, max_size=2))
+def test_each_second_without_work_is_idle_or_a_start(calls: list[Any], outside: list[tuple[int, int]]) -> None:
+    def at(second: int, intervals: Any) -> int:
+        return sum(start <= second < end for start, end in intervals)
+
+    startups = {interval for call in calls for interval in call.startups}
+    idle = startup = 0
+    for second in range(12):
+        waiting = sum(at(second, call.call_cost.waiting) for call in calls)
+        starting = sum(at(second, call.startups) for call in calls)
+        if waiting + starting >= at(second, [(call.start, call.end) for call in calls]):
+            is_start = starting or at(second, set(outside) - startups)
+            startup += bool(is_start)
+            idle += bool(waiting and not is_start)
+    assert not_working(calls, [*outside, *startups]) == (idle, startup)
+
+
 @pytest.mark.anyio
 async def test_a_call_knows_what_it_waited_for_and_so_does_its_question() -> None:
     def reply(messages: Any, role: str) -> str:
@@ -245,8 +277,11 @@ def test_places_nest() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("limit", "most"), [(None, 2), (10_000, 2), (1_000, 1)])
-async def test_calls_of_a_question_wait_where_those_in_flight_may_use_up_the_rest(limit: int | None, most: int) -> None:
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [(Limits(), 3), (Limits(tokens=10_000), 3), (Limits(tokens=1_000), 1), (Limits(cost_usd=9.0), 1)],
+)
+async def test_calls_of_a_question_wait_where_those_in_flight_may_use_up_the_rest(limits: Limits, most: int) -> None:
     in_flight, peak = 0, 0
 
     class Slow:
@@ -256,10 +291,11 @@ async def test_calls_of_a_question_wait_where_those_in_flight_may_use_up_the_res
             peak = max(peak, in_flight)
             await anyio.sleep(0.01)
             in_flight -= 1
-            return Completion("Neva", TWELVE)
+            return priced(0.5)
 
-    meter = Meter({"": Slow()}, Limits(tokens=limit))
-    async with anyio.create_task_group() as group:
-        for _ in range(2):
-            group.start_soon(meter.complete, Request(ASK, role="agent"))
-    assert (peak, len(meter.calls)) == (most, 2)
+    meter = Meter({"": Slow()}, limits)
+    for calls in (3, 6):  # and again, when they have given their room back
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(meter.complete, Request(ASK, role="agent"))
+        assert (peak, len(meter.calls)) == (most, calls)

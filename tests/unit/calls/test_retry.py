@@ -192,3 +192,12 @@ async def test_cancellation_passes_and_frees_the_place() -> None:
 async def test_a_negative_number_of_retries_is_refused() -> None:
     with pytest.raises(ValueError, match="-1"):
         retrying([], max_retries=-1)
+
+
+async def test_a_model_has_its_own_name_in_the_tables_unless_another_is_given() -> None:
+    inner = ScriptedModel(["Neva"])
+    plain = RetryingModel(inner)
+    assert (plain.name, plain.identity) == ("ScriptedModel", "ScriptedModel")
+    named = RetryingModel(inner, name="mine")
+    assert (named.name, named.identity) == ("mine", "mine")
+    assert RetryingModel(inner, name="mine", identity="mine at 0.7").identity == "mine at 0.7"
