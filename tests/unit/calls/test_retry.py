@@ -197,7 +197,7 @@ async def test_a_negative_number_of_retries_is_refused() -> None:
 async def test_a_model_has_its_own_name_in_the_tables_unless_another_is_given() -> None:
     inner = ScriptedModel(["Neva"])
     plain = RetryingModel(inner)
-    assert (plain.name, plain.identity) == ("ScriptedModel", "ScriptedModel")
+    assert (plain.name, plain.cache_key_part) == ("ScriptedModel", "ScriptedModel")
     named = RetryingModel(inner, name="mine")
-    assert (named.name, named.identity) == ("mine", "mine")
-    assert RetryingModel(inner, name="mine", identity="mine at 0.7").identity == "mine at 0.7"
+    assert (named.name, named.cache_key_part) == ("mine", "mine")
+    assert RetryingModel(inner, name="mine", cache_key_part="mine at 0.7").cache_key_part == "mine at 0.7"
