@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from rewoo_bench.config.router import RouterFile, RouterSettings, RoutingRule, read_router, rule_for
+from rewoo_bench.config.router import RouterFile, RouterSettings, read_router, rule_for
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.architecture import Architecture
@@ -28,20 +28,6 @@ from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 
 _CHOICE = re.compile(r"(?i)agent\W{0,8}([12])\b|^\W*([12])\b")
 _MAX_TOKENS = 8  # "Agent: 2"
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The parent for a question, and the reason, JSON-ready."""
-
-    parent: str
-    reason: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Policy(Protocol):
-    """How a parent is chosen."""
-
-    async def choose(self, question: str, model: Model) -> Choice: ...
 
 
 class Router:
@@ -58,89 +44,66 @@ class Router:
         self.parents = {parent.name: parent for parent in parents}
         self.facts: dict[str, Any] = {}
         """More facts for the manifest."""
-        self._policy = self._open_policy(prompts, folder)
+        if settings.policy == "rule":
+            for number, rule in enumerate(settings.rules, start=1):
+                if rule.choose not in self.parents:
+                    there = " and ".join(self.parents)
+                    raise SpecError(f"rule {number} chooses {rule.choose!r}; the parents are {there}")
+        elif settings.policy == "model":
+            listed = (f"{n}. {each.name}: {each.spec.description}" for n, each in enumerate(parents, start=1))
+            self._system = replace(prompts.system("router", agents="\n".join(listed)), ends_prefix=True)
+        else:
+            self._learned = self._read_learned(folder)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question as the chosen parent does."""
-        choice = await self._policy.choose(question, model)
-        emit("routed", to=choice.parent, policy=self.settings.policy)
-        parent = self.parents[choice.parent]
-        others = {name for other in self.parents.values() for name in other.spec.tools} - parent.spec.tools.keys()
-        own = {name: tools[name] for name in (*parent.spec.tools, *tools) if name in tools and name not in others}
-        with at_place(parent.name):
+        name, reason = await self._choose(question, model)
+        emit("routed", to=name, policy=self.settings.policy)
+        parent = self.parents[name]
+        others = {tool for other in self.parents.values() for tool in other.spec.tools} - parent.spec.tools.keys()
+        own = {tool: tools[tool] for tool in (*parent.spec.tools, *tools) if tool in tools and tool not in others}
+        with at_place(name):
             trajectory = await parent.runner.run(question, model=model, tools=own)
-        routed = {"policy": self.settings.policy, "to": choice.parent, **choice.reason}
+        routed = {"policy": self.settings.policy, "to": name, **reason}
         return replace(trajectory, notes={**trajectory.notes, "routed": routed})
 
-    def _open_policy(self, prompts: Prompts, folder: Path | None) -> Policy:
-        """The policy of the settings. Raises `SpecError` where its rules or its file are of other parents."""
-        names = tuple(self.parents)
+    async def _choose(self, question: str, model: Model) -> tuple[str, dict[str, Any]]:
+        """The parent for a question, and the reason, JSON-ready."""
+        names = list(self.parents)
         if self.settings.policy == "rule":
-            for number, rule in enumerate(self.settings.rules, start=1):
-                if rule.choose not in names:
-                    raise SpecError(f"rule {number} chooses {rule.choose!r}; the parents are {' and '.join(names)}")
-            return _ByRule(self.settings.rules, names[0])
-        if self.settings.policy == "model":
-            return _ByModel(prompts, tuple(self.parents.values()))
-        path = Path(self.settings.file or "")  # in the working folder, else in that of the architecture
+            rule = rule_for(self.settings.rules, question)
+            return (
+                (names[0], {"rule": None}) if rule is None else (self.settings.rules[rule].choose, {"rule": rule + 1})
+            )
+        if self.settings.policy == "learned":
+            reason = {"chance": self._learned.chance(question), "dearer": self._learned.dearer}
+            return self._learned.choose(question), reason
+        request = Request(
+            [self._system, Message("user", f"Question: {question}")],
+            role="router",
+            stop=["\n"],
+            max_tokens=_MAX_TOKENS,
+            grammar=choice_grammar(len(names)),
+        )
+        with at_place("router"):
+            completion = await model.complete(request)
+        match = _CHOICE.search(completion.text)
+        number = int(match[1] or match[2]) if match else 1
+        return names[number - 1], {"reply": completion.text, "readable": match is not None}
+
+    def _read_learned(self, folder: Path | None) -> RouterFile:
+        """The router file, in the working folder, else in that of the architecture. Raises `SpecError`."""
+        path = Path(self.settings.file or "")
         if folder and not path.exists() and (folder / path).exists():
             path = folder / path
         router = read_router(path)
-        if set(router.parents) != set(names):
+        if set(router.parents) != set(self.parents):
             raise SpecError(
                 f"router file {str(path)!r} is for {' and '.join(router.parents)}, and the parents are "
-                f"{' and '.join(names)}; give parents={'+'.join(router.parents)}, or fit another router"
+                f"{' and '.join(self.parents)}; give parents={'+'.join(router.parents)}, or fit another router"
             )
         self.facts["router_file"] = {
             "sha256": sha256(path.read_bytes()).hexdigest(),
             **router.model_dump(mode="json", exclude={"weights", "intercept", "version"}),
         }
-        return _Learned(router)
-
-
-@dataclass(frozen=True)
-class _ByRule:
-    rules: tuple[RoutingRule, ...]
-    otherwise: str
-
-    async def choose(self, question: str, model: Model) -> Choice:
-        number = rule_for(self.rules, question)
-        if number is None:
-            return Choice(self.otherwise, {"rule": None})
-        return Choice(self.rules[number].choose, {"rule": number + 1})
-
-
-@dataclass(frozen=True)
-class _Learned:
-    router: RouterFile
-
-    async def choose(self, question: str, model: Model) -> Choice:
-        chance = self.router.chance(question)
-        return Choice(self.router.choose(question), {"chance": chance, "dearer": self.router.dearer})
-
-
-class _ByModel:
-    """Asks the model for a number: 1 is the first parent, 2 the second."""
-
-    def __init__(self, prompts: Prompts, parents: tuple[Architecture, ...]) -> None:
-        listed = "\n".join(
-            f"{n}. {parent.name}: {parent.spec.description}" for n, parent in enumerate(parents, start=1)
-        )
-        self._system = replace(prompts.system("router", agents=listed), ends_prefix=True)
-        self._parents = parents
-
-    async def choose(self, question: str, model: Model) -> Choice:
-        messages = [self._system, Message("user", f"Question: {question}")]
-        with at_place("router"):
-            completion = await model.complete(
-                Request(
-                    messages,
-                    role="router",
-                    stop=["\n"],
-                    max_tokens=_MAX_TOKENS,
-                    grammar=choice_grammar(len(self._parents)),
-                )
-            )
-        match = _CHOICE.search(completion.text)
-        number = int(match[1] or match[2]) if match else 1
-        return Choice(self._parents[number - 1].name, {"reply": completion.text, "readable": match is not None})
+        return router

@@ -17,19 +17,10 @@ from pydantic import BaseModel
 from rewoo_bench.runners.notation.schemas import Schema, choices, inputs
 from rewoo_bench.types import Tool
 
-ReplyForm = Literal[
-    "plan",
-    "numbered plan",
-    "join",
-    "join or replan",
-    "action",
-    "step",
-    "words",
-    "words or answer",
-    "answer",
-    "thought and answer",
-    "choice",
-]
+ReplyForm = (
+    Literal["plan", "numbered plan", "join", "join or replan", "action", "step"]
+    | Literal["words", "words or answer", "answer", "thought and answer", "choice"]
+)
 
 
 class Grammar(str):

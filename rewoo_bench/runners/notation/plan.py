@@ -14,14 +14,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from graphlib import TopologicalSorter
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
 from rewoo_bench.text.model_output import check_text
-from rewoo_bench.types import Tool
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
 _ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)
@@ -133,8 +131,6 @@ def _number(id_: str) -> tuple[int, str]:
     digits = id_.removeprefix("E")
     return (int(digits) if digits.isdecimal() else 0, id_)
 
-
-NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})
 
 _NAME = r"[^\W\d][^\s*`\[\](){}=#\"',;<>|]{0,199}+"
 

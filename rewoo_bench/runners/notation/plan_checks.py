@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.arguments import Misfit, read_inputs, show_call, to_fields, to_model
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, count_references, references, tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
-from rewoo_bench.runners.notation.schemas import inputs
+from rewoo_bench.runners.notation.schemas import Inputs, inputs
 from rewoo_bench.runners.notation.tools import form
 from rewoo_bench.text.model_output import shown
 from rewoo_bench.types import Tool
@@ -121,28 +121,28 @@ def step_faults(
     argument = as_text(show_call(step.args))
     if not argument.strip() and about.is_text and about.required:
         return [*faults, f"#{step.id} has an empty argument"]
-    misfit = argument_fault(tool, step)
+    misfit: str | None = None
+    try:
+        to_model(tool, step.args)
+    except Misfit as error:
+        misfit = str(error)
+    except ValidationError as error:
+        misfit = _misfit(error, to_fields(tool, step.args), about)
     if misfit is None:
         return faults
     wanted = "" if about.is_text else f"; it is called as {form(tool, notation, details=False)}"
     return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}{wanted}"]
 
 
-def argument_fault(tool: Tool, step: PlanStep) -> str | None:
-    """Why the tool would refuse a step's arguments, or None. References are checked later, with their evidence."""
-    try:
-        to_model(tool, step.args)
-    except Misfit as misfit:
-        return str(misfit)
-    except ValidationError as error:
-        fields = to_fields(tool, step.args)
-        names = inputs(tool.arguments).by_name
-        for fault in error.errors():
-            field = fault["loc"][0] if fault["loc"] else None
-            if fault["type"] == "missing":
-                return f"the field {field!r} is missing"
-            if fault["type"] == "extra_forbidden":
-                return f"there is no field {shown(field)!r}; the fields are: {', '.join(names)}"
-            if not references(fields.get(str(field))):
-                return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
+def _misfit(error: ValidationError, fields: Mapping[str, Any], about: Inputs) -> str | None:
+    """Why the tool would refuse the arguments; None where only references, which are checked with their evidence."""
+    names = about.by_name
+    for fault in error.errors():
+        field = fault["loc"][0] if fault["loc"] else None
+        if fault["type"] == "missing":
+            return f"the field {field!r} is missing"
+        if fault["type"] == "extra_forbidden":
+            return f"there is no field {shown(field)!r}; the fields are: {', '.join(names)}"
+        if not references(fields.get(str(field))):
+            return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
     return None

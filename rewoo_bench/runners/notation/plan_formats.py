@@ -27,6 +27,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal
 
 from rewoo_bench.errors import PlanError
@@ -39,7 +40,7 @@ from rewoo_bench.runners.notation.arguments import (
     read_inputs,
     write_call,
 )
-from rewoo_bench.runners.notation.plan import NO_TOOLS, Plan, PlanStep, as_text, references, tool_names
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, references, tool_names
 from rewoo_bench.runners.notation.schemas import Inputs, inputs, unquoted
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
 from rewoo_bench.types import Tool
@@ -48,10 +49,11 @@ Notation = Literal["text", "json", "numbered"]
 Entry = PlanStep | str
 """A step, or the fault of form that keeps one from being read."""
 
+_NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})
 _MOST_STEPS = 10_000  # that are read; no architecture runs nearly as many
 
 
-def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] = NO_TOOLS) -> Plan:
+def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] = _NO_TOOLS) -> Plan:
     """The plan in a planner's reply, with the inputs of `tools` by name.
 
     Raises `PlanError` with every fault of form and the steps that were read, and where there is no step.
@@ -67,7 +69,7 @@ def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] 
     return Plan(steps=steps)
 
 
-def complete_steps(text: str, tools: Mapping[str, Tool] = NO_TOOLS) -> list[PlanStep]:
+def complete_steps(text: str, tools: Mapping[str, Tool] = _NO_TOOLS) -> list[PlanStep]:
     """The steps of a numbered plan that is still being written: those whose line has ended and can be read."""
     whole, _, _ = text.rpartition("\n")
     return [each for each in islice(_numbered_entries(whole, tools), _MOST_STEPS) if isinstance(each, PlanStep)]
