@@ -11,18 +11,20 @@ as in the plan-and-execute agents built on it. All calls of a question share one
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import action_grammar, answer_grammar, words_grammar
-from rewoo_bench.runners.notation.replies import Action, answered, names_answer, parse_action, read_answer
+from rewoo_bench.runners.notation.replies import answered, names_answer, parse_action, read_answer
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.runners.prompts import Prompts, check_shorten
 from rewoo_bench.runners.react import ReActSettings, ReActTurns
 from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.types import Completion, Hop, Message, Model, Request, Tool, Trajectory
 
+_T = TypeVar("_T")
 _ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
 _WHAT_NEXT = "Make a new plan from what is known now, or answer."
 _LAST = "No step is left: answer now."
@@ -52,14 +54,16 @@ class PlanExecute:
         ]
         conversation = _Conversation(model, opening, self.settings.max_repairs)
         with at_place("planner 0"):
-            intent = await conversation.intent(words_grammar(limit, answer=False))
+            intent = await conversation.ask("planner", words_grammar(limit, answer=False), _read_intent)
         plans = 1
         for number in range(1, limit + 1):
             if not isinstance(intent, list):
                 break
             conversation.say(f"Step: {intent[0]}")
             with at_place(f"step {number}"):
-                action = await conversation.action(action_grammar(tools, thought=False), tools)
+                action = await conversation.ask(
+                    "agent", action_grammar(tools, thought=False), lambda text: parse_action(text, tools)
+                )
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
                 step = await turns.act(str(number), action.tool, action.arguments, intent[0])
@@ -71,7 +75,8 @@ class PlanExecute:
                 return turns.end(None, "step_limit", replans=plans - 1)
             conversation.say(f"Observation: {seen}\n{_LAST if last else _WHAT_NEXT}")
             with at_place(AT_LIMIT if last else f"planner {number}"):
-                intent = await conversation.intent(answer_grammar() if last else words_grammar(limit, answer=True))
+                grammar = answer_grammar() if last else words_grammar(limit, answer=True)
+                intent = await conversation.ask("planner", grammar, _read_intent)
             plans += isinstance(intent, list)
             if last:
                 return turns.end(intent if isinstance(intent, str) else None, "step_limit", replans=plans - 1)
@@ -89,6 +94,15 @@ def read_items(text: str) -> list[str]:
     return [" ".join(item.split()) for item in _ITEM.findall(text)]
 
 
+def _read_intent(text: str) -> list[str] | str:
+    """Steps in words, or an answer. Raises `ActionError` where a reply has neither."""
+    if items := read_items(text):
+        return items
+    if names_answer(text):
+        return read_answer(text)
+    raise ActionError(_FAULT)
+
+
 class _Conversation:
     """The one growing trace of a question, and the calls made on it."""
 
@@ -101,38 +115,17 @@ class _Conversation:
     def say(self, text: str) -> None:
         self.messages.append(Message("user", text))
 
-    async def intent(self, grammar: str) -> list[str] | str | None:
-        """Steps in words, or an answer; None where the model wrote neither, also after the repairs."""
-        while True:
-            text = await self._ask("planner", grammar)
-            if items := read_items(text):
-                return items
-            if names_answer(text):
-                return read_answer(text)
-            if not self._sent_repair(_FAULT):
-                return None
-
-    async def action(self, grammar: str, tools: Mapping[str, Tool]) -> Action | None:
-        """The call that does a step; None where the model wrote none, also after the repairs."""
-        while True:
-            text = await self._ask("agent", grammar)
-            try:
-                return parse_action(text, tools)
-            except ActionError as error:
-                if not self._sent_repair(str(error)):
-                    return None
-
-    async def _ask(self, role: str, grammar: str) -> str:
+    async def ask(self, role: str, grammar: str, read: Callable[[str], _T]) -> _T | None:
+        """What `read` finds in a reply; None where it raises `ActionError`, also after the repairs."""
         stop = ["\nObservation", "\nStep:", "\nQuestion:"]
-        self.last = await self._model.complete(Request(self.messages, role=role, stop=stop, grammar=grammar))
-        text = self.last.text.strip()
-        self.messages.append(Message("assistant", text))
-        return text
-
-    def _sent_repair(self, fault: str) -> bool:
-        """Sends the fault to the model, if a repair is left; whether it did."""
-        if not self._repairs_left:
-            return False
-        self._repairs_left -= 1
-        self.say(fault)
-        return True
+        while True:
+            self.last = await self._model.complete(Request(self.messages, role=role, stop=stop, grammar=grammar))
+            text = self.last.text.strip()
+            self.messages.append(Message("assistant", text))
+            try:
+                return read(text)
+            except ActionError as error:
+                if not self._repairs_left:
+                    return None
+                self._repairs_left -= 1
+                self.say(str(error))

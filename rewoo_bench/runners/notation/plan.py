@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from typing import Any
@@ -98,14 +98,12 @@ def as_text(text: str) -> str:
     return re.sub(r"\{\{(E\d{1,9})\}\}(?!\d)", r"#\1", text)
 
 
-def references(value: Any) -> tuple[str, ...]:
-    """Ids of the steps that a canonical JSON value names, each once, in order."""
-    return tuple(dict.fromkeys(f"E{number}" for text in _strings(value) for number in _REFERENCE.findall(text)))
-
-
-def count_references(value: Any) -> int:
-    """How often a canonical JSON value names a step."""
-    return sum(len(_REFERENCE.findall(text)) for text in _strings(value))
+def references(value: Any) -> list[str]:
+    """Ids of the steps that a canonical JSON value names, in order, as often as it names them."""
+    if isinstance(value, str):
+        return [f"E{number}" for number in _REFERENCE.findall(value)]
+    items = list(value.values()) if isinstance(value, dict) else value
+    return [id_ for item in items for id_ in references(item)] if isinstance(items, list) else []
 
 
 def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
@@ -117,14 +115,6 @@ def substitute(args: Arguments, evidence: Mapping[str, str]) -> Arguments:
         args, lambda text: _REFERENCE.sub(lambda match: evidence.get(f"E{match[1]}", match[0]), text)
     )
     return filled
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
 
 
 def _number(id_: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.arguments import Misfit, read_inputs, show_call, to_fields, to_model
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, count_references, references, tool_names
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, references, tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
 from rewoo_bench.runners.notation.schemas import Inputs, inputs
 from rewoo_bench.runners.notation.tools import form
@@ -112,7 +112,7 @@ def step_faults(
 ) -> list[str]:
     """What keeps one step from being run; `ids` are the steps that it may use."""
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
-    if (named := count_references(step.args)) > _MOST_REFERENCES:
+    if (named := len(references(step.args))) > _MOST_REFERENCES:
         faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")
     if step.tool not in tools:
         return [*faults, f"#{step.id} uses the unknown tool {shown(step.tool)!r}; the tools are: {', '.join(tools)}"]

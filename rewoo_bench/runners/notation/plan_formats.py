@@ -120,7 +120,7 @@ def as_numbered(sentence: str) -> str:
 
 def _only_awaited(step: PlanStep) -> list[str]:
     """The steps that it waits for without using their evidence."""
-    used = references(step.args)
+    used = set(references(step.args))
     return [id_ for id_ in step.depends_on if id_ not in used]
 
 
