@@ -38,7 +38,7 @@ from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
-from rewoo_bench.text.argument_checks import as_path, check_callbacks, check_kind, shown
+from rewoo_bench.text.argument_checks import abridged, as_path, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
@@ -208,14 +208,14 @@ def _checked_examples(dataset: Any) -> Sequence[Example] | None:
         return None
     if isinstance(dataset, Sequence) and dataset and all(isinstance(each, Example) for each in dataset):
         return dataset
-    raise UsageError(f"dataset: expected a name or a list of rewoo_bench.Example, got {shown(dataset)}")
+    raise UsageError(f"dataset: expected a name or a list of rewoo_bench.Example, got {abridged(dataset)}")
 
 
 def _checked_architectures(architectures: Any) -> list[str | Architecture]:
     named = [architectures] if isinstance(architectures, str | Architecture) else architectures
     if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
         return list(named)
-    raise UsageError(f"architectures: expected a name or a list of names, got {shown(architectures)}")
+    raise UsageError(f"architectures: expected a name or a list of names, got {abridged(architectures)}")
 
 
 def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,9 @@ from rewoo_bench.analysis.summary import (
 from rewoo_bench.text.escaping import (
     csv_cell,
     latex,
-    markdown,
     markdown_table,
-    one_line,
+    plain_line,
+    plain_markdown,
     text_table,
     with_finite_numbers,
 )
@@ -337,8 +337,8 @@ def render(comparison: Comparison, form: Format) -> str:
         text: str = cells.to_csv(index=False, lineterminator="\n")
         return text.removesuffix("\n")
     lines_of: dict[str, Callable[[str], str]] = {
-        "terminal": one_line,
-        "markdown": lambda text: f"> {markdown(text)}\n>",
+        "terminal": plain_line,
+        "markdown": lambda text: f"> {plain_markdown(text)}\n>",
         "latex": lambda text: rf"\noindent {latex(text)}\par",
     }
     parts = [[f"WARNING: {warning}" for warning in comparison.warnings], notes(comparison), comparison.verdicts]
@@ -346,13 +346,13 @@ def render(comparison: Comparison, form: Format) -> str:
     shown = []
     for table in tables(comparison):
         if form == "terminal":
-            lines = [one_line(table.title), "", *text_table(table.cells)]
+            lines = [plain_line(table.title), "", *text_table(table.cells)]
         elif form == "markdown":
-            lines = [f"**{markdown(table.title)}**", "", *markdown_table(table.cells)]
+            lines = [f"**{plain_markdown(table.title)}**", "", *markdown_table(table.cells)]
         else:
             header, *rows = [" & ".join(map(latex, row)) + r" \\" for row in table.cells]
             columns = f"l{'r' * (len(table.cells[0]) - 1)}"
-            lines = [f"% {one_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
+            lines = [f"% {plain_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
     return "\n\n".join(part for part in (warnings, *shown, *below) if part)

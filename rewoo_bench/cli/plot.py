@@ -15,7 +15,7 @@ from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
-from rewoo_bench.text.escaping import one_line, terminal
+from rewoo_bench.text.escaping import plain_line, terminal
 
 BREAK_EVEN = "break-even"
 _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
@@ -79,7 +79,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             return 0
 
     def skip(name: str, reason: str) -> None:
-        click.echo(terminal(one_line(f"{name}: not drawn: {reason}")), err=True)
+        click.echo(terminal(plain_line(f"{name}: not drawn: {reason}")), err=True)
 
     with _one_font_warning():
         drawn = draw(data, only=wanted, pair=(compared[0], compared[1]), on_skip=skip)

@@ -25,7 +25,7 @@ from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, has_its_options, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
-from rewoo_bench.text.escaping import one_line
+from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
 
 # A run that this user begins on this machine is sealed: `seal` in its run.json is an HMAC over the run's id and the
@@ -72,7 +72,7 @@ def check_trusted(manifest: Mapping[str, Any], given: Collection[str], flag: str
 def _dangers(name: str, value: Any) -> Iterator[str]:
     """What an option of a manifest would run, read or contact."""
     for each in map(str, value if isinstance(value, list) else [value] if value else []):
-        shown = repr(one_line(each))
+        shown = repr(plain_line(each))
         plain = unquote(each)  # the options after a name's `?` are quoted
         base, _, query = plain.partition("?")
         match name:
@@ -84,7 +84,7 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
             case "api_base":
                 yield f"send prompts and the model's key to {shown} (--api-base)"
             case "architectures" if each.startswith("agent:"):
-                yield f"run {one_line(each.removeprefix('agent:'))!r} (--agent)"
+                yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
             case "architectures" if base not in known_names("architectures") or ":" in query:
                 yield f"run code or commands of {shown} (--arch)"
             case "dataset" if Path(base.partition("=")[2] or base).is_dir() or ":" in plain:
@@ -102,7 +102,7 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
 
 
 def _use_of_a_model(name: str) -> str:
-    shown = repr(one_line(name))
+    shown = repr(plain_line(name))
     if name.startswith((LOCAL, REPLAY)):
         return f"read {shown}"
     if ":" in name and "/" not in name and not name.startswith("ft:"):

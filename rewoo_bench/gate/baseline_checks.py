@@ -36,7 +36,7 @@ from rewoo_bench.gate.count_checks import (
 )
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status, too_many_failed
 from rewoo_bench.runs.manifest import changed_values
-from rewoo_bench.text.argument_checks import check_switches, shown
+from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
 
 ACCURACY_MARGIN = 0.02
@@ -56,10 +56,10 @@ class ComparisonTerms:
     def __post_init__(self) -> None:
         """Raises `UsageError` for a value of another type, or out of its range."""
         if self.mode not in ("exact", "live", None):
-            raise UsageError(f"mode: expected 'exact', 'live' or None, got {shown(self.mode)}")
+            raise UsageError(f"mode: expected 'exact', 'live' or None, got {abridged(self.mode)}")
         is_number = isinstance(self.max_increase, Real) and not isinstance(self.max_increase, bool)
         if self.max_increase is not None and not (is_number and 0 <= self.max_increase < math.inf):
-            raise UsageError(f"max_increase: expected a share such as 0.02, got {shown(self.max_increase)}")
+            raise UsageError(f"max_increase: expected a share such as 0.02, got {abridged(self.max_increase)}")
         check_switches(accept_prompts=self.accept_prompts, strict=self.strict)
 
 

@@ -24,7 +24,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.verdict import Check, Group, Verdict, amount
 from rewoo_bench.runs.rows import left_out
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import controls_as_json, markdown, markdown_table, one_line, terminal, text_table
+from rewoo_bench.text.escaping import controls_as_json, markdown_table, plain_line, plain_markdown, terminal, text_table
 from rewoo_bench.text.words import counted
 
 _UNITS = {
@@ -40,13 +40,13 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def verdict_text(verdict: Verdict) -> str:
     """The verdict first, then failures and warnings with their reasons, then all figures."""
-    parts = ["\n".join([one_line(_headline(verdict)), *_size(verdict)])]
+    parts = ["\n".join([plain_line(_headline(verdict)), *_size(verdict)])]
     for group, checks in _grouped(verdict).items():
-        lines, grown = [one_line(str(group))], next((check for check in checks if check.grown), None)
+        lines, grown = [plain_line(str(group))], next((check for check in checks if check.grown), None)
         for check in checks:
-            lines.append(f"  {check.status}  {one_line(check.text)}")
+            lines.append(f"  {check.status}  {plain_line(check.text)}")
             if check is grown:
-                lines += [f"          {one_line(str(question))}" for question in check.grown]
+                lines += [f"          {plain_line(str(question))}" for question in check.grown]
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, *("\n".join(text_table(cells)) for cells in _tables(verdict))])
 
@@ -54,12 +54,12 @@ def verdict_text(verdict: Verdict) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
     folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
-    parts = [f"### Token budgets: {markdown(_headline(verdict))}", *_size(verdict)]
+    parts = [f"### Token budgets: {plain_markdown(_headline(verdict))}", *_size(verdict)]
     for group, checks in _grouped(verdict).items():
-        lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {markdown(check.text)}" for check in checks]
-        parts.append("\n".join([f"**{markdown(str(group))}**", "", *lines]))
+        lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {plain_markdown(check.text)}" for check in checks]
+        parts.append("\n".join([f"**{plain_markdown(str(group))}**", "", *lines]))
         if grown := next((check.grown for check in checks if check.grown), ()):
-            questions = "\n".join(f"- {markdown(str(question))}" for question in grown)
+            questions = "\n".join(f"- {plain_markdown(str(question))}" for question in grown)
             parts.append(folded.format("questions that grew most", questions))
     for cells in _tables(verdict):
         parts.append(folded.format(counted(len(cells) - 1, "figure"), "\n".join(markdown_table(cells))))

@@ -26,7 +26,7 @@ from rewoo_bench.loaders.row_fields import (
     paired_fields,
     text_field,
 )
-from rewoo_bench.text.words import fold, sentences, title_key, without_disambiguation
+from rewoo_bench.text.words import fold, split_sentences, title_key, without_disambiguation
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -227,7 +227,7 @@ def _paragraphs(rows: object) -> dict[int, list[Document]]:
             raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
         title, content = text_field(row, "title"), str(row.get("paragraph_text") or "").strip()
         parts: list[str] = []
-        for sentence in sentences(content) if len(content.split()) > LONGEST_PART else [content]:
+        for sentence in split_sentences(content) if len(content.split()) > LONGEST_PART else [content]:
             longer = f"{parts[-1]} {sentence}" if parts else sentence
             if parts and len(longer.split()) <= LONGEST_PART:
                 parts[-1] = longer

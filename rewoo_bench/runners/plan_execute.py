@@ -17,7 +17,7 @@ from typing import TypeVar
 from rewoo_bench.errors import ActionError
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import action_grammar, answer_grammar, words_grammar
-from rewoo_bench.runners.notation.replies import answered, names_answer, parse_action, read_answer
+from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer, parse_action
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.runners.prompts import Prompts, check_shorten
 from rewoo_bench.runners.react import ReActSettings, ReActTurns
@@ -67,7 +67,7 @@ class PlanExecute:
                 if action is None:
                     return turns.end(None, "unparsable", replans=plans - 1)
                 step = await turns.act(str(number), action.tool, action.arguments, intent[0])
-            [seen] = turns.keep(number, step)
+            [seen] = turns.add(number, step)
             if turns.is_stopped:
                 return turns.end(None, "repeated", replans=plans - 1)
             last = number == limit
@@ -99,7 +99,7 @@ def _read_intent(text: str) -> list[str] | str:
     if items := read_items(text):
         return items
     if names_answer(text):
-        return read_answer(text)
+        return answer_in(text)
     raise ActionError(_FAULT)
 
 

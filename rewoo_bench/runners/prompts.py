@@ -28,7 +28,7 @@ from typing import Any, Literal, cast
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place
 from rewoo_bench.text.tokens import count_tokens, truncate
-from rewoo_bench.text.words import bm25, sentences, terms
+from rewoo_bench.text.words import bm25, index_terms, split_sentences
 from rewoo_bench.types import Message, Model, Request, Step
 
 Exemplar = tuple[Message, ...]
@@ -189,8 +189,8 @@ def check_shorten(shorten: Shorten, prompts: Prompts) -> None:
 
 def nearest_sentences(text: str, query: str, max_tokens: int) -> str:
     """The sentences of `text` nearest to `query` (BM25) that fit into `max_tokens`, in their own order."""
-    all_sentences = sentences(text)
-    scores = bm25(terms(query), [Counter(terms(sentence)) for sentence in all_sentences])
+    all_sentences = split_sentences(text)
+    scores = bm25(index_terms(query), [Counter(index_terms(sentence)) for sentence in all_sentences])
     kept: list[int] = []
     for number in sorted(range(len(all_sentences)), key=lambda number: -scores[number]):
         candidate = sorted([*kept, number])

@@ -20,11 +20,11 @@ from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
 from rewoo_bench.runners.notation.grammars import action_grammar
 from rewoo_bench.runners.notation.plan_formats import Notation
-from rewoo_bench.runners.notation.replies import FINISH, Action, parse_action, read_answer
+from rewoo_bench.runners.notation.replies import FINISH, Action, answer_in, parse_action
 from rewoo_bench.runners.notation.tools import Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
-from rewoo_bench.text.model_output import shown
+from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 _NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
@@ -80,7 +80,7 @@ class ReActTurns:
             observation = await call_tool(self._tools[tool], arguments, self._notation)
         else:
             observation = Observation(
-                f"ERROR: no tool {shown(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
+                f"ERROR: no tool {excerpt(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
             )
         text = await self._evidence_budget.shortened(
             id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens
@@ -88,7 +88,7 @@ class ReActTurns:
         emit("step_finished", id_, observation=text, failed=observation.failed)
         return Step(id_, thought, tool, argument, text, observation.failed)
 
-    def keep(self, turn: int, *steps: Step) -> list[str]:
+    def add(self, turn: int, *steps: Step) -> list[str]:
         """Adds the steps of a turn; returns their observations as the model is to see them."""
         self.steps += steps
         self._done.append(tuple((step.tool or step.thought, step.argument, step.observation) for step in steps))
@@ -142,7 +142,7 @@ class ReAct:
             Message("user", f"Question: {question}"),
         ]
         for step in before:
-            turn_before = Action(step.thought, step.tool or "", step.argument).render()
+            turn_before = Action(step.thought, step.tool or "", step.argument).as_turn()
             messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
@@ -154,7 +154,7 @@ class ReAct:
                 try:
                     action = parse_action(text, actions)
                 except ActionError as error:
-                    turns.keep(turn, Step(str(turn), thought=text, observation=str(error), failed=True))
+                    turns.add(turn, Step(str(turn), thought=text, observation=str(error), failed=True))
                     if repairs == self.settings.max_repairs:
                         return turns.end(None, "unparsable")
                     repairs += 1
@@ -162,13 +162,13 @@ class ReAct:
                     continue
                 if action.tool == FINISH:
                     answer = str(action.arguments)
-                    turns.keep(turn, Step(str(turn), action.thought, FINISH, answer))
+                    turns.add(turn, Step(str(turn), action.thought, FINISH, answer))
                     return turns.end(answer, "answered")
                 step = await turns.act(str(turn), action.tool, action.arguments, action.thought)
-            [seen] = turns.keep(turn, step)
+            [seen] = turns.add(turn, step)
             if turns.is_stopped:
                 return turns.end(None, "repeated")
-            messages += [Message("assistant", action.render()), Message("user", f"Observation: {seen}")]
+            messages += [Message("assistant", action.as_turn()), Message("user", f"Observation: {seen}")]
         partial = await self._partial_answer(messages, model) if self.settings.answer_at_limit else None
         return turns.end(partial, "step_limit")
 
@@ -192,4 +192,4 @@ class ReAct:
         try:
             return str(parse_action(completion.text, {FINISH: None}).arguments)
         except ActionError:
-            return read_answer(completion.text) or None
+            return answer_in(completion.text) or None

@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import islice
 
 from rewoo_bench.events import at_place
-from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
+from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts, check_shorten
 from rewoo_bench.runners.react import ReActSettings, ReActTurns
 from rewoo_bench.system.concurrency import in_order
@@ -63,12 +63,12 @@ class NativeReAct:
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
-                    turns.keep(turn, Step(str(turn), observation=_NOTHING, failed=True))
+                    turns.add(turn, Step(str(turn), observation=_NOTHING, failed=True))
                     messages.append(Message("user", _NOTHING))
                     continue
                 steps = await _act_at_once(turn, calls, turns)
             text = completion.text if completion.tool_calls else ""
-            seen = turns.keep(turn, *steps)
+            seen = turns.add(turn, *steps)
             if turns.is_stopped:
                 return turns.end(None, "repeated")
             results = [Message("tool", each, tool_call_id=call.id) for call, each in zip(calls, seen, strict=True)]
@@ -110,7 +110,7 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
 
 def read_final(text: str) -> str:
     """The answer in a reply; a call that can't be read is none."""
-    return "" if is_like_a_call(text) and not names_answer(text) else read_answer(text)
+    return "" if is_like_a_call(text) and not names_answer(text) else answer_in(text)
 
 
 def is_like_a_call(text: str) -> bool:

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, plan_schema
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, substitute
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, substitute, with_hash_signs
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
-from rewoo_bench.runners.notation.replies import answered, citations, read_answer
+from rewoo_bench.runners.notation.replies import answer_in, answered, citations
 from rewoo_bench.runners.notation.tools import NO_RESULTS, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
@@ -134,7 +134,7 @@ class PlanAndEvidence:
         async def run_step(id_: str) -> None:
             step = by_id[id_]
             if id_ in self.faulty:
-                argument = as_text(show_call(step.args))
+                argument = with_hash_signs(show_call(step.args))
                 done = Step(id_, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
             else:
                 done = await self.caller.call(step, self.done, levels[id_])
@@ -269,7 +269,7 @@ class ReWOO:
             completion = await model.complete(
                 Request(messages, role="solver", stop=["\nQuestion:"], grammar=answer_grammar())
             )
-        text, cited = citations(read_answer(completion.text), evidence)
+        text, cited = citations(answer_in(completion.text), evidence)
         answer, stop_reason = answered(text, completion)
         emit("answered", answer=answer)
         ended = planned.end(answer, stop_reason, citations=cited, solver=completion.text)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import answer_grammar
-from rewoo_bench.runners.notation.replies import answered, names_answer, read_answer
+from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
 
@@ -46,7 +46,7 @@ class SingleCall:
         grammar = answer_grammar(thought=self.settings.thought)
         with at_place("answer"):
             completion = await model.complete(Request(messages, role="agent", stop=["\nQuestion:"], grammar=grammar))
-        answer = read_answer(completion.text)
+        answer = answer_in(completion.text)
         if self.settings.thought and completion.finish_reason == "length" and not names_answer(completion.text):
             answer = ""  # the reasoning was cut before any answer
         final, stop_reason = answered(answer, completion)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from rewoo_bench.text.escaping import one_line
+from rewoo_bench.text.escaping import plain_line
 
 if TYPE_CHECKING:
     import aiohttp
@@ -77,5 +77,5 @@ def _one_line_of_a_request(record: logging.LogRecord) -> bool:
 
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
-        record.msg, record.args, record.exc_info = one_line(f"{record.getMessage()}: {error.message}"), (), None
+        record.msg, record.args, record.exc_info = plain_line(f"{record.getMessage()}: {error.message}"), (), None
     return True

@@ -21,7 +21,7 @@ _CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
 def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str) -> None:
     """Raises `UsageError` for a value of another type."""
     if not isinstance(value, kinds):
-        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+        raise UsageError(f"{name}: expected {expected}, got {abridged(value)}")
 
 
 def check_switches(**values: object) -> None:
@@ -34,24 +34,24 @@ def check_callbacks(**values: object) -> None:
     """Raises `UsageError` for one that is neither a function nor None."""
     for name, value in values.items():
         if value is not None and not callable(value):
-            raise UsageError(f"{name}: expected a function or None, got {shown(value)}")
+            raise UsageError(f"{name}: expected a function or None, got {abridged(value)}")
 
 
 def check_names(**values: object) -> None:
     """Raises `UsageError` for one that is no list of texts; a single text would be taken for its letters."""
     for name, value in values.items():
         if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(n, str) for n in value):
-            raise UsageError(f"{name}: expected a list of names, got {shown(value)}")
+            raise UsageError(f"{name}: expected a list of names, got {abridged(value)}")
 
 
 def as_path(name: str, value: object, expected: str = "a path") -> Path:
     """A path given as a text or a path. Raises `UsageError`."""
     if not isinstance(value, str | Path):
-        raise UsageError(f"{name}: expected {expected}, got {shown(value)}")
+        raise UsageError(f"{name}: expected {expected}, got {abridged(value)}")
     return Path(value)
 
 
-def shown(value: object) -> str:
+def abridged(value: object) -> str:
     """A value as a message has it, at most 60 characters of it."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

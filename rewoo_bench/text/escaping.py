@@ -1,7 +1,7 @@
 """Makes names, ids and errors harmless where they are printed: they may come from somebody else's run folder.
 
 terminal("\\x1b[2J")                       # "\\u001b[2J"
-markdown("@all <b>|")                     # "&#64;&#8203;all &lt;b>\\\\|"
+plain_markdown("@all <b>|")                     # "&#64;&#8203;all &lt;b>\\\\|"
 latex("50% of {it}")                      # r"50\\% of \\{it\\}"
 csv_cell("=HYPERLINK(1)")                 # "'=HYPERLINK(1)"
 """
@@ -47,14 +47,14 @@ def terminal(text: str) -> str:
     return _WORKFLOW_COMMAND.sub(r"\1\\\2", _CONTROLS.sub(_shown, text))
 
 
-def one_line(text: str) -> str:
+def plain_line(text: str) -> str:
     """The same for a name or a cell: line breaks become spaces."""
     return _CONTROLS.sub(_shown, re.sub(r"\r\n|[\n\r\t]", " ", text))
 
 
-def markdown(text: str) -> str:
+def plain_markdown(text: str) -> str:
     """A name or a cell as plain text for GitHub: no HTML, link, mention, formula or emoji, and no end of a cell."""
-    text = one_line(text)
+    text = plain_line(text)
     for sign, harmless in _MARKDOWN:
         text = re.sub(sign, harmless, text)
     return text.replace("$", "<span>$</span>") if text.count("$") > 1 else text  # two of them are a formula
@@ -62,12 +62,12 @@ def markdown(text: str) -> str:
 
 def latex(text: str) -> str:
     """A name or a cell as plain text; a number's minus is a minus."""
-    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in one_line(text)))
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", "".join(_LATEX.get(each, each) for each in plain_line(text)))
 
 
 def csv_cell(text: str) -> str:
     """A text that no spreadsheet reads as a formula."""
-    text = one_line(text)
+    text = plain_line(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
@@ -109,7 +109,7 @@ def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left
     A table that is wider than `width` becomes several below each other, each of which begins with the first column.
     The default is the terminal's width; a file and a pipe get one table, however wide.
     """
-    cells = [list(map(one_line, row)) for row in cells]
+    cells = [list(map(plain_line, row)) for row in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     limit = width or terminal_width()
     blocks: list[list[int]] = [[]]
@@ -128,6 +128,6 @@ def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:
     """The same for GitHub, with every cell as plain text."""
-    header, *rows = [list(map(markdown, row)) for row in cells]
+    header, *rows = [list(map(plain_markdown, row)) for row in cells]
     sides = ["---", *["---:"] * (len(header) - 1)]
     return [f"| {' | '.join(row)} |" for row in (header, sides, *rows)]

@@ -94,7 +94,7 @@ def check_value(value: Any, levels: int = DEEPEST) -> Any:
         raise ValueError(f"nested more than {DEEPEST} deep")
     if isinstance(value, Mapping):
         if strange := [key for key in value if not isinstance(key, str)]:
-            raise ValueError(f"{shown(strange[0])} is no name of a field")
+            raise ValueError(f"{excerpt(strange[0])} is no name of a field")
         return {check_argument(key): check_value(item, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [check_value(item, levels - 1) for item in value]
@@ -136,7 +136,7 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         raise ValueError("it is nested too deeply") from None
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """A value that a model wrote, short enough to be repeated in a message."""
     try:
         text = value if isinstance(value, str) else reprlib.repr(value)
@@ -148,7 +148,7 @@ def shown(value: object) -> str:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{shown(text)} is no number of JSON")
+        raise ValueError(f"{excerpt(text)} is no number of JSON")
     return value
 
 
@@ -159,7 +159,7 @@ def _check_name(name: object, what: str) -> str:
     if isinstance(name, str):
         return check_text(name)
     note(f"the {what} of a tool call was no text but {type(name).__name__}")
-    return shown(name)
+    return excerpt(name)
 
 
 def _raw(arguments: object) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _raw(arguments: object) -> dict[str, Any]:
     try:
         text = json.dumps(arguments, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):
-        text = shown(arguments)
+        text = excerpt(arguments)
     return {RAW_ARGUMENTS: check_argument(text)}
 
 

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rewoo_bench.text.model_output import shown
+from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Message
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def count_call(name: str, arguments: Mapping[str, object]) -> int:
     try:
         written = json.dumps(arguments, ensure_ascii=False)
     except (RecursionError, TypeError, ValueError):
-        written = shown(arguments)
+        written = excerpt(arguments)
     return count_tokens(str(name)) + count_tokens(written)
 
 

@@ -1,8 +1,8 @@
 """Text as the search tools see it: folded letters, index terms, title keys, sentences.
 
-terms("The Films of Shirley Temple")  ->  ["film", "shirley", "templ"]
+index_terms("The Films of Shirley Temple")  ->  ["film", "shirley", "templ"]
 title_key("&quot;Élan&quot; (film)")  ->  "elanfilm"
-sentences("He met J. K. Rowling. Then he left.")  ->  two sentences
+split_sentences("He met J. K. Rowling. Then he left.")  ->  two sentences
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def fold(text: str) -> str:
     return _MARKS.sub("", decomposed.replace("’", "'")).casefold()
 
 
-def terms(text: str) -> list[str]:
+def index_terms(text: str) -> list[str]:
     """The stems of the words of a text, in order and with repeats, without stopwords.
 
     Index and query both go through here, which is what makes them comparable.
@@ -86,7 +86,7 @@ _ABBREVIATIONS = frozenset(_SHORT_FORMS.split())
 _BEFORE_NUMBERS = frozenset({"no", "nos", "p", "ch", "art", "sec"})  # words of their own anywhere else
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Splits a text after sentence ends and at line ends, never after initials and abbreviations.
 
     Only white space is lost. An abbreviation that also ends its sentence ("in the U.S. He …")

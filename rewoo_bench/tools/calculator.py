@@ -23,7 +23,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.text.words import terms
+from rewoo_bench.text.words import index_terms
 
 PERCENT = "%"
 """The index that marks a percentage: `15["%"]`. An expression has no brackets of its own."""
@@ -64,7 +64,7 @@ def as_python(expression: str) -> str:
     words = [unit for unit in words if not set(unit.split()) & _NAMES]
     money = {match[0].strip() for match in _MONEY.finditer(text)}
     text = _MONEY.sub("", _UNIT.sub(lambda match: "" if match[1] in words else match[0], text))
-    units = {tuple(terms(unit)): unit for unit in words}
+    units = {tuple(index_terms(unit)): unit for unit in words}
     named = sorted({*units.values(), *money})
     if len(named) > 1 and re.search(r"[\d.)%]\s*[-+]", text):
         shown = ", ".join(named)

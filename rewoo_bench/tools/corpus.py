@@ -46,7 +46,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.words import K1, B, clean_title, terms, title_key
+from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key
 from rewoo_bench.tools.documents import Hit, Titles
 from rewoo_bench.types import Document
 
@@ -211,9 +211,9 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
         (folder / "text.bin").open("wb") as file,
     ):
         for title, texts in pages.items():
-            title_terms = terms(title)
+            title_terms = index_terms(title)
             for text in texts:
-                occurrences.append([vocabulary.setdefault(t, len(vocabulary)) for t in title_terms + terms(text)])
+                occurrences.append([vocabulary.setdefault(t, len(vocabulary)) for t in title_terms + index_terms(text)])
             lengths.append(file.write("\n".join(texts).encode("utf-8", "replace")))
             progress.update(len(texts))
     if len(vocabulary) == 1:
@@ -312,7 +312,7 @@ class Corpus:
 
     def search(self, query: str, k: int) -> list[Hit]:
         """The k best pages, each by its best passage. Equal scores: the earlier page first."""
-        ids = self._ranking.term_ids(terms(query))
+        ids = self._ranking.term_ids(index_terms(query))
         if not ids or k < 1:
             return []
         scores = np.maximum.reduceat(self._ranking.scores(ids), self._starts)

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
-from rewoo_bench.text.words import bm25, clean_title, terms, title_key, without_disambiguation
+from rewoo_bench.text.words import bm25, clean_title, index_terms, title_key, without_disambiguation
 from rewoo_bench.types import Document
 
 _LONGEST_TITLE = 300  # characters; Wikipedia allows 255 bytes
@@ -125,7 +125,7 @@ class DocumentPages:
         return None if page is None else self._documents[page]
 
     def search(self, query: str, k: int) -> list[Hit]:
-        scores = bm25(terms(query), self._counts)
+        scores = bm25(index_terms(query), self._counts)
         best = sorted((page for page, score in enumerate(scores) if score > 0), key=lambda page: -scores[page])
         return [Hit(self._documents[page], scores[page]) for page in best[:k]]
 
@@ -134,4 +134,4 @@ class DocumentPages:
 
     @cached_property
     def _counts(self) -> list[Counter[str]]:
-        return [Counter(terms(f"{document.title}\n{document.text}")) for document in self._documents]
+        return [Counter(index_terms(f"{document.title}\n{document.text}")) for document in self._documents]

@@ -22,7 +22,7 @@ from rewoo_bench.config.plugins import find_plugin, installed_plugins
 from rewoo_bench.config.specs import ToolSettings, import_object
 from rewoo_bench.errors import RewooBenchError, SpecError, unknown
 from rewoo_bench.runners.notation.grammars import answer_grammar
-from rewoo_bench.runners.notation.replies import read_answer
+from rewoo_bench.runners.notation.replies import answer_in
 from rewoo_bench.tools.documents import Pages
 from rewoo_bench.types import Document, Message, Model, Request, Tool
 
@@ -132,4 +132,4 @@ class LLM:
         completion = await self._model.complete(
             Request(messages, role="tool", max_tokens=self._max_tokens, stop=["\nQuestion:"], grammar=answer_grammar())
         )
-        return read_answer(completion.text)
+        return answer_in(completion.text)

@@ -16,7 +16,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.text.words import fold, sentences, terms
+from rewoo_bench.text.words import fold, index_terms, split_sentences
 from rewoo_bench.tools.documents import Pages
 from rewoo_bench.types import Document
 
@@ -121,7 +121,7 @@ class Lookup:
             raise ToolError(f"nothing to look for in {arguments.keyword!r}; expected a word or phrase")
         if fold(keyword) != state.keyword:
             state.keyword, state.position = fold(keyword), 0
-            state.results = [text for text in sentences(state.page.text) if state.keyword in fold(text)]
+            state.results = [text for text in split_sentences(state.page.text) if state.keyword in fold(text)]
         if not state.results:
             return f"No results for {shorten(keyword)!r} on the page {state.page.title!r}."
         if state.position == len(state.results):
@@ -148,7 +148,7 @@ def show_match(query: str, page: Document | None, similar: Sequence[str]) -> str
     lines = []
     if page is None:
         lines.append(f"No results for {shorten(query)!r}.")
-    elif not set(terms(query)) & set(terms(page.title)):
+    elif not set(index_terms(query)) & set(index_terms(page.title)):
         lines.append(f"No page titled {shorten(query)!r}. Nearest: {page.title}")
     if page is not None:
         lines.append(show_page(page))

@@ -14,7 +14,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.text.escaping import csv_cell, latex, markdown, one_line, terminal
+from rewoo_bench.text.escaping import csv_cell, latex, plain_line, plain_markdown, terminal
 
 NASTY = (
     "x\n\\input{/etc/passwd}",
@@ -97,13 +97,13 @@ def test_random_signs_stay_text() -> None:
     signs = [*"ab1 \n\t=@+-|*_`[](){}<>&%$#~^\\!:/.", "::", "\x1b", "\x9b", "\u202e", "\ud800", "http://", "www."]
     for _ in range(3000):
         text = "".join(random_text.choices(signs, k=12))
-        for escape in (terminal, one_line, markdown, latex, csv_cell):
+        for escape in (terminal, plain_line, plain_markdown, latex, csv_cell):
             assert CONTROLS.search(escape(text)) is None
             escape(text).encode()
         assert re.search(r"^\s*(::|##\[)", terminal(text), re.MULTILINE) is None
-        assert "\n" not in one_line(text) + markdown(text) + latex(text) + csv_cell(text)
-        assert "@" not in markdown(text)
-        assert "://" not in markdown(text)
-        assert re.search(r"(?<!\\)(\\\\)*\|", markdown(text)) is None
+        assert "\n" not in plain_line(text) + plain_markdown(text) + latex(text) + csv_cell(text)
+        assert "@" not in plain_markdown(text)
+        assert "://" not in plain_markdown(text)
+        assert re.search(r"(?<!\\)(\\\\)*\|", plain_markdown(text)) is None
         assert re.search(r"(?<!\\)[%&#]", latex(text)) is None
         assert not csv_cell(text).startswith(("=", "+", "-", "@"))

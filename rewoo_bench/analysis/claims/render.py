@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from rewoo_bench.analysis.claims.check import TOO_SMALL, Figure, Finding, needed_by_all
 from rewoo_bench.analysis.claims.rules import VERDICTS, ClaimVerdict
-from rewoo_bench.text.escaping import markdown, one_line, text_table, with_finite_numbers
+from rewoo_bench.text.escaping import plain_line, plain_markdown, text_table, with_finite_numbers
 from rewoo_bench.text.words import counted
 
 ClaimsFormat = Literal["terminal", "markdown", "json"]
@@ -52,7 +52,7 @@ def render_claims(
         parts = []
         for about, own in groups.items():
             here, missing = _parted(own, everything)
-            parts += [f"## {about}", _markdown_table(here), markdown(missing)]
+            parts += [f"## {about}", _markdown_table(here), plain_markdown(missing)]
         return "\n\n".join([*filter(None, parts), *notes])
     parts = ["\n".join(textwrap.wrap(note, _WIDTH)) for note in notes]
     overview = [
@@ -116,7 +116,7 @@ def _lines(finding: Finding) -> Iterator[str]:
         _why(finding) or (claim.untestable and finding.reason),
         f"also {also(finding)}" if finding.also and finding.decided and not claim.untestable else "",
     ]
-    yield from _wrapped(one_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
+    yield from _wrapped(plain_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -131,14 +131,14 @@ def _markdown_table(findings: Sequence[Finding]) -> str:
         return ""
     if findings[0].claim.untestable:
         rows = [["claim", "source", "why not", "ours"]]
-        rows += [[each.claim.says, sources(each), markdown(each.reason), ours(each)] for each in findings]
+        rows += [[each.claim.says, sources(each), plain_markdown(each.reason), ours(each)] for each in findings]
     else:
         rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
         for each in findings:
             verdict = f"**{each.verdict}**" + (rf"\{_MARK}" if each.decided and each.decided.oracle else "")
-            why = markdown("; ".join(filter(None, [_why(each), each.claim.note])))
+            why = plain_markdown("; ".join(filter(None, [_why(each), each.claim.note])))
             rows.append(
-                [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, markdown(run_of(each)),
+                [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),
                  also(each), why]
             )  # fmt: skip
     rows.insert(1, ["---"] * len(rows[0]))

@@ -41,7 +41,7 @@ from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import markdown, markdown_table, one_line, text_table, with_finite_numbers
+from rewoo_bench.text.escaping import markdown_table, plain_line, plain_markdown, text_table, with_finite_numbers
 from rewoo_bench.text.words import counted
 
 RoutingFormat = Literal["terminal", "markdown", "json"]
@@ -86,7 +86,7 @@ def render_routing(report: RoutingReport, form: RoutingFormat) -> str:
     if form == "json":
         return json.dumps(report.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     as_markdown = form == "markdown"
-    line: Callable[[str], str] = markdown if as_markdown else one_line
+    line: Callable[[str], str] = plain_markdown if as_markdown else plain_line
     table: Callable[[list[list[str]]], list[str]] = markdown_table if as_markdown else text_table
     trials = f", {report.rows:,} rows with their trials" if report.rows > report.questions else ""
     failed = f"; {counted(report.left_out, 'pair')} of rows left out, because one failed" if report.left_out else ""

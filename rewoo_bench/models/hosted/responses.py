@@ -23,9 +23,9 @@ from rewoo_bench.text.model_output import (
     check_fields,
     check_text,
     check_value,
+    excerpt,
     note,
     noting_repairs,
-    shown,
 )
 from rewoo_bench.types import ToolCall, Usage
 
@@ -314,8 +314,8 @@ def _arguments(given: Any) -> dict[str, Any]:
         if isinstance(arguments, Mapping):
             return check_fields(arguments)
     except (ValueError, TypeError, RecursionError) as error:
-        note(f"the arguments of a tool call were read as text: {shown(str(error))}")
-    return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else shown(given))}
+        note(f"the arguments of a tool call were read as text: {excerpt(str(error))}")
+    return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else excerpt(given))}
 
 
 def read_usage(usage: Any) -> Usage | None:

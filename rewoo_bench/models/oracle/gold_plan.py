@@ -17,7 +17,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
-from rewoo_bench.text.words import bm25, fold, terms, title_key, without_disambiguation
+from rewoo_bench.text.words import bm25, fold, index_terms, title_key, without_disambiguation
 from rewoo_bench.types import Example, Hop, Message
 
 UNKNOWN_ANSWER = "unknown"
@@ -196,7 +196,7 @@ class LookupPath:
         if not pages:  # the pages of a corpus aren't at hand
             return f"{{{(named or list(hop.needs))[0]}}}"
         slots = " ".join(f"{{{need}}}" for need in hop.needs)
-        counts = [Counter(terms(f"{page.title}\n{page.text}")) for page in pages]
+        counts = [Counter(index_terms(f"{page.title}\n{page.text}")) for page in pages]
         for query in (*(f"{{{need}}}" for need in named), f"{slots} {hop.ask}".strip(), f"{slots} {hop.title}"):
             # Search shows the page of this title, else the best by BM25.
             words = fill(query, values.__getitem__)
@@ -205,7 +205,7 @@ class LookupPath:
             if same or len(alike) == 1:
                 found = (same or alike)[0]
             else:
-                scores = bm25(terms(words), counts)
+                scores = bm25(index_terms(words), counts)
                 found = pages[max(range(len(pages)), key=scores.__getitem__)]
             if found.title == hop.title:
                 return query

@@ -28,7 +28,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, subsets
 from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
-from rewoo_bench.text.escaping import one_line
+from rewoo_bench.text.escaping import plain_line
 
 _CALLS = ["run_id", "call_index", "place", "status", *CALL_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
@@ -55,11 +55,11 @@ class PlotData:
     @property
     def model(self) -> str:
         """The model, with another planner or solver in brackets; several models are joined by `and`."""
-        return one_line(" and ".join(model_labels(read_columns(self.rows, MODELS))))
+        return plain_line(" and ".join(model_labels(read_columns(self.rows, MODELS))))
 
     @property
     def dataset(self) -> str:
-        return one_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
+        return plain_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
 
     @property
     def oracle(self) -> bool:

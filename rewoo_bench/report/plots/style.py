@@ -28,7 +28,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from rewoo_bench.text.escaping import markdown, one_line
+from rewoo_bench.text.escaping import plain_line, plain_markdown
 
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
 WIDTH, HEIGHT = 7.0, 4.5  # inches
@@ -62,7 +62,7 @@ class Picture:
     @property
     def markdown(self) -> str:
         """Title and caption for captions.md, escaped: names in them may come from another person's run."""
-        return f"**{markdown(self.title)}.** {markdown(self.caption)}"
+        return f"**{plain_markdown(self.title)}.** {plain_markdown(self.caption)}"
 
 
 @contextmanager
@@ -228,7 +228,7 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     for name in names:
         if name in found:
             continue
-        readable = one_line(name)
+        readable = plain_line(name)
         plain, mark, options = readable.partition("?")
         if mark and plain in _STYLES:
             changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")

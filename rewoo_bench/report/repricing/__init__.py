@@ -43,7 +43,14 @@ from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.rows import failed, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
-from rewoo_bench.text.escaping import csv_cell, markdown, markdown_table, one_line, text_table, with_finite_numbers
+from rewoo_bench.text.escaping import (
+    csv_cell,
+    markdown_table,
+    plain_line,
+    plain_markdown,
+    text_table,
+    with_finite_numbers,
+)
 
 PriceTableFormat = Literal["terminal", "markdown", "csv", "json"]
 _COLUMNS = ["run_id", "architecture", "example_id", "trial", "question_type", "hops", "tool_calls"]
@@ -353,7 +360,11 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
         return text.removesuffix("\n")
 
     def listed(notes: Sequence[str]) -> str:
-        return "\n>\n".join(f"> {markdown(note)}" for note in notes) if is_markdown else "\n".join(map(one_line, notes))
+        return (
+            "\n>\n".join(f"> {plain_markdown(note)}" for note in notes)
+            if is_markdown
+            else "\n".join(map(plain_line, notes))
+        )
 
     is_markdown, blocks = form == "markdown", []
     for tariff in repriced.tariffs:
@@ -366,7 +377,7 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
             heading += f"; cached tokens as the provider reported them, at ${tariff.cache_read * 1e6:g} a million"
         elif tariff.rule:
             heading += f"; under {tariff.cache_rule}"
-        heading = f"**{markdown(heading)}**" if is_markdown else one_line(heading)
+        heading = f"**{plain_markdown(heading)}**" if is_markdown else plain_line(heading)
         table = (markdown_table if is_markdown else text_table)(_cells(lines, repriced))
         blocks.append("\n".join([heading, "", *table]))
         unused = tariff.notes_of_rule if repriced.batch or repriced.recorded else ()

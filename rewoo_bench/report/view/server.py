@@ -33,7 +33,7 @@ from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST
 from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.system.http_session import server_log
-from rewoo_bench.text.escaping import one_line
+from rewoo_bench.text.escaping import plain_line
 
 HOST = "127.0.0.1"
 POLL_S = 0.5
@@ -177,7 +177,7 @@ class Viewer:
             try:
                 now = await to_thread.run_sync(_read, folder)
             except RewooBenchError as error:
-                raise web.HTTPServiceUnavailable(text=one_line(str(error))) from None
+                raise web.HTTPServiceUnavailable(text=plain_line(str(error))) from None
             self.snapshots[folder] = now
             if before is not None:
                 before.close()
@@ -218,7 +218,7 @@ def _json(value: Any) -> web.Response:
 
 
 def _shown(text: str) -> str:
-    return escape(one_line(text))
+    return escape(plain_line(text))
 
 
 def _index(folder: Path, lines: list[str]) -> str:

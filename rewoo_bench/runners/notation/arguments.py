@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rewoo_bench.runners.notation.schemas import Input, Inputs, inputs, is_one_of, literal, unquoted
-from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, note, shown
+from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, inputs, is_one_of, literal, unquoted
+from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, excerpt, note
 from rewoo_bench.types import Tool
 
 Arguments = str | dict[str, Any]
@@ -54,10 +54,10 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
     end = end_of_call(text, start, limit, "[]") if about and not about.is_text else None
     if end is None:
         end = closing_bracket(text, start, limit)
-    return read_inputs(text[start:end], about) if about else check_argument(" ".join(text[start:end].split())), end
+    return read_arguments(text[start:end], about) if about else check_argument(" ".join(text[start:end].split())), end
 
 
-def read_inputs(text: str, about: Inputs) -> Arguments:
+def read_arguments(text: str, about: ToolInputs) -> Arguments:
     """What is between a call's brackets, by input; as text where it can't be read, or is that of the only input."""
     name = about.items[0].name if about.is_text else ""
     if about.is_text and not re.match(rf"""\s*+{re.escape(name)}\s*+=\s*+["']""", text):
@@ -158,7 +158,7 @@ def _marks(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
             yield match.start(), mark
 
 
-def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
+def _reading(text: str, about: ToolInputs) -> dict[str, Any] | None:
     """The inputs by name, or None where the text is no reading of them. Raises `Misfit` for several readings."""
     text = text.strip()
     if text.startswith("{") and (found := literal(text)) and isinstance(found[0], dict):
@@ -198,7 +198,7 @@ def _reading(text: str, about: Inputs) -> dict[str, Any] | None:
     return next(iter(readings or misfits), None)
 
 
-def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
+def _by_name(parts: Sequence[str], about: ToolInputs) -> dict[str, Any] | None:
     """Inputs by name, those before the first name by position; None where none is named. Raises `Misfit`."""
     names = {**{name.casefold(): name for name in about.by_name}, **{name: name for name in about.by_name}}
     positional: list[str] = []
@@ -209,10 +209,10 @@ def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
         name = names.get(match[2], names.get(match[2].casefold())) if match else None
         if match and name:
             if name in named:
-                raise Misfit(f"{shown(name)!r} is given twice")
+                raise Misfit(f"{excerpt(name)!r} is given twice")
             last, named[name] = name, part[match.end() :]
         elif match and match[3] == "=" and named and match[2].isidentifier():
-            raise Misfit(f"there is no field {shown(match[2])!r}; the fields are: {', '.join(about.by_name)}")
+            raise Misfit(f"there is no field {excerpt(match[2])!r}; the fields are: {', '.join(about.by_name)}")
         elif named:
             named[last] += f",{part}"
         else:
@@ -223,7 +223,7 @@ def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
     if len(positional) > len(before) or set(before) & set(named):
         before = {about.items[0].name: ",".join(positional)}
     if set(before) & set(named):
-        raise Misfit(f"{shown(next(iter(before)))!r} is given twice")
+        raise Misfit(f"{excerpt(next(iter(before)))!r} is given twice")
     given = {**before, **named}
     for name, raw in given.items():
         raw = raw.strip()
@@ -234,7 +234,7 @@ def _by_name(parts: Sequence[str], about: Inputs) -> dict[str, Any] | None:
     return {name: _value(raw, about.by_name[name], about) for name, raw in given.items()}
 
 
-def _value(raw: str, each: Input, about: Inputs) -> Any:
+def _value(raw: str, each: ToolInput, about: ToolInputs) -> Any:
     """The value of one input as it is written: quoted or bare text, or JSON."""
     raw = raw.strip()
     kinds = about.schema.kinds(each.schema)
@@ -253,7 +253,7 @@ def _value(raw: str, each: Input, about: Inputs) -> Any:
     return about.schema.convert(each.schema, value)
 
 
-def _fits(values: Mapping[str, Any], about: Inputs) -> bool:
+def _fits(values: Mapping[str, Any], about: ToolInputs) -> bool:
     by_name = about.by_name
     return set(about.required) <= set(values) and not any(
         about.schema.fault(by_name[name].schema, value, pending=True)

@@ -56,7 +56,7 @@ class PlanStep(BaseModel):
     @property
     def call(self) -> str:
         """The step as a reader wants it: `LLM[Where was #E1 born?]`."""
-        return f"{self.tool}[{as_text(show_call(self.args))}]"
+        return f"{self.tool}[{with_hash_signs(show_call(self.args))}]"
 
 
 class Plan(BaseModel):
@@ -93,7 +93,7 @@ def canonical(text: str) -> str:
     return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", check_text(text))
 
 
-def as_text(text: str) -> str:
+def with_hash_signs(text: str) -> str:
     """A text with its references as `#E1`, but where a digit follows."""
     return re.sub(r"\{\{(E\d{1,9})\}\}(?!\d)", r"#\1", text)
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
-from rewoo_bench.runners.notation.arguments import Misfit, read_inputs, show_call, to_fields, to_model
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, references, tool_names
+from rewoo_bench.runners.notation.arguments import Misfit, read_arguments, show_call, to_fields, to_model
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, tool_names, with_hash_signs
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
-from rewoo_bench.runners.notation.schemas import Inputs, inputs
+from rewoo_bench.runners.notation.schemas import ToolInputs, inputs
 from rewoo_bench.runners.notation.tools import form
-from rewoo_bench.text.model_output import shown
+from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Tool
 
 TooLong = Literal["reject", "truncate"]
@@ -70,7 +70,7 @@ def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     for step in plan.steps:
         name, args = names.spelt(step.tool), step.args
         if isinstance(args, str) and name in tools:
-            args = read_inputs(args, inputs(tools[name].arguments))
+            args = read_arguments(args, inputs(tools[name].arguments))
         is_same = (name, args) == (step.tool, step.args)
         steps.append(step if is_same else step.model_copy(update={"tool": name, "args": args}))
     return Plan(steps=tuple(steps))
@@ -115,10 +115,10 @@ def step_faults(
     if (named := len(references(step.args))) > _MOST_REFERENCES:
         faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")
     if step.tool not in tools:
-        return [*faults, f"#{step.id} uses the unknown tool {shown(step.tool)!r}; the tools are: {', '.join(tools)}"]
+        return [*faults, f"#{step.id} uses the unknown tool {excerpt(step.tool)!r}; the tools are: {', '.join(tools)}"]
     tool = tools[step.tool]
     about = inputs(tool.arguments)
-    argument = as_text(show_call(step.args))
+    argument = with_hash_signs(show_call(step.args))
     if not argument.strip() and about.is_text and about.required:
         return [*faults, f"#{step.id} has an empty argument"]
     misfit: str | None = None
@@ -134,7 +134,7 @@ def step_faults(
     return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}{wanted}"]
 
 
-def _misfit(error: ValidationError, fields: Mapping[str, Any], about: Inputs) -> str | None:
+def _misfit(error: ValidationError, fields: Mapping[str, Any], about: ToolInputs) -> str | None:
     """Why the tool would refuse the arguments; None where only references, which are checked with their evidence."""
     names = about.by_name
     for fault in error.errors():
@@ -142,7 +142,7 @@ def _misfit(error: ValidationError, fields: Mapping[str, Any], about: Inputs) ->
         if fault["type"] == "missing":
             return f"the field {field!r} is missing"
         if fault["type"] == "extra_forbidden":
-            return f"there is no field {shown(field)!r}; the fields are: {', '.join(names)}"
+            return f"there is no field {excerpt(field)!r}; the fields are: {', '.join(names)}"
         if not references(fields.get(str(field))):
             return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
     return None

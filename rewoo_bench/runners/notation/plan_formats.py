@@ -36,13 +36,13 @@ from rewoo_bench.runners.notation.arguments import (
     closing_bracket,
     end_of_call,
     map_strings,
+    read_arguments,
     read_call,
-    read_inputs,
     write_call,
 )
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, references, tool_names
-from rewoo_bench.runners.notation.schemas import Inputs, inputs, unquoted
-from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, shown
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, tool_names, with_hash_signs
+from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
+from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt
 from rewoo_bench.types import Tool
 
 Notation = Literal["text", "json", "numbered"]
@@ -80,7 +80,7 @@ def write_plan(plan: Plan, notation: Notation = "text") -> str:
     lines: list[str] = []
     for step in plan.steps:
         if notation == "text":
-            call = f"{step.tool}[{write_call(map_strings(step.args, as_text))}]"
+            call = f"{step.tool}[{write_call(map_strings(step.args, with_hash_signs))}]"
             others = ", ".join(f"#{id_}" for id_ in _only_awaited(step))
             lines.append(f"Plan: {step.thought}\n#{step.id} = {call}" + (f" after {others}" if others else ""))
         elif notation == "json":
@@ -194,17 +194,17 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
     def read_id(value: Any) -> str:
         match = _ID.fullmatch(str(value)) if isinstance(value, str | int) else None
         if not match:
-            raise ValueError(f"{shown(value)!r} is no step; steps are named E1, E2, …")
+            raise ValueError(f"{excerpt(value)!r} is no step; steps are named E1, E2, …")
         return f"E{int(match[1])}"
 
     if unknown := [key for key in item if key not in _KEYS]:
-        raise ValueError(f"unknown key {shown(unknown[0])!r}")
+        raise ValueError(f"unknown key {excerpt(unknown[0])!r}")
     tool, args, thought = first(_TOOL_KEYS), first(_ARGS_KEYS), first(_THOUGHT_KEYS)
     if not isinstance(tool, str) or not tool.strip():
         raise ValueError("it names no tool")
     id_ = read_id(item.get("id", position))
     if not isinstance(args, str | dict | None):
-        raise ValueError(f"its args are {shown(args)}, not an object")
+        raise ValueError(f"its args are {excerpt(args)}, not an object")
     try:
         args = check_fields(args) if isinstance(args, dict) else check_argument(args or "")
     except ValueError as error:
@@ -268,10 +268,10 @@ def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None)
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=_ids(after), thought=thought)
 
 
-def _read_arguments(rest: str, about: Inputs | None) -> tuple[Arguments, int]:
+def _read_arguments(rest: str, about: ToolInputs | None) -> tuple[Arguments, int]:
     """The arguments behind an opening parenthesis, and where the closing one is. Raises `ValueError`."""
     if about and not about.is_text and (end := end_of_call(rest, 0, len(rest), "()")) is not None:
-        return read_inputs(rest[:end], about), end
+        return read_arguments(rest[:end], about), end
     start = len(rest) - len(rest.lstrip())
     if (string := _STRING.match(rest, start)) and (following := _NEXT.match(rest, string.end())):
         if following[1] == ",":

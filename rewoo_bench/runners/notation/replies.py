@@ -11,7 +11,7 @@ from rewoo_bench.errors import ActionError
 from rewoo_bench.runners.notation.arguments import Arguments, read_call, write_call
 from rewoo_bench.runners.notation.plan import tool_names
 from rewoo_bench.runners.notation.schemas import inputs
-from rewoo_bench.text.model_output import shown
+from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Completion, StopReason, Tool
 
 FINISH = "Finish"
@@ -35,7 +35,7 @@ class Action:
     tool: str
     arguments: Arguments
 
-    def render(self) -> str:
+    def as_turn(self) -> str:
         """The turn as it goes into the trace: without any text that the model invented after it."""
         return f"Thought: {self.thought}\nAction: {self.tool}[{write_call(self.arguments)}]"
 
@@ -56,7 +56,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
     name = names.spelt(match[1])
     if name not in actions:
-        raise ActionError(f"There is no action {shown(match[1])!r}. The actions are: {', '.join(actions)}.")
+        raise ActionError(f"There is no action {excerpt(match[1])!r}. The actions are: {', '.join(actions)}.")
     meant = actions[name]
     tool = cast(Tool, meant) if hasattr(meant, "arguments") else None
     arguments, _ = read_call(text, match.end(), len(text), tool)
@@ -67,10 +67,10 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
 
 
-def read_answer(text: str) -> str:
+def answer_in(text: str) -> str:
     """The answer in a reply: what follows its last `Answer:`, else the whole reply.
 
-    >>> read_answer("Thought: It is in Denmark.\\nAnswer: Copenhagen")
+    >>> answer_in("Thought: It is in Denmark.\\nAnswer: Copenhagen")
     'Copenhagen'
     """
     matches = _ANSWER.findall(text)
@@ -95,8 +95,8 @@ def read_joined(text: str) -> Joined:
     if replan and (answer is None or replan.start() < answer.start()):
         return Joined("", replan[1].strip().strip("*").strip())
     if answer:
-        return Joined(read_answer(answer[0]))
-    return Joined(read_answer(_THOUGHT_LINE.sub("", text)))
+        return Joined(answer_in(answer[0]))
+    return Joined(answer_in(_THOUGHT_LINE.sub("", text)))
 
 
 def names_answer(text: str) -> bool:

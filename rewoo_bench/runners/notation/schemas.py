@@ -1,6 +1,6 @@
 """The JSON Schema of a tool's arguments: its inputs in the order of a call, in words, and values that fit it.
 
-    inputs(Flight)                              [Input("city", …), Input("year", …), Input("seats", …, required=False)]
+    inputs(Flight)      [ToolInput("city", …), ToolInput("year", …), ToolInput("seats", …, required=False)]
     schema.show({"type": "integer"})            "integer"
     schema.convert({"type": "integer"}, "3")    3
     schema.fault({"enum": ["a", "b"]}, "c")     "'c' is none of: "a", "b""
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from rewoo_bench.text.model_output import decode, shown
+from rewoo_bench.text.model_output import decode, excerpt
 from rewoo_bench.types import input_schema
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ _UNCHECKED = (("multipleOf", "a multiple of {}"), ("format", "{}"), ("pattern", 
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ToolInput:
     """One input of a tool."""
 
     name: str
@@ -57,19 +57,19 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ToolInputs:
     """The inputs of a tool: the required ones first, each in the order of the schema."""
 
-    items: tuple[Input, ...]
+    items: tuple[ToolInput, ...]
     schema: Schema
     is_open: bool = True
     """Whether the tool may take inputs that its schema doesn't name."""
 
-    def __iter__(self) -> Iterator[Input]:
+    def __iter__(self) -> Iterator[ToolInput]:
         return iter(self.items)
 
     @cached_property
-    def by_name(self) -> dict[str, Input]:
+    def by_name(self) -> dict[str, ToolInput]:
         return {each.name: each for each in self.items}
 
     @cached_property
@@ -87,20 +87,20 @@ class Inputs:
 
 
 @lru_cache(maxsize=512)
-def inputs(arguments: type[BaseModel]) -> Inputs:
+def inputs(arguments: type[BaseModel]) -> ToolInputs:
     """The inputs of a tool with these arguments."""
     return inputs_of(input_schema(arguments))
 
 
-def inputs_of(root: Mapping[str, Any]) -> Inputs:
+def inputs_of(root: Mapping[str, Any]) -> ToolInputs:
     """The inputs of a tool with this schema."""
     about = Schema(root)
     whole = about.resolve(root)
     properties = _mapping(whole.get("properties"))
     needed = _names(whole.get("required"))
-    listed = [Input(name, _mapping(each), name in needed) for name, each in properties.items()]
+    listed = [ToolInput(name, _mapping(each), name in needed) for name, each in properties.items()]
     listed.sort(key=lambda each: not each.required)
-    return Inputs(tuple(listed), about, whole.get("additionalProperties") is not False)
+    return ToolInputs(tuple(listed), about, whole.get("additionalProperties") is not False)
 
 
 class Schema:
@@ -268,12 +268,12 @@ class Schema:
         if isinstance(value, Mapping):
             properties, others = _mapping(part.get("properties")), part.get("additionalProperties")
             if missing := [name for name in _names(part.get("required")) if name not in value]:
-                return f"{shown(missing[0])!r} is missing"
+                return f"{excerpt(missing[0])!r} is missing"
             for name, each in value.items():
                 if name not in properties and others is False:
-                    return f"there is no {shown(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
+                    return f"there is no {excerpt(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
                 if fault := self._fault(properties.get(name, others), each, pending):
-                    return _at_place(f".{shown(name)}", fault)
+                    return _at_place(f".{excerpt(name)}", fault)
         elif isinstance(value, list) and _mapping(part.get("items")):
             for at, each in enumerate(value):
                 if fault := self._fault(part["items"], each, pending):
@@ -372,7 +372,7 @@ def _json(value: Any) -> str:
 
 
 def _repeated(value: Any) -> str:
-    return repr(shown(value)) if isinstance(value, str) else shown(value)
+    return repr(excerpt(value)) if isinstance(value, str) else excerpt(value)
 
 
 def _at_place(place: str, fault: str) -> str:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 from rewoo_bench.errors import ToolError
 from rewoo_bench.runners.notation.arguments import Arguments, show_call, to_model
 from rewoo_bench.runners.notation.plan_formats import Notation
-from rewoo_bench.runners.notation.schemas import Inputs, inputs
-from rewoo_bench.text.model_output import check_text, shown
+from rewoo_bench.runners.notation.schemas import ToolInputs, inputs
+from rewoo_bench.text.model_output import check_text, excerpt
 from rewoo_bench.types import Tool
 
 _BRACKETS = {"text": ("[", "]"), "numbered": ("(", ")"), "json": (" {", "}")}
@@ -63,7 +63,7 @@ def _show_inputs(arguments: type[BaseModel], notation: Notation, details: bool) 
     return f"{opening}{', '.join(parts)}{closing}"
 
 
-def _has_types(about: Inputs) -> bool:
+def _has_types(about: ToolInputs) -> bool:
     return bool(about.items) and not about.is_text
 
 
@@ -87,7 +87,7 @@ async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text
         if isinstance(error, ValidationError):
             first = error.errors()[0]
             named = isinstance(arguments, dict) and first["loc"]
-            fault = f"{shown(first['loc'][0])}: {first['msg']}" if named else first["msg"]
+            fault = f"{excerpt(first['loc'][0])}: {first['msg']}" if named else first["msg"]
         wanted = "" if inputs(tool.arguments).is_text else f"; it is called as {form(tool, notation, details=False)}"
         call = show_call(arguments)[:80]
         return Observation(check_text(f"ERROR: {call!r} doesn't fit {tool.name}: {fault}{wanted}"), failed=True)

@@ -21,7 +21,7 @@ from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.text.words import sentences, title_key
+from rewoo_bench.text.words import split_sentences, title_key
 from rewoo_bench.types import Example, Hop, Message
 
 CARD = (bundled_folder("datasets") / "chain" / "README.md").read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def test_gold_pages_come_with_8_distractors_and_no_two_titles_are_alike(example:
 
 @given(questions())
 def test_a_page_has_2_to_5_sentences(example: Example) -> None:
-    assert [page for page in example.documents if not 2 <= len(sentences(page.text)) <= 5] == []
+    assert [page for page in example.documents if not 2 <= len(split_sentences(page.text)) <= 5] == []
 
 
 def test_the_number_of_hops_that_are_not_foreseen_varies_by_question() -> None:

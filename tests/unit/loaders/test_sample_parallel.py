@@ -13,7 +13,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.text.scoring import score
-from rewoo_bench.text.words import sentences
+from rewoo_bench.text.words import split_sentences
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.tools.corpus import read_passages
@@ -118,7 +118,7 @@ def test_a_search_for_a_title_finds_its_page() -> None:
 
 def test_a_passage_has_30_to_60_words_in_three_sentences() -> None:
     assert [title for title, text in TEXTS.items() if not 30 <= len(text.split()) <= 60] == []
-    assert [title for title, text in TEXTS.items() if len(sentences(text)) != 3] == []
+    assert [title for title, text in TEXTS.items() if len(split_sentences(text)) != 3] == []
 
 
 @pytest.mark.parametrize("architecture", ["rewoo", "react", "react-native", "plan-execute"])

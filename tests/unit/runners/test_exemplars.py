@@ -22,7 +22,7 @@ from rewoo_bench.runners.notation.grammars import (
 )
 from rewoo_bench.runners.notation.plan_checks import plan_faults
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
-from rewoo_bench.runners.notation.replies import parse_action, read_answer, read_joined
+from rewoo_bench.runners.notation.replies import answer_in, parse_action, read_joined
 from rewoo_bench.runners.prompts import Exemplar
 from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -84,7 +84,7 @@ def tools_of(name: str, style: str) -> dict[str, Tool]:
 def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) -> None:
     def answers(name: str, prompt: str) -> list[str]:
         return [
-            read_answer(exemplar[-1].content.replace("Action: Finish[", "Answer: ").rstrip("]"))
+            answer_in(exemplar[-1].content.replace("Action: Finish[", "Answer: ").rstrip("]"))
             for exemplar in shots_of(name, prompt, style)
         ]
 
@@ -94,7 +94,7 @@ def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) 
     questions = dict(zip(questions_of("direct", "answer", style), direct, strict=True))
     for asked, answered in solver:
         question = asked.content.splitlines()[0]
-        assert style == "trivia" or read_answer(answered.content) == questions[question]
+        assert style == "trivia" or answer_in(answered.content) == questions[question]
 
 
 def test_the_yes_no_exemplars_are_balanced_and_arithmetic_has_right_results() -> None:
@@ -223,6 +223,6 @@ def test_every_example_turn_could_be_taken(style: str) -> None:
     for exemplar in load_architecture("react", style=style).prompts.exemplars["agent"]:
         turns = [message for message in exemplar if message.role == "assistant"]
         taken = [parse_action(turn.content, actions) for turn in turns]
-        assert [action.render() for action in taken] == [turn.content for turn in turns]
+        assert [action.as_turn() for action in taken] == [turn.content for turn in turns]
         assert [action.tool == "Finish" for action in taken] == [False] * (len(taken) - 1) + [True]
         assert all(turn.content.startswith(("Question:", "Observation:")) for turn in exemplar if turn.role == "user")

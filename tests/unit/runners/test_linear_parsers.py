@@ -16,18 +16,18 @@ from parts import Told, toolbox
 from pydantic import BaseModel
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.runners.notation.arguments import read_inputs, write_call
-from rewoo_bench.runners.notation.plan import as_text, canonical
+from rewoo_bench.runners.notation.arguments import read_arguments, write_call
+from rewoo_bench.runners.notation.plan import canonical, with_hash_signs
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import complete_steps
-from rewoo_bench.runners.notation.replies import citations, gives_up, parse_action, read_answer, read_joined
+from rewoo_bench.runners.notation.replies import answer_in, citations, gives_up, parse_action, read_joined
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.runners.plan_execute import read_items
 from rewoo_bench.runners.prompts import nearest_sentences
 from rewoo_bench.runners.react_native import is_like_a_call, read_final, written_calls
 from rewoo_bench.text.scoring import score
 from rewoo_bench.text.tokens import count_tokens, truncate
-from rewoo_bench.text.words import fold, sentences, terms, title_key, without_disambiguation
+from rewoo_bench.text.words import fold, index_terms, split_sentences, title_key, without_disambiguation
 
 LENGTH = 40_000
 BOUND_S = 4.0  # of the processor; some milliseconds is usual, with the square it was ten seconds
@@ -69,7 +69,7 @@ BEGINNINGS = ["", "Action: Search[", "#E1 = Search[", '{"steps":["', '1. Search(
 
 READERS: dict[str, Callable[[str], Any]] = {
     "an action": lambda text: parse_action(text, TOOLS),
-    "an answer": read_answer,
+    "an answer": answer_in,
     "citations": lambda text: citations(text, {}),
     "giving up": gives_up,
     "a plan in text": lambda text: read_checked(text, "text", TOOLS, 8),
@@ -79,12 +79,12 @@ READERS: dict[str, Callable[[str], Any]] = {
     "a joiner's decision": read_joined,
     "a plan in words": read_items,
     "a written call": lambda text: written_calls(text, TOOLS) or read_final(text),
-    "inputs": lambda text: read_inputs(text, inputs(Inputs)),
+    "inputs": lambda text: read_arguments(text, inputs(Inputs)),
     "a call to write": write_call,
-    "references": lambda text: as_text(canonical(text)),
-    "terms": terms,
+    "references": lambda text: with_hash_signs(canonical(text)),
+    "terms": index_terms,
     "a title": lambda text: title_key(without_disambiguation(text)),
-    "sentences": sentences,
+    "sentences": split_sentences,
     "evidence": lambda text: nearest_sentences("Oslo is. A city. It has a river.", text, 5),
     "a prediction": lambda text: score(text, ["x"]),
     "tokens": lambda text: (count_tokens(text), truncate(text, 200)),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts import plan_of
 
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, as_text, canonical, references, substitute
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, canonical, references, substitute, with_hash_signs
 
 
 @pytest.mark.parametrize("written", ["#E1", "{E1}", "{{E1}}", "{{ E1 }}", "#E01"])
@@ -33,7 +33,7 @@ def test_a_tenth_step_is_not_the_first_with_a_zero() -> None:
 def test_a_digit_after_a_reference_is_not_part_of_it() -> None:
     step = PlanStep(id="E2", tool="Search", args="{{E1}}0 metres")
     assert step.depends_on == ("E1",)
-    assert as_text(str(step.args)) == "{{E1}}0 metres"
+    assert with_hash_signs(str(step.args)) == "{{E1}}0 metres"
     assert substitute(step.args, {"E1": "5"}) == "50 metres"
 
 
@@ -41,7 +41,7 @@ def test_a_digit_after_a_reference_is_not_part_of_it() -> None:
 def test_a_canonical_text_stays_as_it_is(text: str) -> None:
     once = canonical(text)
     assert canonical(once) == once
-    assert canonical(as_text(once)) == once
+    assert canonical(with_hash_signs(once)) == once
 
 
 def test_evidence_is_put_in_once_and_stays_as_it_is() -> None:

@@ -11,7 +11,7 @@ from timing import processor_time
 
 from rewoo_bench.errors import ActionError, ToolError
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.notation.replies import Action, parse_action, read_answer
+from rewoo_bench.runners.notation.replies import Action, answer_in, parse_action
 from rewoo_bench.runners.react import ReAct, ReActSettings
 from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
@@ -227,8 +227,8 @@ def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
     text = filler * 20_000
     with processor_time(10):
         assert parse_action(f"Thought: {text}\nAction: Search[a]", ACTIONS).arguments == "a"
-        assert read_answer(f"Answer: {text}\nAnswer: Neva") == "Neva"
-        read_answer(text)
+        assert answer_in(f"Answer: {text}\nAnswer: Neva") == "Neva"
+        answer_in(text)
 
 
 @pytest.mark.parametrize("text", ["Search[a]", "I look.\n**Search**[a]", "So:\n `search[a]`"])

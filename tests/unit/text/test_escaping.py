@@ -12,7 +12,7 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from rewoo_bench.text.escaping import controls_as_json, markdown, one_line, terminal
+from rewoo_bench.text.escaping import controls_as_json, plain_line, plain_markdown, terminal
 
 INVISIBLE = "\u200b"
 
@@ -32,7 +32,7 @@ def rendered(text: str) -> str:
     ],
 )  # fmt: skip
 def test_github_shows_a_name_as_it_is(text: str) -> None:
-    shown = rendered(markdown(text))
+    shown = rendered(plain_markdown(text))
     assert "<a " not in shown
     cells = re.findall("<td>(.*)</td>", shown)
     assert [html.unescape(cell).replace(INVISIBLE, "") for cell in cells] == [text]
@@ -43,7 +43,7 @@ def test_random_signs_are_no_markup() -> None:
     signs = [*"ab1 =@+-|*_`[](){}<>&%$#~^\\!:/.", "www.", "http://", "@b.com", "&#64;", "mailto:", "&lt;", "W"]
     for _ in range(2000):
         text = "".join(draw.choices(signs, k=10)).strip()
-        shown = rendered(markdown(text)).replace("<span>$</span>", "$").replace(INVISIBLE, "")
+        shown = rendered(plain_markdown(text)).replace("<span>$</span>", "$").replace(INVISIBLE, "")
         (cell,) = re.findall("<td>(.*)</td>", shown)
         assert html.unescape(cell) == text
 
@@ -53,13 +53,13 @@ def test_random_signs_are_no_markup() -> None:
     [("hey @all", "@a"), ("team @org/name", "@o"), (":smile:", ":s"), (":+1:", ":+"), ("see #12", "#1")],
 )
 def test_what_github_looks_for_in_text_is_parted(text: str, mark: str) -> None:
-    assert mark not in html.unescape(markdown(text))
-    assert mark in html.unescape(markdown(text)).replace(INVISIBLE, "")
+    assert mark not in html.unescape(plain_markdown(text))
+    assert mark in html.unescape(plain_markdown(text)).replace(INVISIBLE, "")
 
 
 def test_two_dollars_are_no_formula() -> None:
-    assert markdown("$x^2$") == "<span>$</span>x^2<span>$</span>"
-    assert markdown("$ / 1000") == "$ / 1000"
+    assert plain_markdown("$x^2$") == "<span>$</span>x^2<span>$</span>"
+    assert plain_markdown("$ / 1000") == "$ / 1000"
 
 
 def test_json_holds_no_raw_control_character() -> None:
@@ -76,8 +76,8 @@ def test_a_longer_text_takes_longer_in_proportion(sign: str) -> None:
     text = sign * 400_000
     before = time.process_time()
     terminal(text)
-    one_line(text)
-    markdown(text)
+    plain_line(text)
+    plain_markdown(text)
     assert time.process_time() - before < 60
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.text.words import clean_title, fold, sentences, terms, title_key
+from rewoo_bench.text.words import clean_title, fold, index_terms, split_sentences, title_key
 from rewoo_bench.tools import DocumentPages, Lookup, LookupArguments, Pages, PageState, Search, SearchArguments
 from rewoo_bench.types import Document, Tool
 
@@ -94,8 +94,9 @@ def test_the_ranking_is_that_of_bm25s(pages: DocumentPages) -> None:
     import bm25s
 
     bm25 = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
-    bm25.index([terms(f"{clean_title(document.title)} {document.text}") for document in DOCUMENTS], show_progress=False)
-    expected = bm25.get_scores(terms("harbour pilot of the city Bergen"))
+    texts = (f"{clean_title(document.title)} {document.text}" for document in DOCUMENTS)
+    bm25.index(list(map(index_terms, texts)), show_progress=False)
+    expected = bm25.get_scores(index_terms("harbour pilot of the city Bergen"))
     found = {hit.document.title: hit.score for hit in pages.search("harbour pilot of the city Bergen", 9)}
     assert found == pytest.approx({"Ada Quill": expected[0], "Bergen": expected[5], "The Tide Book": expected[1]})
     assert list(found) == sorted(found, key=lambda title: -found[title])
@@ -206,12 +207,12 @@ async def test_lookup_before_any_page_was_found_asks_for_a_search() -> None:
     ],
 )
 def test_initials_and_abbreviations_do_not_end_a_sentence(text: str) -> None:
-    assert sentences(text) == [text]
+    assert split_sentences(text) == [text]
 
 
 def test_sentences_end_at_stops_quotes_and_line_ends() -> None:
     text = 'He said "No." Then? Yes!  The score was 3.5. In 1911 it rose… The end\nA new paragraph'
-    assert sentences(text) == [
+    assert split_sentences(text) == [
         *('He said "No."', "Then?", "Yes!", "The score was 3.5."),
         *("In 1911 it rose…", "The end", "A new paragraph"),
     ]
@@ -219,11 +220,11 @@ def test_sentences_end_at_stops_quotes_and_line_ends() -> None:
 
 @given(st.text(alphabet=st.sampled_from("aB1.!?…\"')] \n"), max_size=60) | st.text())
 def test_splitting_into_sentences_loses_nothing_but_white_space(text: str) -> None:
-    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
 
 @given(st.text())
 def test_keys_and_folding_settle_at_once(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert title_key(title_key(text)) == title_key(text) or "&" in text
-    assert all(terms(text))
+    assert all(index_terms(text))
