@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-LONGEST_LINE = 64 * 2**20  # bytes of a line, or of a JSON document
-LARGEST_FILE = 4 * 2**30  # bytes of a whole file
-LARGEST_RATIO = 50  # times the size on disk; a bound is never smaller than that. Text is some 10 times smaller as gzip
+_LONGEST_LINE = 64 * 2**20  # bytes of a line, or of a JSON document
+_LARGEST_FILE = 4 * 2**30  # bytes of a whole file
+_LARGEST_RATIO = 50  # times the size on disk; a bound is never smaller than that. Text is some 10 times smaller as gzip
 
 
 class TooLarge(ValueError):
@@ -59,16 +59,14 @@ class BoundedFile:
 
 
 @contextmanager
-def open_bounded(
-    path: Path, *, longest_line: int = LONGEST_LINE, largest_file: int = LARGEST_FILE
-) -> Iterator[BoundedFile]:
+def open_bounded(path: Path) -> Iterator[BoundedFile]:
     """The file, decompressed where its name ends in `.gz`. Raises `OSError`, and while it is read `EOFError`,
     `zlib.error`, `gzip.BadGzipFile` and `TooLarge`.
     """
-    least = LARGEST_RATIO * path.stat().st_size
+    least = _LARGEST_RATIO * path.stat().st_size
     gzipped = path.suffix.lower() == ".gz"
     with cast(BinaryIO, gzip.open(path, "rb")) if gzipped else path.open("rb") as file:
-        yield BoundedFile(file, max(longest_line, least), max(largest_file, least))
+        yield BoundedFile(file, max(_LONGEST_LINE, least), max(_LARGEST_FILE, least))
 
 
 def parse_json(text: str) -> Any:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -46,21 +47,20 @@ def check_reply(completion: Completion) -> Completion:
         return completion
     text = check_text(completion.text)
     calls = tuple(check_call(call) for call in completion.tool_calls)
-    if text is completion.text and all(map(_same, calls, completion.tool_calls)):
+    if text is completion.text and calls == completion.tool_calls:
         return completion
     return replace(completion, text=text, tool_calls=calls)
 
 
-class noting_repairs:
+@contextmanager
+def noting_repairs() -> Iterator[list[dict[str, str]]]:
     """Collects the repairs inside its `with`: the place and the change."""
-
-    def __enter__(self) -> list[dict[str, str]]:
-        collected: list[dict[str, str]] = []
-        self._token = _notes.set(collected)
-        return collected
-
-    def __exit__(self, *_: object) -> None:
-        _notes.reset(self._token)
+    collected: list[dict[str, str]] = []
+    token = _notes.set(collected)
+    try:
+        yield collected
+    finally:
+        _notes.reset(token)
 
 
 def note(repair: str) -> None:
@@ -118,14 +118,20 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_call(call: ToolCall) -> ToolCall:
     """A tool call with texts for its id and name, and JSON for its arguments; others stay text (`RAW_ARGUMENTS`)."""
-    name = _check_name(call.name, "name")
+
+    def checked(name: object, what: str) -> str:
+        if isinstance(name, str):
+            return check_text(name)
+        note(f"the {what} of a tool call was no text but {type(name).__name__}")
+        return excerpt(name)
+
+    name = checked(call.name, "name")
     try:
         arguments = check_fields(call.arguments) if isinstance(call.arguments, Mapping) else _raw(call.arguments)
     except ValueError as error:
         note(f"the arguments of {name!r} were read as text: {error}")
         arguments = _raw(call.arguments)
-    checked = replace(call, id=_check_name(call.id, "id"), name=name[:LONGEST_TEXT], arguments=arguments)
-    return call if _same(call, checked) else checked
+    return replace(call, id=checked(call.id, "id"), name=name[:LONGEST_TEXT], arguments=arguments)
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
@@ -155,13 +161,6 @@ def _finite(text: str) -> float:
 _DECODER = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=_finite)  # lines in texts
 
 
-def _check_name(name: object, what: str) -> str:
-    if isinstance(name, str):
-        return check_text(name)
-    note(f"the {what} of a tool call was no text but {type(name).__name__}")
-    return excerpt(name)
-
-
 def _raw(arguments: object) -> dict[str, Any]:
     if isinstance(arguments, str):
         return {RAW_ARGUMENTS: check_argument(arguments)}
@@ -170,7 +169,3 @@ def _raw(arguments: object) -> dict[str, Any]:
     except (RecursionError, TypeError, ValueError):
         text = excerpt(arguments)
     return {RAW_ARGUMENTS: check_argument(text)}
-
-
-def _same(call: ToolCall, other: ToolCall) -> bool:
-    return (call.id, call.name, call.arguments) == (other.id, other.name, other.arguments)
