@@ -76,17 +76,20 @@ def find_numbers(text: str) -> list[FoundNumber]:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     """The value of a match; None where it has too many digits, or divides by zero."""
-
-    def part(*names: str) -> Fraction:
-        return Fraction(next((match[name] for name in names if match[name]), "1").replace(",", ""))
-
     if match.end() - match.start() > LONGEST:
         return None
-    power = int(match["ten"] or match["power"] or match["exponent"] or 0)
-    divisor = part("below", "divisor")
-    if abs(power) > LONGEST or not divisor:
-        return None
-    value = part("above", "number") / divisor * Fraction(10) ** power + int(match["whole"] or 0)
+    value = Fraction((match["above"] or match["number"] or "1").replace(",", ""))
+    if below := match["below"] or match["divisor"]:
+        divisor = Fraction(below.replace(",", ""))
+        if not divisor:
+            return None
+        value /= divisor
+    if power := int(match["ten"] or match["power"] or match["exponent"] or 0):
+        if abs(power) > LONGEST:
+            return None
+        value *= Fraction(10) ** power
+    if match["whole"]:
+        value += int(match["whole"])
     return -value if (match["sign"] == "-") != (match["minus"] is not None) else value
 
 
