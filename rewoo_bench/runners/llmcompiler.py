@@ -95,12 +95,10 @@ class _Course:
         settings: LLMCompilerSettings,
     ) -> None:
         self.question, self.model, self.tools, self.prompts, self.settings = question, model, tools, prompts, settings
-        # The part that is the same for every question comes first.
-        self.messages = [
-            prompts.system("planner", tools=describe_tools(tools, "numbered"), max_steps=settings.max_steps),
-            *prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
+        described = describe_tools(tools, "numbered")
+        self.messages = prompts.conversation(
+            "planner", f"Question: {question}", tools=described, max_steps=settings.max_steps
+        )
         self.evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
         self.caller = StepCaller(
             tools, self.evidence_budget, slot_tokens=settings.slot_tokens, failed_input=settings.failed_input
@@ -193,7 +191,7 @@ class _Course:
         """The joiner: question, plans and results in one call."""
         prompt = "joiner_replan" if self.may_plan else "joiner"
         shown = f"Question: {self.question}\n\n{self.results()}\n\nQuestion: {self.question}"
-        messages = [self.prompts.system(prompt), *self.prompts.shots(prompt), Message("user", shown)]
+        messages = self.prompts.conversation(prompt, shown)
         emit("solver_started")
         with at_place(f"joiner {len(self.joined)}"):
             completion = await self.model.complete(

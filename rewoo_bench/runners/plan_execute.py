@@ -47,11 +47,9 @@ class PlanExecute:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
         turns = ReActTurns(self.settings, tools, model, self.prompts)
-        opening = [
-            self.prompts.system("planner", tools=describe_tools(tools), max_steps=limit),
-            *self.prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
+        opening = self.prompts.conversation(
+            "planner", f"Question: {question}", tools=describe_tools(tools), max_steps=limit
+        )
         conversation = _Conversation(model, opening, self.settings.max_repairs)
         with at_place("planner 0"):
             intent = await conversation.ask("planner", words_grammar(limit, answer=False), _read_intent)

@@ -41,6 +41,10 @@ class Prompts:
     texts: Mapping[str, str] = field(default_factory=dict)
     exemplars: Mapping[str, Sequence[Exemplar]] = field(default_factory=dict)
 
+    def conversation(self, name: str, user: str, **values: object) -> list[Message]:
+        """The prompt `name`, its exemplars, and a turn of the user: what is the same for every question comes first."""
+        return [self.system(name, **values), *self.shots(name), Message("user", user)]
+
     def system(self, name: str, **values: object) -> Message:
         """The prompt `name`, filled in, as the system message."""
         return Message("system", self.fill(name, **values), ends_prefix=not self.exemplars.get(name))

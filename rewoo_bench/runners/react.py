@@ -136,11 +136,9 @@ class ReAct:
         actions: dict[str, Tool | None] = {**tools, FINISH: None}
         grammar = action_grammar(actions)
         turns = ReActTurns(self.settings, tools, model, self.prompts)
-        messages = [
-            self.prompts.system("agent", tools=describe_tools(tools), max_steps=self.settings.max_steps),
-            *self.prompts.shots("agent"),
-            Message("user", f"Question: {question}"),
-        ]
+        messages = self.prompts.conversation(
+            "agent", f"Question: {question}", tools=describe_tools(tools), max_steps=self.max_steps
+        )
         for step in before:
             turn_before = Action(step.thought, step.tool or "", step.argument).as_turn()
             messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]

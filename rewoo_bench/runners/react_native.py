@@ -48,11 +48,7 @@ class NativeReAct:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
         turns = ReActTurns(self.settings, tools, model, self.prompts, "json")
-        messages = [
-            self.prompts.system("agent", max_steps=self.settings.max_steps),
-            *self.prompts.shots("agent"),
-            Message("user", f"Question: {question}"),
-        ]
+        messages = self.prompts.conversation("agent", f"Question: {question}", max_steps=self.max_steps)
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with at_place(f"turn {turn}"):

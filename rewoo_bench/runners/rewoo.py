@@ -212,13 +212,10 @@ class ReWOO:
             show_errors=settings.show_errors,
         )
         planned = PlanAndEvidence(caller)
-        messages = [
-            self.prompts.system(
-                "planner", tools=describe_tools(tools, settings.notation), max_steps=settings.max_steps
-            ),
-            *self.prompts.shots("planner"),
-            Message("user", f"Question: {question}"),
-        ]
+        described = describe_tools(tools, settings.notation)
+        messages = self.prompts.conversation(
+            "planner", f"Question: {question}", tools=described, max_steps=settings.max_steps
+        )
         form: dict[str, Any] = {"schema": plan_schema(tools, settings.max_steps)}
         if settings.notation == "text":
             form = {"grammar": plan_grammar(tools, settings.max_steps)}
@@ -259,11 +256,7 @@ class ReWOO:
             shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
             parts.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
         found = "\n\n".join(parts) or NO_EVIDENCE
-        messages = [
-            self.prompts.system("solver"),
-            *self.prompts.shots("solver"),
-            Message("user", f"Question: {question}\n\n{found}\n\nQuestion: {question}"),
-        ]
+        messages = self.prompts.conversation("solver", f"Question: {question}\n\n{found}\n\nQuestion: {question}")
         emit("solver_started")
         with at_place("solver"):
             completion = await model.complete(

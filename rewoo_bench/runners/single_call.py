@@ -14,7 +14,7 @@ from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import answer_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.types import Message, Model, Request, Tool, Trajectory
+from rewoo_bench.types import Model, Request, Tool, Trajectory
 
 
 class SingleCallSettings(BaseModel):
@@ -38,11 +38,7 @@ class SingleCall:
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; `tools` are not used."""
-        messages = [
-            self.prompts.system("answer"),
-            *self.prompts.shots("answer"),
-            Message("user", f"Question: {question}"),
-        ]
+        messages = self.prompts.conversation("answer", f"Question: {question}")
         grammar = answer_grammar(thought=self.settings.thought)
         with at_place("answer"):
             completion = await model.complete(Request(messages, role="agent", stop=["\nQuestion:"], grammar=grammar))
