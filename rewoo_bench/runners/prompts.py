@@ -134,17 +134,17 @@ def _read(path: Path) -> str:
         raise SpecError(f"can't read {path}: {error}") from None
 
 
-# The evidence budget: `truncate` keeps the beginning of an observation, `sentences` those nearest to the query in their
-# own order, and `llm` asks the question's model for a summary, which is metered like any other call.
-
-
 Shorten = Literal["truncate", "sentences", "llm"]
 
 _LONGEST_QUERY = 2000  # characters; a model that doesn't stop writes a thought of a megabyte
 
 
 class EvidenceBudget:
-    """Shortens the evidence of one question. `cuts` lists the cuts: slot, place, and tokens before and after."""
+    """Shortens the evidence of one question. `cuts` lists the cuts: slot, place, and tokens before and after.
+
+    `truncate` keeps the beginning of an observation, `sentences` those nearest to the query in their own order, and
+    `llm` asks the question's model for a summary, which is metered like any other call.
+    """
 
     def __init__(self, shorten: Shorten, model: Model, prompts: Prompts) -> None:
         self.shorten = shorten
