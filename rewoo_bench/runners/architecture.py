@@ -118,8 +118,8 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     prompts, tool_prompts, fallbacks = Prompts(), dict[str, str](), dict[str, str]()
     if folder:
         styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()}
-        shots = {prompt: files[styles[prompt]] for prompt, files in spec.exemplars.items()}
-        prompts = read_prompts(folder, spec.prompts, shots, {prompt: spec.most_exemplars(prompt) for prompt in shots})
+        shots = {name: (files[styles[name]], spec.most_exemplars(name)) for name, files in spec.exemplars.items()}
+        prompts = read_prompts(folder, spec.prompts, shots)
         texts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
         tool_prompts = {name: text.strip() for name, text in texts.items()}
         fallbacks = {prompt: each for prompt, each in styles.items() if each != style and prompts.exemplars[prompt]}

@@ -89,14 +89,13 @@ class Prompts:
 def read_prompts(
     folder: Path,
     prompts: Mapping[str, str],
-    exemplars: Mapping[str, str] | None = None,
-    limits: Mapping[str, int | None] | None = None,
+    exemplars: Mapping[str, tuple[str, int | None]] | None = None,
 ) -> Prompts:
-    """The prompt files of a folder, and for some of them the first exemplars of a file. Raises `SpecError`."""
+    """The prompt files of a folder, and for some of them the first exemplars of a file, or all. Raises `SpecError`."""
     texts = {name: _read(folder / file) for name, file in prompts.items()}
     shots: dict[str, Sequence[Exemplar]] = {}
-    for name, file in (exemplars or {}).items():
-        first = list(parse_exemplars(_read(folder / file), str(folder / file))[: (limits or {}).get(name)])
+    for name, (file, limit) in (exemplars or {}).items():
+        first = list(parse_exemplars(_read(folder / file), str(folder / file))[:limit])
         if first:  # the last message that is the same for every question ends the prefix
             first[-1] = (*first[-1][:-1], replace(first[-1][-1], ends_prefix=True))
         shots[name] = tuple(first)

@@ -10,7 +10,6 @@ Yao et al. 2022, arXiv 2210.03629. The text form, for any model:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -27,6 +26,7 @@ from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
+_STOP = ["\nObservation"]
 _NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
 
 RepeatGuard = Literal["none", "nudge", "stop"]
@@ -145,9 +145,7 @@ class ReAct:
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             with at_place(f"turn {turn}"):
-                completion = await model.complete(
-                    Request(messages, role="agent", stop=["\nObservation"], grammar=grammar)
-                )
+                completion = await model.complete(Request(messages, role="agent", stop=_STOP, grammar=grammar))
                 text = completion.text.strip()
                 try:
                     action = parse_action(text, actions)
@@ -167,27 +165,19 @@ class ReAct:
             if turns.is_stopped:
                 return turns.end(None, "repeated")
             messages += [Message("assistant", action.as_turn()), Message("user", f"Observation: {seen}")]
-        partial = await self._partial_answer(messages, model) if self.settings.answer_at_limit else None
-        return turns.end(partial, "step_limit")
+        if not self.settings.answer_at_limit:
+            return turns.end(None, "step_limit")
+        asked = f"{messages.pop().content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
+        messages.append(Message("user", asked))
+        with at_place(AT_LIMIT):
+            request = Request(messages, role="agent", stop=_STOP, grammar=action_grammar([FINISH]))
+            completion = await model.complete(request)
+        try:
+            partial = str(parse_action(completion.text, {FINISH: None}).arguments)
+        except ActionError:
+            partial = answer_in(completion.text)
+        return turns.end(partial or None, "step_limit")
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for each hop, and one for the answer."""
         return len(chain) + 1
-
-    async def _partial_answer(self, messages: list[Message], model: Model) -> str | None:
-        """The best answer that the trace allows, asked for when no turn is left."""
-        last = messages[-1]
-        final = f"{last.content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
-        with at_place(AT_LIMIT):
-            completion = await model.complete(
-                Request(
-                    [*messages[:-1], replace(last, content=final)],
-                    role="agent",
-                    stop=["\nObservation"],
-                    grammar=action_grammar([FINISH]),
-                )
-            )
-        try:
-            return str(parse_action(completion.text, {FINISH: None}).arguments)
-        except ActionError:
-            return answer_in(completion.text) or None
