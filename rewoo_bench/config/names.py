@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 LOCAL = "local/"
@@ -65,8 +65,3 @@ _SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.
 def short_name(path: str) -> str:
     """The short name of a bundled class for its import path; any other name unchanged."""
     return _SHORT.get(path, path)
-
-
-def import_path(name: str, bundled: Mapping[str, str]) -> str:
-    """The import path of a bundled class by its short name; any other name unchanged."""
-    return bundled.get(name, name)

@@ -32,28 +32,30 @@ from rewoo_bench.system.files import bundled_names
 
 PluginKind = Literal["architectures", "datasets", "tools", "models", "scorers"]
 
-_SINGULAR: Mapping[PluginKind, str] = {
-    "architectures": "architecture",
-    "datasets": "data set",
-    "tools": "tool",
-    "models": "model",
-    "scorers": "scorer",
-}
-_BUNDLED: Mapping[PluginKind, Callable[[], Sequence[str]]] = {
-    "architectures": lambda: bundled_names("architectures", "architecture.toml"),
-    "datasets": lambda: bundled_names("datasets", "dataset.toml"),
-    "tools": lambda: TOOLS,
-    "models": lambda: (ORACLE_MODEL,),
-    "scorers": lambda: SCORERS,
-}
-_EXPECTED: Mapping[PluginKind, str] = {
-    "architectures": "a folder with architecture.toml, or a runner class",
-    "datasets": "a folder with dataset.toml, or a generator class",
-    "tools": "a function or class that makes a tool",
-    "models": "a model, or a function or class that makes one",
-    "scorers": "a function (prediction, answers) -> Score",
-}
 _THIS_PACKAGE = "rewoo-bench"
+
+
+class _Kind(NamedTuple):
+    what: str
+    expected: str
+    bundled: Callable[[], Sequence[str]]
+
+
+_KINDS: Mapping[PluginKind, _Kind] = {
+    "architectures": _Kind(
+        "architecture",
+        "a folder with architecture.toml, or a runner class",
+        lambda: bundled_names("architectures", "architecture.toml"),
+    ),
+    "datasets": _Kind(
+        "data set",
+        "a folder with dataset.toml, or a generator class",
+        lambda: bundled_names("datasets", "dataset.toml"),
+    ),
+    "tools": _Kind("tool", "a function or class that makes a tool", lambda: TOOLS),
+    "models": _Kind("model", "a model, or a function or class that makes one", lambda: (ORACLE_MODEL,)),
+    "scorers": _Kind("scorer", "a function (prediction, answers) -> Score", lambda: SCORERS),
+}
 
 
 class Plugin(NamedTuple):
@@ -66,12 +68,12 @@ class Plugin(NamedTuple):
 
 def installed_plugins(kind: PluginKind) -> list[Plugin]:
     """The entry points of that kind, sorted by name; nothing is imported."""
-    return sorted(_plugin(entry) for entry in _entry_points(kind))
+    return _plugins_on(f"rewoo_bench.{kind}", tuple(sys.path))
 
 
 def packages_with(kind: PluginKind, name: str) -> list[str]:
     """The packages that have something of that kind under the name, this one included."""
-    own = [_THIS_PACKAGE] if name in _BUNDLED[kind]() else []
+    own = [_THIS_PACKAGE] if name in _KINDS[kind].bundled() else []
     return own + [plugin.distribution for plugin in installed_plugins(kind) if plugin.name == name]
 
 
@@ -80,7 +82,7 @@ def check_name(kind: PluginKind, name: str) -> None:
     packages = packages_with(kind, name)
     if len(packages) > 1:
         raise SpecError(
-            f"the {_SINGULAR[kind]} {name!r} is in {len(packages)} packages: {', '.join(packages)}; "
+            f"the {_KINDS[kind].what} {name!r} is in {len(packages)} packages: {', '.join(packages)}; "
             f"uninstall all but one of them"
         )
 
@@ -91,18 +93,18 @@ def find_plugin(kind: PluginKind, name: str) -> Any | None:
     Raises `SpecError` where two packages have the name, this one included, or where it can't be imported.
     """
     check_name(kind, name)
-    for entry in _entry_points(kind):
-        if entry.name == name:
-            where = f"{_SINGULAR[kind]} {name!r} of the package {_plugin(entry).distribution}"
-            try:
-                plugin = entry.load()
-            except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
-                what = f"can't import {entry.value!r}: {type(error).__name__}: {error}"
-                raise SpecError(f"{where}: {what}") from error
-            if plugin is None:
-                raise SpecError(f"{where}: {entry.value!r} is None, expected {_EXPECTED[kind]}")
-            return plugin
-    return None
+    plugin = next((each for each in installed_plugins(kind) if each.name == name), None)
+    if plugin is None:
+        return None
+    where = f"{_KINDS[kind].what} {name!r} of the package {plugin.distribution}"
+    try:
+        loaded = EntryPoint(name, plugin.value, f"rewoo_bench.{kind}").load()
+    except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
+        what = f"can't import {plugin.value!r}: {type(error).__name__}: {error}"
+        raise SpecError(f"{where}: {what}") from error
+    if loaded is None:
+        raise SpecError(f"{where}: {plugin.value!r} is None, expected {_KINDS[kind].expected}")
+    return loaded
 
 
 def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
@@ -128,15 +130,8 @@ def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
     return Path(place)
 
 
-def _plugin(entry: EntryPoint) -> Plugin:
-    return Plugin(entry.name, entry.dist.name if entry.dist else "unknown", entry.value)
-
-
-def _entry_points(kind: PluginKind) -> tuple[EntryPoint, ...]:
-    return _entry_points_on(f"rewoo_bench.{kind}", tuple(sys.path))
-
-
 @lru_cache(maxsize=64)
-def _entry_points_on(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _plugins_on(group: str, path: tuple[str, ...]) -> list[Plugin]:
     """The entry points of a group; `path` is the `sys.path` that they are read from, some 10 ms each time."""
-    return tuple(entry_points(group=group))
+    found = entry_points(group=group)
+    return sorted(Plugin(each.name, each.dist.name if each.dist else "unknown", each.value) for each in found)

@@ -21,7 +21,6 @@ from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from rewoo_bench.config.names import import_path
 from rewoo_bench.errors import SpecError, unknown
 
 AGENT_NAME = "agent"
@@ -174,31 +173,25 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
         return kind.model_validate(values)
     except ValidationError as error:
         faults = error.errors()
-    missing = [_key(fault["loc"]) for fault in faults if fault["type"] == "missing"]
-    unknown_keys = [_unknown_key(kind, fault["loc"]) for fault in faults if fault["type"] == "extra_forbidden"]
-    if len(missing) > 1:
-        unknown_keys.insert(0, f"the keys {', '.join(map(repr, missing))} are missing")
-    elif missing:
-        unknown_keys.insert(0, f"the key {missing[0]!r} is missing")
-    if unknown_keys:
-        raise SpecError(f"{where}: {'; '.join(unknown_keys)}")
+    lines = []
+    if missing := [repr(_key(fault["loc"])) for fault in faults if fault["type"] == "missing"]:
+        keys = f"keys {', '.join(missing)} are" if len(missing) > 1 else f"key {missing[0]} is"
+        lines.append(f"the {keys} missing")
+    lines += [_unknown_key(kind, fault["loc"]) for fault in faults if fault["type"] == "extra_forbidden"]
+    if lines:
+        raise SpecError(f"{where}: {'; '.join(lines)}")
     fault = faults[0]
     message = fault["msg"].removeprefix("Value error, ")  # pydantic's, before the message of a validator
     place = ": ".join(filter(None, [where, _key(fault["loc"])]))
-    raise SpecError(f"{place}: {message}, got {_shown(fault['input'])}")
+    try:
+        given = repr(fault["input"])
+    except (RecursionError, ValueError):  # tables within tables, or an integer of thousands of digits
+        given = f"a {type(fault['input']).__name__}"
+    raise SpecError(f"{place}: {message}, got {given if len(given) <= 80 else f'{given[:77]}…'}")
 
 
 def _key(location: tuple[int | str, ...]) -> str:
     return ".".join(map(str, location))
-
-
-def _shown(value: object) -> str:
-    """A value as it was given, in up to 80 characters."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # tables within tables, or an integer of thousands of digits
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _unknown_key(kind: type[BaseModel], location: tuple[int | str, ...]) -> str:
@@ -222,7 +215,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 
 def import_class(name: str, bundled: Mapping[str, str], what: str, where: str, folder: Path | None = None) -> Any:
     """The class behind a short name or an import path. Raises `SpecError` that lists the short names."""
-    path = import_path(name, bundled)
+    path = bundled.get(name, name)
     if ":" not in path:
         raise SpecError(f"{where}: {unknown(what, name, bundled)}; or package.module:Class")
     return import_object(path, where, folder if path == name else None)

@@ -95,7 +95,8 @@ class JournalFile:
         self.path = path
         self._had_log = had_log
         self._connection = connection
-        self._connection.text_factory = _text
+        # Text that isn't UTF-8 has a wrong checksum; decoded so, it isn't an error of every query.
+        self._connection.text_factory = lambda text: text.decode(errors="replace")
         self._lock = threading.Lock()
 
     def read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -153,7 +154,11 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
         if version not in (0, JOURNAL_VERSION):
             raise _of_another_version(path, version)
         if version and (fault := _fault(database)):
-            _check_nothing_missing(path, database)
+            for table, index in (("calls", "calls_of_task"), ("questions", "sqlite_autoindex_questions_1")):
+                (indexed,) = database.execute(f"SELECT count(*) FROM {table} INDEXED BY {index}").fetchone()
+                (counted,) = database.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
+                if indexed > counted:  # to rebuild the index would hide the loss
+                    raise damaged(path, f"{indexed - counted} rows of {table} are missing")
             database.execute("REINDEX")
             if fault := _fault(database):
                 raise damaged(path, fault)
@@ -222,17 +227,3 @@ def _fault(database: sqlite3.Connection) -> str | None:
     """The first fault of the file's pages and indexes, as SQLite reports it."""
     (fault,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     return None if fault == "ok" else str(fault).replace("\n", " ")
-
-
-def _check_nothing_missing(path: Path, database: sqlite3.Connection) -> None:
-    """Raises `DataError` where an index has more rows than its table: to rebuild it would hide the loss."""
-    for table, index in (("calls", "calls_of_task"), ("questions", "sqlite_autoindex_questions_1")):
-        (indexed,) = database.execute(f"SELECT count(*) FROM {table} INDEXED BY {index}").fetchone()
-        (counted,) = database.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()
-        if indexed > counted:
-            raise damaged(path, f"{indexed - counted} rows of {table} are missing")
-
-
-def _text(value: bytes) -> str:
-    """Text that isn't UTF-8 has a wrong checksum; decoded so, it isn't an error of every query."""
-    return value.decode(errors="replace")

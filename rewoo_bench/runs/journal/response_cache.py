@@ -25,8 +25,6 @@ from zlib import crc32
 from rewoo_bench.errors import DataError
 
 CACHE = "answers.sqlite"
-
-
 _CHECKSUM = "crc32"  # a field of the answer
 _log = logging.getLogger(__name__)
 
@@ -44,32 +42,34 @@ class ResponseCache:
         except OSError as error:
             raise DataError(f"--answer-cache: {str(self.path)!r} can't be used: {error}") from None
         try:
-            self._database = _opened(self.path)
+            self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=60)
         except sqlite3.Error as error:
             self._disable(error)
+            return
+        self._database.text_factory = bytes  # one damaged row that isn't UTF-8 must not be an error of the whole file
+        self._run("PRAGMA journal_mode = WAL")
+        self._run("PRAGMA synchronous = NORMAL")
+        self._run("CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
 
     def get(self, key: bytes) -> dict[str, Any] | None:
         """The cached answer; None where it is missing or damaged."""
-        with self._lock:
-            try:
-                rows = self._run("SELECT answer FROM answers WHERE key = ?", key)
-            except sqlite3.Error as error:
-                self._disable(error)
-                return None
-            if not rows:
-                return None
-            try:
-                return _checked(rows[0][0])
-            except (ValueError, TypeError, RecursionError):
-                self._warn_of_damage()
-                self._change("DELETE FROM answers WHERE key = ?", key)
-                return None
+        rows = self._run("SELECT answer FROM answers WHERE key = ?", key)
+        if not rows:
+            return None
+        with suppress(ValueError, TypeError, RecursionError):
+            answer = json.loads(rows[0][0])
+            if isinstance(answer, dict) and answer.pop(_CHECKSUM, None) == _checksum(answer):
+                return answer
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning("--answer-cache: %r has damaged answers; those calls are made again", str(self.path))
+        self._run("DELETE FROM answers WHERE key = ?", key)
+        return None
 
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
         """Stores an answer, if the cache can be written."""
         whole = {**answer, _CHECKSUM: _checksum(answer)}
-        with self._lock:
-            self._change("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, json.dumps(whole))
+        self._run("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, json.dumps(whole))
 
     def close(self) -> None:
         with self._lock:
@@ -77,21 +77,15 @@ class ResponseCache:
                 self._database.close()
 
     def _run(self, statement: str, *values: object) -> list[Any]:
-        if self._database is None:
+        """The rows that a statement finds; none where the cache can't be used."""
+        with self._lock:
+            if self._database is not None:
+                try:
+                    with self._database:
+                        return self._database.execute(statement, values).fetchall()
+                except sqlite3.Error as error:
+                    self._disable(error)
             return []
-        with self._database:
-            return self._database.execute(statement, values).fetchall()
-
-    def _change(self, statement: str, *values: object) -> None:
-        try:
-            self._run(statement, *values)
-        except sqlite3.Error as error:
-            self._disable(error)
-
-    def _warn_of_damage(self) -> None:
-        if not self._has_warned:
-            _log.warning("--answer-cache: %r has damaged answers; those calls are made again", str(self.path))
-        self._has_warned = True
 
     def _disable(self, error: sqlite3.Error) -> None:
         """Goes on without the cache, with a warning."""
@@ -100,29 +94,6 @@ class ResponseCache:
         if database is not None:
             with suppress(sqlite3.Error):
                 database.close()
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(path, check_same_thread=False, timeout=60)
-    database.text_factory = bytes  # one damaged row that isn't UTF-8 must not be an error of the whole file
-    try:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
-    except sqlite3.Error:
-        database.close()
-        raise
-    return database
-
-
-def _checked(text: bytes) -> dict[str, Any]:
-    """An undamaged answer. Raises `ValueError`, `TypeError` or `RecursionError` for any other."""
-    answer = json.loads(text)
-    if not isinstance(answer, dict):
-        raise ValueError("not an object")
-    if answer.pop(_CHECKSUM, None) != _checksum(answer):
-        raise ValueError("wrong checksum")
-    return answer
 
 
 def _checksum(answer: Mapping[str, Any]) -> int:
