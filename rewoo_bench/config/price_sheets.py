@@ -34,7 +34,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, UsageError, unknown
 
-SHIPPED = Path(__file__).with_name("prices")
 RULES = {
     "none": "none:gpt-5-mini",
     "openai": "openai:gpt-5-mini",
@@ -163,42 +162,24 @@ class Tariff:
     input: float
     output: float
     cache_read: float
-    cache_write: float | None
-    """None where what is written costs what other input does."""
-    batch_input: float | None
-    batch_output: float | None
     rule: CacheRule | None
+    cache_rule: str
+    """The rule of the cache by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
+    under: str
+    """The price by its name, behind `under`: the rule of the cache, then `gpt-5-mini's prices of 2026-11-24`."""
+    prices_are: str
+    """What the prices are, where they are no model's."""
     source: str
     as_of: date
     path: Path
     """The sheet's file."""
-    own_notes: tuple[str, ...] = ()
-    """Those of the sheet and of the model's prices."""
-    rule_of: str = ""
-    prices_are: str = ""
-
-    @property
-    def notes_of_rule(self) -> tuple[str, ...]:
-        return tuple(filter(None, (self.rule.note, *self.rule.unknown))) if self.rule else ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (*self.own_notes, *self.notes_of_rule)
-
-    @property
-    def under(self) -> str:
-        """The price by its name, behind `under`.
-
-        `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128; gpt-5-mini's prices of 2026-11-24`.
-        """
-        prices = self.prices_are or f"{self.model}'s prices of {self.as_of}"
-        return f"{self.cache_rule}; {prices}"
-
-    @property
-    def cache_rule(self) -> str:
-        """The rule of the cache by its name."""
-        name = self.rule_of or f"{self.title}'s rule"
-        return "no cache" if self.rule is None else f"{name}: {self.rule}"
+    notes: tuple[str, ...]
+    """Those of the sheet and of the model's prices, then `notes_of_rule`."""
+    notes_of_rule: tuple[str, ...]
+    cache_write: float | None = None
+    """None where what is written costs what other input does."""
+    batch_input: float | None = None
+    batch_output: float | None = None
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
         """Dollars of some tokens: numbers, or arrays of them.
@@ -224,7 +205,7 @@ def read_sheet(path: Path) -> Sheet:
 
 def bundled_sheets() -> dict[str, Path]:
     """The files of the sheets in the package, by name."""
-    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+    return {path.stem: path for path in sorted(Path(__file__).with_name("prices").glob("*.toml"))}
 
 
 def tariffs(sheets: Sequence[str | Path], models: Sequence[str] = ()) -> list[Tariff]:
@@ -337,24 +318,28 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
             raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
         path = known[text]
     sheet = read_sheet(path)
-    dollars = PRICE_UNITS[sheet.unit]
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
+        rule_name = sheet.rule or f"{sheet.title}'s rule"
+        cache_rule = "no cache" if rule is None else f"{rule_name}: {rule}"
+        prices_name = sheet.prices or f"{model}'s prices of {sheet.as_of}"
+        notes = tuple(note for note in (sheet.note, prices.note) if note)
+        notes_of_rule = tuple(filter(None, (rule.note, *rule.unknown))) if rule else ()
+        kinds = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
+        amounts = {kind: amount for kind in kinds if (amount := getattr(prices, kind)) is not None}
+        dollars = {kind: amount * PRICE_UNITS[sheet.unit] for kind, amount in amounts.items()}
         yield Tariff(
             sheet=path.stem,
             title=sheet.title,
             model=model,
-            input=prices.input * dollars,
-            output=prices.output * dollars,
-            cache_read=(prices.input if prices.cache_read is None else prices.cache_read) * dollars,
-            cache_write=None if prices.cache_write is None else prices.cache_write * dollars,
-            batch_input=None if prices.batch_input is None else prices.batch_input * dollars,
-            batch_output=None if prices.batch_output is None else prices.batch_output * dollars,
             rule=rule,
+            cache_rule=cache_rule,
+            under=f"{cache_rule}; {prices_name}",
+            prices_are=sheet.prices,
             source=sheet.source,
             as_of=sheet.as_of,
             path=path,
-            own_notes=tuple(note for note in (sheet.note, prices.note) if note),
-            rule_of=sheet.rule,
-            prices_are=sheet.prices,
+            notes=(*notes, *notes_of_rule),
+            notes_of_rule=notes_of_rule,
+            **{"cache_read": dollars["input"], **dollars},
         )
