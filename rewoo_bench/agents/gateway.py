@@ -179,7 +179,7 @@ class Gateway:
             raise BadRequest(f"there is no {path}", 404)
         _, body = await read_json(request)
         try:
-            form, count = (None, gemini.count_tokens(body)) if read is None else (read(body), None)
+            form, count = (None, gemini.answer_count(body)) if read is None else (read(body), None)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadRequest(f"the request can't be read: {type(error).__name__}: {error}") from error
         return json_response(count) if form is None else await self._complete(request, session, path, form)

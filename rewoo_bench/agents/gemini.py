@@ -56,7 +56,7 @@ def error_body(status: int, message: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": message, "status": name}}
 
 
-def count_tokens(body: Mapping[str, Any]) -> dict[str, Any]:
+def answer_count(body: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to countTokens: this project's own count, since chats have no such request."""
     form = GeminiChat(_camel(body).get("generateContentRequest") or body, model="", streamed=False, is_sse=False)
     return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}

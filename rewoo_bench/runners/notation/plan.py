@@ -142,7 +142,7 @@ class ToolNames:
 
 
 @lru_cache(maxsize=64)
-def tool_names(names: tuple[str, ...]) -> ToolNames:
+def spellings_of(names: tuple[str, ...]) -> ToolNames:
     """The same for the same names, since every reply is read with them."""
     return ToolNames(names)
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.arguments import Misfit, read_arguments, show_call, to_fields, to_model
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, tool_names, with_hash_signs
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spellings_of, with_hash_signs
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs
 from rewoo_bench.runners.notation.tools import form
@@ -65,7 +65,7 @@ def part_to_run(plan: Plan, tools: Mapping[str, Tool], max_steps: int) -> tuple[
 
 def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
     """The plan with its tools' names as they are spelt (`search` is meant as `Search`), and their inputs by name."""
-    names = tool_names(tuple(tools))
+    names = spellings_of(tuple(tools))
     steps = []
     for step in plan.steps:
         name, args = names.spelt(step.tool), step.args

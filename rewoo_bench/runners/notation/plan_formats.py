@@ -40,7 +40,7 @@ from rewoo_bench.runners.notation.arguments import (
     read_call,
     write_call,
 )
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, tool_names, with_hash_signs
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spellings_of, with_hash_signs
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt
 from rewoo_bench.types import Tool
@@ -133,7 +133,7 @@ _AFTER = re.compile(r"[ *`]*after((?:[ ,]+#E\d{1,9})+)", re.ASCII)
 
 
 def _text_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
-    names = tool_names(tuple(tools))
+    names = spellings_of(tuple(tools))
     beginning = rf"(?:^[ *`-]+)?#E(\d{{1,9}})[\s*`]*=[\s*`]*({names.pattern})[\s*`]*\["  # with Markdown's signs or not
     starts = list(re.finditer(beginning, text, re.MULTILINE))
     position = 0
@@ -235,7 +235,7 @@ _LONGEST_LINE = 100_000
 
 def _numbered_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
     """The tasks up to `join()`."""
-    names = tool_names(tuple(tools))
+    names = spellings_of(tuple(tools))
     task = re.compile(rf"{_MARKS}{_NUMBER}({names.pattern})[ \t*`]*+\(")
     thought = ""
     for line in text.split("\n"):

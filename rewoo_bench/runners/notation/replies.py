@@ -9,7 +9,7 @@ from typing import cast
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.runners.notation.arguments import Arguments, read_call, write_call
-from rewoo_bench.runners.notation.plan import tool_names
+from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Completion, StopReason, Tool
@@ -46,7 +46,7 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     >>> parse_action("Thought: I know it.\\nAction: finish[Rome]", {"Search": 0, "Finish": 0})
     Action(thought='I know it.', tool='Finish', arguments='Rome')
     """
-    names = tool_names(tuple(actions))
+    names = spellings_of(tuple(actions))
     # With or without Markdown's signs. A line without `Action:` is one too where its name is known.
     match = re.search(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({names.pattern})[\s*`]*\[", text)
     if not match:

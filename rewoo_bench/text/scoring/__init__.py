@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.scoring.base import Score, ScoreFunction, Scorer, ScorerFault
-from rewoo_bench.text.scoring.number_answers import gsm8k, number_text, parallelqa, physics
+from rewoo_bench.text.scoring.number_answers import final_number_text, gsm8k, parallelqa, physics
 from rewoo_bench.text.scoring.text_answers import (
     NORMALIZE,
     hotpotqa,
@@ -54,7 +54,7 @@ BUNDLED: Mapping[str, Scorer] = {
     for scorer in (
         Scorer("hotpotqa", hotpotqa, normalize_hotpotqa),
         Scorer("triviaqa", triviaqa, normalize_triviaqa),
-        Scorer("gsm8k", gsm8k, number_text),
+        Scorer("gsm8k", gsm8k, final_number_text),
         Scorer("yes_no", yes_no, yes_or_no),
         Scorer("physics", physics),
         Scorer("musique", musique, normalize_hotpotqa),

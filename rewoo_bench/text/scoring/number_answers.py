@@ -43,7 +43,7 @@ def final_number(text: str) -> Fraction | None:
     return numbers[-1].value if numbers else None
 
 
-def number_text(text: str) -> str | None:
+def final_number_text(text: str) -> str | None:
     """The number that a text ends on, as a whole number or a fraction in lowest terms: `1234`, `3/4`."""
     number = final_number(text)
     return None if number is None else str(number)
