@@ -161,35 +161,32 @@ class _Relay:
             raise BadAnswer(f"an error in place of an answer: {self.facts.error}")
 
     async def relay(self, pieces: AsyncIterable[bytes]) -> None:
-        """Gives the agent each event of a stream as it arrives. Raises `BadAnswer` for one that broke off."""
+        """Gives the agent each event of a stream as it arrives. Raises `BadAnswer` for one that broke off.
+
+        An event is held back while its text may end within a credential. A credential in a single event is replaced
+        there; one in pieces is a `BadAnswer`.
+        """
         async with aclosing(events_of(pieces)) as events:
             async for event in events:
-                await self._add(event)
+                documents = list(documents_of(event))
+                text = "".join(map(self.facts.read, documents))
+                self.facts.is_complete |= is_done(event)
+                if not self.is_relayed:
+                    self.check_no_error()
+                if self.hides_usage and documents and all(map(is_usage_only, documents)):
+                    continue
+                self._held.append(without(event.decode("utf-8", "replace"), self.secrets).encode())
+                joined = self._last_text + without(text, self.secrets)
+                if without(joined, self.secrets) != joined:
+                    raise BadAnswer("a stream that repeats in pieces the key that it was asked with")
+                self._last_text = joined[-max(map(len, self.secrets), default=1) :]
+                if not ends_within(joined, self.secrets):
+                    await self._release()
         await self._release()
         if self.facts.error:
             raise BadAnswer(f"an error in the middle of a stream: {self.facts.error}")
         if not self.facts.is_complete:
             raise BadAnswer("a stream that ended in the middle")
-
-    async def _add(self, event: bytes) -> None:
-        """One event: it is held back while its text may end within a credential.
-
-        A credential in a single event is replaced there; one in pieces is a `BadAnswer`.
-        """
-        documents = list(documents_of(event))
-        text = "".join(map(self.facts.read, documents))
-        self.facts.is_complete |= is_done(event)
-        if not self.is_relayed:
-            self.check_no_error()
-        if self.hides_usage and documents and all(map(is_usage_only, documents)):
-            return
-        self._held.append(without(event.decode("utf-8", "replace"), self.secrets).encode())
-        joined = self._last_text + without(text, self.secrets)
-        if without(joined, self.secrets) != joined:
-            raise BadAnswer("a stream that repeats in pieces the key that it was asked with")
-        self._last_text = joined[-max(map(len, self.secrets), default=1) :]
-        if not ends_within(joined, self.secrets):
-            await self._release()
 
     async def _release(self) -> None:
         while self._held:
