@@ -24,9 +24,9 @@ import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
-from rewoo_bench.models.hosted.completions import TRUNCATED, CompletionResult, cost_so_far, read_completion, to_failure
+from rewoo_bench.models.hosted.completions import TRUNCATED, cost_so_far, read_completion, to_failure
 from rewoo_bench.models.hosted.providers import PromptForm
-from rewoo_bench.models.hosted.responses import visible_so_far
+from rewoo_bench.models.hosted.responses import ParsedResponse, visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream, Transport
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
@@ -141,14 +141,15 @@ class HostedModel:
             result = await self._send(sent, changes)
             if result is None:
                 continue
-            self._begins_in_thought |= result.late_close
-            completion = result.completion
-            if result.stopped_in_thought and _WITHOUT_STOP not in changes:
-                changes.append(_WITHOUT_STOP)  # the stop string may have been inside thoughts: the text is cut here
-                request.bill.add(completion.call_cost)
-                continue
-            if result.ends_in_thought:  # also without a stop string
-                changes = [change for change in changes if change is not _WITHOUT_STOP]
+            completion, reply = result
+            self._begins_in_thought |= reply.late_close
+            if reply.cut_thought and not completion.text:
+                stops = sent.stop and "stop" not in self.adaptation.left_out and _WITHOUT_STOP not in changes
+                if stops and reply.finish_reason != "length":
+                    changes.append(_WITHOUT_STOP)  # the stop string may have been inside thoughts: the text is cut here
+                    request.bill.add(completion.call_cost)
+                    continue
+                changes = [change for change in changes if change is not _WITHOUT_STOP]  # it didn't help
             self._remember(changes)
             if completion.finish_reason != TRUNCATED:
                 self.thinking_tokens = max(self.thinking_tokens, (sent.max_tokens or 0) - visible)
@@ -215,7 +216,7 @@ class HostedModel:
         with anyio.CancelScope(shield=True):
             await self._transport.aclose()
 
-    async def _send(self, request: Request, changes: list[RequestChange]) -> CompletionResult | None:
+    async def _send(self, request: Request, changes: list[RequestChange]) -> tuple[Completion, ParsedResponse] | None:
         """One request. None where the endpoint refused it and a change that may help was added to `changes`."""
         adaptation, bill = self.adaptation, request.bill
         for change in changes:
@@ -233,8 +234,9 @@ class HostedModel:
         stream = ReplyStream(show)
         try:
             answer = await self._transport.send(route, body, stream if body.get("stream") else None)
-            result = read_completion(answer, request, body, route, begins_in_thought=self._begins_in_thought)
-            return replace(result, completion=_without_credentials(result.completion, secrets))
+            begins_in_thought = self._begins_in_thought
+            completion, reply = read_completion(answer, request, body, route, begins_in_thought=begins_in_thought)
+            return _without_credentials(completion, secrets), reply
         except provider_errors.expected() as error:
             if (fault := harness_fault(error, self.name)) is not None:
                 raise fault from None

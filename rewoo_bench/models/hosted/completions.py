@@ -6,14 +6,14 @@ The cost of every response is counted, also of one without choices and of one th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
 from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
-from rewoo_bench.models.hosted.responses import cut_at_stop, read_response, read_usage, salvage_usage
+from rewoo_bench.models.hosted.responses import ParsedResponse, cut_at_stop, read_response, read_usage, salvage_usage
 from rewoo_bench.models.hosted.transport import Answer, Transport
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.tokens import count_tokens
@@ -22,23 +22,12 @@ from rewoo_bench.types import CallCost, Completion, Request, Usage
 TRUNCATED = "reasoning_truncated"
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionResult:
-    """A completion, and facts of the reply that later requests depend on.
-
-    `late_close`: the reply began inside a thought. `stopped_in_thought`: a stop string ended it inside one.
-    """
-
-    completion: Completion
-    late_close: bool = False
-    stopped_in_thought: bool = False
-    ends_in_thought: bool = False
-
-
 def read_completion(
     answer: Answer, request: Request, body: Mapping[str, Any], route: providers.Route, *, begins_in_thought: bool
-) -> CompletionResult:
-    """The completion in the response to the request `body`. Raises `BadAnswer` with the cost of the response.
+) -> tuple[Completion, ParsedResponse]:
+    """The completion in the response to the request `body`, and its reply as it was read.
+
+    Raises `BadAnswer` with the cost of the response.
 
     `begins_in_thought`: this endpoint's replies begin inside a thought. A reply that was cut before the closing
     mark is a thought then, although it has no mark.
@@ -85,9 +74,7 @@ def read_completion(
         count_tokens(rest) if rest else 0,
         reply.repairs,
     )
-    ends_in_thought = reply.cut_thought and not text
-    stopped = ends_in_thought and reply.finish_reason != "length" and "stop" in body
-    return CompletionResult(completion, reply.late_close, stopped, ends_in_thought)
+    return completion, reply
 
 
 def to_failure(
