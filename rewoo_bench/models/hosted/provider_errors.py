@@ -29,12 +29,19 @@ _NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*")
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
 # llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
 _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
+_BROKEN = "aiohttp.ClientError openai.APIConnectionError httpx.TransportError"  # connections
 
 
 def expected() -> tuple[type[Exception], ...]:
     """All exceptions of a call: ours, aiohttp's, and the base class of litellm's."""
-    ours = (HTTPFailure, Redirected, Unreachable, BadAnswer, OSError)
-    return (*ours, *_loaded("aiohttp", "ClientError"), *_loaded("openai", "OpenAIError"))
+    return (
+        HTTPFailure,
+        Redirected,
+        Unreachable,
+        BadAnswer,
+        OSError,
+        *_loaded("aiohttp.ClientError openai.OpenAIError"),
+    )
 
 
 def refusal(error: BaseException) -> tuple[int | None, str]:
@@ -65,18 +72,17 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
     status, said = _status(chain), _provider_message(chain)
     if type(error).__name__ == "ContextWindowExceededError" or (status in (400, 413) and _CONTEXT.search(said)):
         return failed(f"{name!r}: the prompt is longer than the model's context: {said}", status)
-    if any(isinstance(cause, (Unreachable, *_loaded("httpx", "ConnectTimeout"))) for cause in ours):
+    if any(isinstance(cause, (Unreachable, *_loaded("httpx.ConnectTimeout"))) for cause in ours):
         return failed(f"{name!r}: the server can't be reached", retryable=True, unreachable=True)
     for cause in ours:
-        if isinstance(cause, (HTTPFailure, *_loaded("openai", "APIStatusError"), *_loaded("httpx", "HTTPStatusError"))):
+        if isinstance(cause, (HTTPFailure, *_loaded("openai.APIStatusError httpx.HTTPStatusError"))):
             break
-        if isinstance(cause, _loaded("aiohttp", "ClientConnectorError")):
+        if isinstance(cause, _loaded("aiohttp.ClientConnectorError")):
             text = str(cause).replace(" ssl:default", "")
             return failed(f"{name!r}: the connection failed: {text}", retryable=True, unreachable=True)
-        timeouts = (*_loaded("openai", "APITimeoutError"), *_loaded("httpx", "TimeoutException"))
-        if isinstance(cause, (TimeoutError, *timeouts)):
+        if isinstance(cause, (TimeoutError, *_loaded("openai.APITimeoutError httpx.TimeoutException"))):
             return failed(f"{name!r}: no answer within {timeout:g} s", retryable=True)
-        if isinstance(cause, (OSError, *_broken_connections())):
+        if isinstance(cause, (OSError, *_loaded(_BROKEN))):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
             return failed(f"{name!r}: the connection failed or broke off: {text}", retryable=True)
     # An error without a status came inside a 200, or from litellm: another attempt may succeed.
@@ -90,22 +96,14 @@ def is_untranslatable(error: Exception) -> bool:
     if not isinstance(error, expected()):
         return True
     others = [cause for cause in causes(error, suppressed=True) if not type(cause).__module__.startswith("litellm")]
-    is_sent = any(isinstance(cause, (HTTPFailure, Unreachable, OSError, *_broken_connections())) for cause in others)
+    is_sent = any(isinstance(cause, (HTTPFailure, Unreachable, OSError, *_loaded(_BROKEN))) for cause in others)
     return not is_sent and getattr(error, "status_code", None) == 500
 
 
-def _broken_connections() -> tuple[type[Exception], ...]:
-    return (
-        *_loaded("aiohttp", "ClientError"),
-        *_loaded("openai", "APIConnectionError"),
-        *_loaded("httpx", "TransportError"),
-    )
-
-
-def _loaded(package: str, error: str) -> tuple[type[Exception], ...]:
-    """An exception of a package, if the package was imported; else it can't have raised anything."""
-    module = sys.modules.get(package)
-    return (getattr(module, error),) if module else ()
+def _loaded(names: str) -> tuple[type[Exception], ...]:
+    """Exceptions such as "httpx.TransportError", of packages that were imported: no other can have raised anything."""
+    pairs = (name.split(".") for name in names.split())
+    return tuple(getattr(sys.modules[package], error) for package, error in pairs if package in sys.modules)
 
 
 def unreadable_answer(error: BaseException) -> BadAnswer | None:
@@ -119,11 +117,8 @@ def unreadable_answer(error: BaseException) -> BadAnswer | None:
 
 
 def _status(chain: Sequence[BaseException]) -> int | None:
-    for cause in chain:
-        status = getattr(cause, "status_code", None)
-        if isinstance(status, int) and status >= 400:
-            return status
-    return None
+    given = (getattr(cause, "status_code", None) for cause in chain)
+    return next((status for status in given if isinstance(status, int) and status >= 400), None)
 
 
 def _provider_message(chain: Sequence[BaseException]) -> str:
