@@ -1,8 +1,8 @@
 """The provider, key and price of a model's name.
 
-find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
-find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
-                                                                 # "text-completion-openai/mine"
+    find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
+    find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
+                                                                     # "text-completion-openai/mine"
 
 Names in the OpenAI form need only litellm's table of models (price_table.py). For every other provider
 litellm itself is imported, quiet and offline, which takes some seconds.

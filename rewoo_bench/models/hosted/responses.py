@@ -47,7 +47,6 @@ _MARKS = (
     ("<scratchpad>", "</scratchpad>"),
 )
 _CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
-_OPENINGS = frozenset(_CLOSING)
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
 _SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
@@ -136,7 +135,7 @@ def _split_tags(text: str, cut: bool) -> SplitReply:
         if closing:
             thoughts.append(piece)
             closing = ""
-        elif mark in _OPENINGS:
+        elif mark in _CLOSING:
             visible.append(piece)
             closing, opened, visible_from = _CLOSING[mark], match.start(), position
         else:

@@ -1,6 +1,6 @@
 """Answer a request in a dialect that the provider doesn't speak: litellm translates both ways.
 
-document = await Translation(route, "/messages", {"messages": […], "max_tokens": 64}, timeout=60).answer()
+    document = await Translation(route, "/messages", {"messages": […], "max_tokens": 64}, timeout=60).answer()
 
 litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
 retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name an

@@ -6,8 +6,8 @@ answer.document["choices"][0]["message"]["content"]
 await transport.aclose()
 
 stream = ReplyStream(print)
-stream.add(b'data: {"choices": [{"delta": {"content": "Par"}}]}\n\n')         # prints Par
-stream.add(b'data: {"choices": [{"delta": {"content": "is"}, "finish_reason": "stop"}]}\n\n')
+stream.add(b'data: {"choices": [{"delta": {"content": "Par"}}]}\\n\\n')         # prints Par
+stream.add(b'data: {"choices": [{"delta": {"content": "is"}, "finish_reason": "stop"}]}\\n\\n')
 stream.document()   # {"choices": [{"message": {"content": "Paris", …}, "finish_reason": "stop"}]}
 """
 
