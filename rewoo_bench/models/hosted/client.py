@@ -314,4 +314,6 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
         for call in completion.tool_calls
     )
     text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
+    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
+        return completion
     return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)

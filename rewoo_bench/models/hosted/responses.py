@@ -367,16 +367,17 @@ def salvage_usage(text: str) -> Usage | None:
     return usage if usage != Usage() else None
 
 
-def _count(usage: Mapping[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
+def _count(usage: dict[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
     """A count in the details or outside them, the first that isn't zero. Raises `ValueError` for an impossible one."""
-    for part in (*map(usage.get, details), usage):
-        if not isinstance(part, Mapping):
-            continue
-        count = next((value for name in names if (value := part.get(name)) is not None), 0)
-        if isinstance(count, float) and count.is_integer():
-            count = int(count)
-        if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
-            raise ValueError("no number of tokens")
-        if count:
+    for detail in details:
+        if isinstance(part := usage.get(detail), dict) and (count := _count(part, names)):
             return count
+    for name in names:
+        value: Any = usage.get(name)
+        if value is not None:
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
+            if type(value) is not int or not 0 <= value <= _MOST_TOKENS:
+                raise ValueError("no number of tokens")
+            return value
     return 0

@@ -246,38 +246,31 @@ def open_oracle(name: str) -> Oracle:
     return Oracle(validated(OracleSettings, options, f"--model: {name!r}"), name)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Oracle:
-    """The oracle without a question."""
+    """The oracle, of one question if it has an `example`. It keeps the requests, to count what a cache would have."""
 
-    settings: OracleSettings = OracleSettings()  # noqa: RUF009 - frozen
+    settings: OracleSettings = field(default_factory=OracleSettings)
     name: str = ORACLE_MODEL
+    example: Example | None = None
+    _sent: list[Sequence[Message]] = field(default_factory=list)
 
     def with_gold(self, example: Example) -> Model:
         """The oracle of one question."""
-        return _QuestionOracle(example, self.settings, self.name)
-
-    async def complete(self, request: Request) -> Completion:
-        """Raises `ModelError`: without a question's gold there is no answer."""
-        raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
+        return Oracle(self.settings, self.name, example)
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The exact description, JSON-ready."""
         return {"name": self.name, **self.settings.model_dump(), "tokenizer": TOKENIZER}
 
-
-@dataclass
-class _QuestionOracle:
-    """The oracle of one question. It keeps the requests, to count the tokens that a prefix cache would have."""
-
-    example: Example
-    settings: OracleSettings
-    name: str
-    _sent: list[Sequence[Message]] = field(default_factory=list)
-
     async def complete(self, request: Request) -> Completion:
-        """The next reply along the gold chain, shown line by line. Raises `ModelError` for an unknown form."""
+        """The next reply along the gold chain, shown line by line.
+
+        Raises `ModelError` for an unknown form, and without a question's gold.
+        """
+        if self.example is None:
+            raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
         settings, messages = self.settings, request.messages
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         writer = OracleWriter(path, request, settings.verbosity)
