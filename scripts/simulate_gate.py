@@ -41,7 +41,7 @@ from rewoo_bench.analysis.stats.tests import smallest_growth
 from rewoo_bench.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
-from rewoo_bench.gate.verdict import FAILED, FALSE_ALARMS
+from rewoo_bench.gate.verdict import FALSE_ALARMS
 from rewoo_bench.runs.folder import load
 from rewoo_bench.system.files import bundled_folder
 
@@ -205,7 +205,7 @@ def oracle_runs(folder: Path, seeds: int = SEEDS, questions: int = QUESTIONS) ->
             for seed, run in enumerate(before):
                 now = change(architecture, run, folder / f"{name}-{architecture}-{seed}", seed, questions)
                 terms = ComparisonTerms(accept_prompts=True)
-                caught += check_run(now, baseline=run, terms=terms, allow_incomplete=True).code == FAILED
+                caught += bool(check_run(now, baseline=run, terms=terms, allow_incomplete=True).failures)
             yield {
                 **{"runs": ORACLE, "n": questions, "second run": name, "architecture": architecture},
                 **{"questions": questions, "measurements": 1, "pairs": seeds, "caught": caught / seeds},

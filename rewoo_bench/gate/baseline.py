@@ -9,7 +9,7 @@
         "rewoo": [
           ["sample-001", 0, "3f1c09aa", 2, 2, 0, 1283, 58, …],
 
-A line for each question and trial (`Line`), without the texts of questions and answers. The same run gives the same
+A `BaselineLine` for each question and trial, without the texts of questions and answers. The same run gives the same
 bytes. A run folder and a baseline file are read into the same `Baseline`.
 """
 
@@ -49,7 +49,7 @@ BASELINE_OPTIONS = options_that(lambda role: role.baseline)
 _Count = Annotated[StrictInt, Field(ge=0, le=1 << 53)] | None
 
 
-class Line(NamedTuple):
+class BaselineLine(NamedTuple):
     """A question and trial of an architecture: its counts and its outcome."""
 
     example_id: StrictStr
@@ -107,12 +107,12 @@ class Baseline(BaseModel):
     architectures: dict[str, ArchitectureBaseline]
     columns: list[str]
     """The names of a line's cells, for the reader."""
-    questions: dict[str, list[Line]] = Field(min_length=1)
+    questions: dict[str, list[BaselineLine]] = Field(min_length=1)
 
     @pydantic.model_validator(mode="after")
     def _has_sound_lines(self) -> Baseline:
-        if self.columns != list(Line._fields):
-            raise ValueError(f"columns: expected {', '.join(Line._fields)}")
+        if self.columns != list(BaselineLine._fields):
+            raise ValueError(f"columns: expected {', '.join(BaselineLine._fields)}")
         for name, lines in self.questions.items():
             if name not in self.architectures:
                 raise ValueError(f"questions of {name!r}, which is not among the architectures")
@@ -135,7 +135,7 @@ class Baseline(BaseModel):
 
     def rows(self, architecture: str) -> pd.DataFrame:
         """Counts by question and trial; a count that a run doesn't have is not in it."""
-        table = pd.DataFrame(self.questions.get(architecture, []), columns=list(Line._fields))
+        table = pd.DataFrame(self.questions.get(architecture, []), columns=list(BaselineLine._fields))
         table = table.set_index(["example_id", "trial"])
         return table.drop(columns=[name for name in COUNTS if table[name].isna().all()])
 
@@ -163,15 +163,15 @@ def read_baseline(path: Path) -> Baseline:
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     except pydantic.ValidationError as error:
-        raise DataError(f"{path}: invalid baseline file: {first_fault(error)}; write it with {way}") from None
+        raise DataError(f"{path}: invalid baseline file: {_first_fault(error)}; write it with {way}") from None
 
 
-def first_fault(error: pydantic.ValidationError) -> str:
+def _first_fault(error: pydantic.ValidationError) -> str:
     """`columns: Field required`, `questions of 'rewoo', line 3, f1: …`: the first fault, with its place."""
     fault = error.errors()[0]
     place, message = list(fault["loc"]), fault["msg"].removeprefix("Value error, ")
     if place[:1] == ["questions"] and len(place) > 2:
-        cells = [Line._fields[cell] if isinstance(cell, int) else cell for cell in place[3:]]
+        cells = [BaselineLine._fields[cell] if isinstance(cell, int) else cell for cell in place[3:]]
         of_line = ", ".join([f"questions of {place[1]!r}", f"line {int(place[2]) + 1}", *map(str, cells[:1])])
         return f"{of_line}: {message}, got {fault['input']!r:.50}"
     return ": ".join(filter(None, [".".join(map(str, place)), message]))
@@ -218,11 +218,11 @@ def baseline_of(
             prices=manifest.prices and {_plain(model): price for model, price in manifest.prices.items()},
             tokenizer=manifest.tokenizer,
             architectures=architectures,
-            columns=list(Line._fields),
+            columns=list(BaselineLine._fields),
             questions=questions,
         )
     except pydantic.ValidationError as error:
-        raise DataError(f"run {manifest.run_id!r} can't be compared: {first_fault(error)}") from None
+        raise DataError(f"run {manifest.run_id!r} can't be compared: {_first_fault(error)}") from None
 
 
 def _plain(name: str) -> str:
@@ -258,16 +258,16 @@ def _held_by_a_cache(
     return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 
-def _lines(rows: pd.DataFrame) -> list[Line]:
+def _lines(rows: pd.DataFrame) -> list[BaselineLine]:
     """The rows of an architecture as lines, by id and trial."""
     rows = rows.assign(exact_match=rows["exact_match"].mask(left_out(rows)))  # as if it had failed
-    cells = rows.reindex(columns=[*Line._fields, "question", "answers"]).astype(object)
+    cells = rows.reindex(columns=[*BaselineLine._fields, "question", "answers"]).astype(object)
     lines = []
     for row in cells.where(cells.notna(), None).to_dict("records"):
         told = [str(row["question"]), [] if row["answers"] is None else list(row["answers"])]
         counts = {name: None if row[name] is None else int(row[name]) for name in (*COUNTS, "broken_plans")}
         lines.append(
-            Line(
+            BaselineLine(
                 example_id=str(row["example_id"]),
                 trial=int(row["trial"]),
                 text=sha256(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()[:8],

@@ -251,26 +251,20 @@ class Budgets(_Table):
 
 def read_tool_budgets(path: Path) -> tuple[ToolBudget, ...]:
     """The `[[tools]]` of a file, at least one. Raises `SpecError`."""
-    if not (budgets := _read(path).tools):
+    if not (budgets := read_spec(path, Budgets).tools):
         raise SpecError(f"{path}: has no [[tools]], the budget of tool schemas")
     return budgets
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
-    if not (budgets := _read(path).budget):
+    if not (budgets := read_spec(path, Budgets).budget):
         raise SpecError(f"{path}: has no [[budget]], the budget of a run")
     groups = [budget.group for budget in budgets]
     for group in groups:
         if groups.count(group) > 1:
             raise SpecError(f"{path}: {str(group)!r} has two budgets; write them as one")
     return budgets
-
-
-def _read(path: Path) -> Budgets:
-    if not path.exists():
-        raise SpecError(f"no such file: {str(path)!r}")
-    return read_spec(path, Budgets)
 
 
 def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:

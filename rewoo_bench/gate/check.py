@@ -46,11 +46,9 @@ def check_run(
     """The verdict on the run in a folder. Raises `UsageError` where there are neither budgets nor a baseline."""
     if budgets is None and baseline is None:
         raise UsageError("nothing to compare the run with: give --budgets, --baseline or both")
-    manifest, rows = read_manifest(Path(run)), load(run)
+    manifest, rows, reason = _read_run(Path(run))
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
-    check_rows(run, manifest, rows)
-    reason = _why_incomplete(manifest, rows)
     if reason and not allow_incomplete:
         return Verdict((), incomplete=reason)
     checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
@@ -62,24 +60,38 @@ def check_run(
 def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Baseline:
     """The baseline in a file, or that of a complete run in a folder. Raises `UsageError` and `DataError`."""
     if Path(path).is_dir():
-        manifest, rows = read_manifest(Path(path)), load(path)
-        check_rows(path, manifest, rows)
-        if reason := _why_incomplete(manifest, rows):
+        manifest, rows, reason = _read_run(Path(path))
+        if reason:
             raise UsageError(f"run {str(path)!r} is no baseline, it is incomplete: {reason}")
         baseline = baseline_of(path, manifest, rows, deterministic=deterministic)
     else:
         baseline = read_baseline(Path(path))
-    for name in baseline.questions:
-        if not baseline.rows(name)["total_tokens"].any():
+    for name, lines in baseline.questions.items():
+        if not any(line.total_tokens for line in lines):
             raise DataError(f"{str(path)!r} is no baseline: no tokens were counted for {name!r}")
     return baseline
 
 
-def check_rows(run: str | Path, manifest: Manifest, rows: pd.DataFrame) -> None:
-    """Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes."""
-    faults = chain(_faults(manifest, rows), _wrong_sums(Path(run), rows), _wrong_calls(Path(run))) if len(rows) else ()
-    for fault in faults:
+def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
+    """A run's manifest and rows, and why the means of its rows aren't those of all its questions, where they aren't.
+
+    Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes.
+    """
+    manifest, rows = read_manifest(run), load(run)
+    for fault in chain(_faults(manifest, rows), _wrong_sums(run, rows), _wrong_calls(run)) if len(rows) else ():
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
+    if manifest.status != "done":
+        return manifest, rows, manifest.reason or f"its status is {manifest.status!r}"
+    if not len(rows):
+        return manifest, rows, "it has no rows"
+    reason, asked = None, math.prod(_shape(manifest))
+    if failures := int(failed(rows).sum()):
+        unit = "row" if rows["trial"].max() > 0 else "question"
+        advice = "--resume tries them again, --allow-incomplete leaves them out"
+        reason = f"{failures} of {counted(len(rows), unit)} failed; {advice}"
+    elif len(rows) < asked:
+        reason = f"it has {len(rows)} of {counted(asked, 'row')}"
+    return manifest, rows, reason
 
 
 def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
@@ -207,20 +219,6 @@ def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
             group = Group(each.name, manifest.dataset.name, str(manifest.models.get("default", {}).get("name")))
             text = f"not enough rows: {n:,} of {expected:,}; an incomplete run needs nine tenths of them to be judged"
             yield Check("failed questions", "fail", group, "rows", text, float(n), 0.9 * expected, n=n)
-
-
-def _why_incomplete(manifest: Manifest, rows: pd.DataFrame) -> str | None:
-    """Why the means of a run aren't those of all its questions; None where they are."""
-    if manifest.status != "done":
-        return manifest.reason or f"its status is {manifest.status!r}"
-    if not len(rows):
-        return "it has no rows"
-    if failures := int(failed(rows).sum()):
-        advice = "--resume tries them again, --allow-incomplete leaves them out"
-        unit = "row" if rows["trial"].max() > 0 else "question"
-        return f"{failures} of {counted(len(rows), unit)} failed; {advice}"
-    expected = math.prod(_shape(manifest))
-    return f"it has {len(rows)} of {counted(expected, 'row')}" if len(rows) < expected else None
 
 
 def _shape(manifest: Manifest) -> tuple[int, int, int]:

@@ -18,8 +18,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import pandas as pd
 
-from rewoo_bench.analysis.advice.advise import Advice
-from rewoo_bench.analysis.advice.advise import advise as advise_on
+from rewoo_bench.analysis.advice.advise import Advice, advise_on
 from rewoo_bench.analysis.advice.decision import Terms
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows

@@ -12,17 +12,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import column
+from rewoo_bench.analysis.advice.run_sets import RunSet
+from rewoo_bench.analysis.pairs import ALPHA, column
 from rewoo_bench.analysis.stats.paired import (
     Interval,
     difference_of_proportions,
@@ -43,13 +44,6 @@ from rewoo_bench.analysis.stats.tests import (
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.rows import left_out, pairs_left_out
 
-if TYPE_CHECKING:
-    from rewoo_bench.analysis.advice.run_sets import RunSet
-
-
-MARGIN = 0.05
-ALPHA = 0.05
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -59,7 +53,7 @@ class Terms:
     """US dollars per question, the mean."""
     max_latency: float | None = None
     """Seconds per question, the 95th percentile."""
-    margin: float = MARGIN
+    margin: float = 0.05
     """How much less accurate a cheaper architecture may be, as a share: 0.05 is 5 points of exact match."""
 
     def __post_init__(self) -> None:
@@ -76,7 +70,6 @@ def _is_number(value: object) -> bool:
 
 
 State = Literal["within", "may be within", "above", "not measured"]
-LATENCY_SHARE = 0.95
 ENOUGH_FOR_P95 = 72  # questions; of fewer the 95th percentile has no interval (analysis/stats/paired.py)
 
 
@@ -122,29 +115,23 @@ class Candidate:
         states = [check.state for check in self.limits]
         return "above" if "above" in states else "may be within" if "may be within" in states else "within"
 
-    @property
-    def cut_off(self) -> dict[str, int]:
-        """Rows that a limit of the question ended, by limit."""
-        limits = ("step_limit", "token_limit", "time_limit", "cost_limit")
-        return {reason: n for reason, n in self.unanswered.items() if reason in limits}
-
 
 def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
     """The architectures of a set. Raises `UsageError` for a limit of something that wasn't measured."""
-    priced = all(_priced(rows) for rows in runs.rows.values())
-    if terms.max_cost is not None and not priced:
-        unknown = [name for name, rows in runs.rows.items() if not _priced(rows)]
+    dollars = {name: column(rows[~left_out(rows)], "cost_usd") for name, rows in runs.rows.items()}
+    unknown = [name for name, values in dollars.items() if np.isnan(values).any()]
+    if terms.max_cost is not None and unknown:
         raise UsageError(
             f"--max-cost {terms.max_cost:g}: the dollars of {', '.join(map(repr, unknown))} aren't known "
             f"({runs.model} on {runs.dataset} has no price); `rewoo-bench reprice` computes them for other prices; "
             "without --max-cost, tokens are compared"
         )
-    return [_measured(name, rows, priced=priced, terms=terms) for name, rows in runs.rows.items()]
+    return [_candidate(name, rows, priced=not unknown, terms=terms) for name, rows in runs.rows.items()]
 
 
-def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> Candidate:
+def _candidate(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> Candidate:
     there = rows[~left_out(rows)]
-    clusters = questions_of(there)
+    clusters = _questions_of(there)
     is_wrong = column(there, "exact_match") != 1  # with `answer_at_limit` a question may be right at the step limit
     stops = there["stop_reason"].astype(str)[is_wrong].value_counts()
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
@@ -152,13 +139,13 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
     latency = column(there, "latency_s")
     known = ~np.isnan(latency)
     of_known = None if clusters is None else clusters[known]
-    seconds = quantile_interval(latency[known], LATENCY_SHARE, clusters=of_known) if known.any() else None
+    seconds = quantile_interval(latency[known], 0.95, clusters=of_known) if known.any() else None
     if terms.max_latency is not None and seconds is None and len(there):
         raise UsageError(f"--max-latency {terms.max_latency:g}: {name!r} has no latency, as in a replay or an oracle")
     limits = []
-    if terms.max_cost is not None:
+    if has_called and len(there) and terms.max_cost is not None:
         limits.append(LimitCheck("cost", terms.max_cost, cost, *_held(cost, terms.max_cost)))
-    if terms.max_latency is not None and seconds is not None:
+    if has_called and terms.max_latency is not None and seconds is not None:
         limits.append(LimitCheck("latency", terms.max_latency, seconds, *_held(seconds, terms.max_latency)))
     return Candidate(
         architecture=name,
@@ -172,18 +159,14 @@ def _measured(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> C
         priced=priced,
         has_called=has_called,
         latency=seconds,
-        limits=tuple(limits) if len(there) and has_called else (),
+        limits=tuple(limits),
     )
 
 
-def questions_of(rows: pd.DataFrame) -> NDArray[Any] | None:
+def _questions_of(rows: pd.DataFrame) -> NDArray[Any] | None:
     """A number for the question of each row, where a question has several trials."""
     numbers: NDArray[Any] = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
     return numbers if len(numbers) and numbers.max() + 1 < len(numbers) else None
-
-
-def _priced(rows: pd.DataFrame) -> bool:
-    return not np.isnan(column(rows[~left_out(rows)], "cost_usd")).any()
 
 
 def _held(interval: Interval, limit: float) -> tuple[State, float]:
@@ -194,8 +177,10 @@ def _held(interval: Interval, limit: float) -> tuple[State, float]:
         return "above", interval.n
     bound = interval.high if interval.estimate <= limit else interval.low
     gap, width = abs(limit - interval.estimate), abs(bound - interval.estimate)
-    if not math.isfinite(width) or not gap:
-        return "may be within", math.inf if not gap else ENOUGH_FOR_P95
+    if not gap:
+        return "may be within", math.inf
+    if not math.isfinite(width):
+        return "may be within", ENOUGH_FOR_P95
     standard_error = width / NormalDist().inv_cdf(1 - ALPHA / 2)
     return "may be within", interval.n * (quantiles(ALPHA) * standard_error / gap) ** 2
 
@@ -238,10 +223,29 @@ def contrasted(
     runs: RunSet, architectures: Sequence[str], margin: float, *, priced: bool
 ) -> dict[tuple[str, str], Contrast]:
     """Each of the architectures against each other one, with Holm's adjustment for all of these pairs."""
-    found = {
-        pair: _contrast(pair, (runs.rows[pair[0]], runs.rows[pair[1]]), margin, priced=priced)
-        for pair in permutations(architectures, 2)
-    }
+    found = {}
+    cost = "cost_usd" if priced else "total_tokens"
+    for one, other in permutations(architectures, 2):
+        every, against = runs.rows[one], runs.rows[other]
+        compared = ~pairs_left_out(every, against)
+        rows, against = every[compared], against[compared]
+        clusters = _questions_of(rows)
+        b, a = column(rows, "exact_match"), column(against, "exact_match")
+        test = mcnemar_exact(a, b, clusters)
+        found[one, other] = Contrast(
+            one=one,
+            other=other,
+            accuracy=difference_of_proportions(a, b, clusters=clusters),
+            only_one=test.only_b,
+            only_other=test.only_a,
+            p=test.p,
+            p_holm=test.p,
+            cost=ratio_of_means(column(against, cost), column(rows, cost), clusters=clusters),
+            not_worse_p=not_worse_p(a, b, margin, clusters=clusters),
+            rows=len(rows),
+            pairs=discordant(a, b, clusters).worth,
+            left_out=len(every) - len(rows),
+        )
     pairs = list(combinations(architectures, 2))
     for (one, other), p_holm in zip(pairs, holm([found[pair].p for pair in pairs]) if pairs else [], strict=True):
         for pair in ((one, other), (other, one)):
@@ -249,34 +253,7 @@ def contrasted(
     return found
 
 
-def _contrast(
-    names: tuple[str, str], tables: tuple[pd.DataFrame, pd.DataFrame], margin: float, *, priced: bool
-) -> Contrast:
-    rows, against = tables
-    compared = ~pairs_left_out(rows, against)
-    left_out = len(rows) - int(compared.sum())
-    rows, against = rows[compared], against[compared]
-    clusters = questions_of(rows)
-    b, a = column(rows, "exact_match"), column(against, "exact_match")
-    test = mcnemar_exact(a, b, clusters)
-    cost = "cost_usd" if priced else "total_tokens"
-    return Contrast(
-        one=names[0],
-        other=names[1],
-        accuracy=difference_of_proportions(a, b, clusters=clusters),
-        only_one=test.only_b,
-        only_other=test.only_a,
-        p=test.p,
-        p_holm=test.p,
-        cost=ratio_of_means(column(against, cost), column(rows, cost), clusters=clusters),
-        not_worse_p=not_worse_p(a, b, margin, clusters=clusters),
-        rows=len(rows),
-        pairs=discordant(a, b, clusters).worth,
-        left_out=left_out,
-    )
-
-
-Kind = Literal[
+DecisionKind = Literal[
     "most accurate",
     "cheapest that isn't worse",
     "only one within the limits",
@@ -292,7 +269,7 @@ Kind = Literal[
 class Decision:
     """What to use, and why."""
 
-    kind: Kind
+    kind: DecisionKind
     recommended: str | None = None
     contenders: tuple[str, ...] = ()
     """Architectures within the limits that no other one within them is shown to beat."""
@@ -310,78 +287,53 @@ def decide(candidates: Sequence[Candidate], contrasts: Contrasts, margin: float)
     """The decision by the rules above; `contrasts` are of the candidates within the limits."""
     if sum(each.state != "not measured" for each in candidates) < 2:
         return Decision("not measured")
-    within = [each for each in candidates if each.state == "within"]
+    costs = {each.architecture: each.cost.estimate for each in candidates if each.state == "within"}
     maybe = [each for each in candidates if each.state == "may be within"]
-    if not within:
+    if not costs:
         if not maybe:
             return Decision("none within the limits")
         needed = [check.questions for each in maybe for check in each.limits if check.state == "may be within"]
-        return Decision("limits undecided", open=_names(maybe), questions=max(needed))
+        return Decision("limits undecided", open=tuple(each.architecture for each in maybe), questions=max(needed))
+    within = list(costs)
     if len(within) == 1:
-        return Decision("only one within the limits", within[0].architecture, _names(within))
-    contenders = _unbeaten(within, contrasts)
+        return Decision("only one within the limits", within[0], tuple(within))
+
+    beaten = {
+        one
+        for other, one in permutations(within, 2)
+        if contrasts[other, one].p_holm < ALPHA and contrasts[other, one].accuracy.estimate > 0
+    }
+    # all of them, where failed questions make the pairs go round in a circle
+    contenders = tuple(one for one in within if one not in beaten) or tuple(within)
     if len(contenders) == 1:
-        return _most_accurate(within, contenders[0], contrasts)
-    return _cheapest(within, contenders, contrasts, margin)
+        (best,) = contenders
+        others = [one for one in within if one != best]
+        p = holm([contrasts[one, best].not_worse_p for one in others])
+        shown = dict(zip(others, p, strict=True))
+        ratios = {one: contrasts[one, best].cost for one in others if shown[one] < ALPHA}
+        near = tuple(one for one, cost in ratios.items() if cost.high < 1 and not cost.rare)
+        return Decision("most accurate", best, contenders, tuple(shown.items()), near=near)
+
+    worst = [max(contrasts[one, other].not_worse_p for other in contenders if other != one) for one in within]
+    not_worse = dict(zip(within, holm(worst), strict=True))
+    cheapest = min(contenders, key=costs.__getitem__)
+    if not_worse[cheapest] < ALPHA:
+        return Decision("cheapest that isn't worse", cheapest, contenders, tuple(not_worse.items()))
+    level = ALPHA / (len(contrasts) / 2)  # at which Holm's adjustment begins
+    pairs = combinations(sorted(contenders, key=costs.__getitem__), 2)
+    questions = max(_questions(contrasts[pair], margin, level) for pair in pairs)
+    return Decision("undecided", None, contenders, tuple(not_worse.items()), contenders, questions=questions)
 
 
-def _unbeaten(within: Sequence[Candidate], contrasts: Contrasts) -> list[Candidate]:
-    """Those that no other one beats. All of them, where failed questions make the pairs go round in a circle."""
+def _questions(contrast: Contrast, margin: float, level: float) -> float:
+    """Questions that show which of two is more accurate, or that the cheaper one, which comes first, isn't worse.
 
-    def is_beaten(one: Candidate) -> bool:
-        against = [contrasts[other.architecture, one.architecture] for other in _others(within, one)]
-        return any(contrast.p_holm < ALPHA and contrast.accuracy.estimate > 0 for contrast in against)
-
-    return [one for one in within if not is_beaten(one)] or list(within)
-
-
-def _most_accurate(within: Sequence[Candidate], best: Candidate, contrasts: Contrasts) -> Decision:
-    others = _others(within, best)
-    against = [contrasts[one.architecture, best.architecture] for one in others]
-    p = holm([each.not_worse_p for each in against])
-    shown = dict(zip(_names(others), p, strict=True))
-    cheaper = [each.one for each in against if each.cost.high < 1 and not each.cost.rare]
-    near = [one for one in others if shown[one.architecture] < ALPHA and one.architecture in cheaper]
-    name = best.architecture
-    return Decision("most accurate", name, (name,), tuple(shown.items()), near=_names(near))
-
-
-def _cheapest(
-    within: Sequence[Candidate], contenders: Sequence[Candidate], contrasts: Contrasts, margin: float
-) -> Decision:
-    worst = [
-        max(contrasts[one.architecture, other.architecture].not_worse_p for other in _others(contenders, one))
-        for one in within
-    ]
-    shown = dict(zip(_names(within), holm(worst), strict=True))
-    names, name = _names(contenders), min(contenders, key=lambda one: one.cost.estimate).architecture
-    if shown[name] < ALPHA:
-        return Decision("cheapest that isn't worse", name, names, tuple(shown.items()))
-    questions = max(_questions(one, other, contrasts, margin) for one, other in combinations(contenders, 2))
-    return Decision("undecided", None, names, tuple(shown.items()), names, questions=questions)
-
-
-def _questions(one: Candidate, other: Candidate, contrasts: Contrasts, margin: float) -> float:
-    """Questions that show which of two is more accurate, or that the cheaper one isn't worse by the margin.
-
-    The fewer of the two, if the difference is as measured; each test at the level that Holm's adjustment begins with.
+    The fewer of the two, if the difference is as measured.
     """
-    cheap, dear = sorted((one, other), key=lambda each: each.cost.estimate)
-    contrast = contrasts[cheap.architecture, dear.architecture]
-    level = ALPHA / (len(contrasts) / 2)
-    difference, share = contrast.accuracy.estimate, contrast.discordant_share
+    difference, share, n = contrast.accuracy.estimate, contrast.discordant_share, contrast.accuracy.n
     pairs = min(
         questions_for_difference(share, difference, level), questions_for_margin(share, difference, margin, level)
     )
-    n = contrast.accuracy.n
     if not n or not math.isfinite(pairs):
         return math.inf
     return max(pairs * n / contrast.pairs, n + 1)
-
-
-def _others(candidates: Iterable[Candidate], one: Candidate) -> list[Candidate]:
-    return [each for each in candidates if each.architecture != one.architecture]
-
-
-def _names(candidates: Iterable[Candidate]) -> tuple[str, ...]:
-    return tuple(each.architecture for each in candidates)

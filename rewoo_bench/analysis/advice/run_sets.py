@@ -78,14 +78,20 @@ def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tu
         raise DataError("no rows: the runs have no finished question")
     groups: list[list[Piece]] = []
     reasons: list[str] = []
-    for piece in _pieces(rows, manifests):
-        against = [(group, list(_against(piece, group, intersect=intersect))) for group in groups]
+    names = run_names(rows)
+    by = [name for name in ("run_id", "dataset", *_MODELS) if name in rows.columns]
+    for _, own in rows.groupby([rows[name].astype(str) for name in by], sort=False):
+        run_id = str(own["run_id"].iloc[0])
+        piece = Piece(run_id, names[run_id], own, manifests.get(run_id))
+        against = [
+            (group, [why for other in group for why in _against(piece, other, intersect=intersect)]) for group in groups
+        ]
         fitting = next((group for group, why in against if not why), None)
         if fitting is not None:
             fitting.append(piece)
             continue
         # a reader may have expected a comparison only with runs of the same data set
-        expected = [pair for pair in against if set(piece.rows["dataset"]) & set(pair[0][0].rows["dataset"])]
+        expected = [pair for pair in against if set(own["dataset"]) & set(pair[0][0].rows["dataset"])]
         if expected:
             group, why = min(expected, key=lambda pair: len(pair[1]))
             shown = list(dict.fromkeys(why))
@@ -96,58 +102,34 @@ def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tu
     return [_set(group, intersect=intersect) for group in groups], reasons
 
 
-def _pieces(rows: pd.DataFrame, manifests: Manifests) -> Iterator[Piece]:
-    names = run_names(rows)
-    by = [name for name in ("run_id", "dataset", *_MODELS) if name in rows.columns]
-    plain = rows.assign(**{name: rows[name].astype(str) for name in by})
-    for _, group in plain.groupby(by, sort=False):
-        run_id = str(group["run_id"].iloc[0])
-        yield Piece(run_id, names[run_id], rows.loc[group.index], manifests.get(run_id))
-
-
-def _against(piece: Piece, group: list[Piece], *, intersect: bool) -> Iterator[str]:
-    """Reasons against comparing a run with those of a group."""
-    for other in group:
-        models = {name: [_one(each.rows, name) for each in (other, piece)] for name in ("dataset", *_MODELS)}
-        if apart := [name for name, (first, second) in models.items() if first != second]:
-            first, second = models[apart[0]]
-            yield f"the {apart[0].replace('_', ' ')}: {first} ({other.name}), {second} ({piece.name})"
-            continue
-        yield from _manifests_against(other, piece)
-        twice = [name for name in piece.architectures if name in other.architectures]
-        if twice:
-            yield f"both have the architecture {twice[0]!r}; `rewoo-bench compare` shows how they differ"
-        if not intersect and (questions := _questions_apart(other, piece)):
-            yield questions
-
-
-def _manifests_against(a: Piece, b: Piece) -> Iterator[str]:
-    if a.manifest is None or b.manifest is None:
-        return
-    named = {a.name: a.manifest, b.name: b.manifest}
-    yield from refusals(named)
-    for option in _CONDITIONS:
-        values = (each.options.get(option) for each in named.values())
-        first, second = (None if value in ([], ()) else value for value in values)  # older runs have an empty list
+def _against(piece: Piece, other: Piece, *, intersect: bool) -> Iterator[str]:
+    """Reasons against comparing two runs."""
+    for name in ("dataset", *_MODELS):
+        first, second = (_one(each.rows, name) for each in (other, piece))
         if first != second:
-            yield f"--{option.replace('_', '-')}: {first} ({a.name}), {second} ({b.name})"
-    corpora = [each.corpus.content_hash if each.corpus else None for each in named.values()]
-    if corpora[0] != corpora[1]:
-        yield "the corpus of the search tool"
-    for difference in changed_values(a.manifest.models, b.manifest.models, "models", LOOSE):
-        yield f"the setting {difference.partition(' was ')[0]}"
-
-
-def _questions_apart(a: Piece, b: Piece) -> str:
-    first, second = (set(zip(each.rows["example_id"], each.rows["trial"], strict=True)) for each in (a, b))
-    if first == second:
-        return ""
-    shared = len(first & second)
-    hint = "; --intersect compares on those" if shared else ""
-    return (
-        f"{a.name} has {counted(len(first), 'row')} of each architecture, {b.name} {len(second):,}, "
-        f"and {shared:,} are of the same question{hint}"
-    )
+            yield f"the {name.replace('_', ' ')}: {first} ({other.name}), {second} ({piece.name})"
+            return
+    if other.manifest and piece.manifest:
+        named = {other.name: other.manifest, piece.name: piece.manifest}
+        yield from refusals(named)
+        for option in _CONDITIONS:
+            a, b = (each.options.get(option) for each in named.values())
+            if a != b:
+                yield f"--{option.replace('_', '-')}: {a} ({other.name}), {b} ({piece.name})"
+        corpora = {each.corpus.content_hash if each.corpus else None for each in named.values()}
+        if len(corpora) > 1:
+            yield "the corpus of the search tool"
+        for difference in changed_values(other.manifest.models, piece.manifest.models, "models", LOOSE):
+            yield f"the setting {difference.partition(' was ')[0]}"
+    if twice := [name for name in piece.architectures if name in other.architectures]:
+        yield f"both have the architecture {twice[0]!r}; `rewoo-bench compare` shows how they differ"
+    before, now = (set(zip(each.rows["example_id"], each.rows["trial"], strict=True)) for each in (other, piece))
+    if before != now and not intersect:
+        shared = len(before & now)
+        yield (
+            f"{other.name} has {counted(len(before), 'row')} of each architecture, {piece.name} {len(now):,}, "
+            f"and {shared:,} are of the same question{'; --intersect compares on those' if shared else ''}"
+        )
 
 
 def _one(rows: pd.DataFrame, column: str) -> str:
@@ -158,21 +140,18 @@ def _set(group: list[Piece], *, intersect: bool) -> RunSet:
     rows = {name: piece.rows[piece.rows["architecture"] == name] for piece in group for name in piece.architectures}
     same, cautions = aligned(rows, [], intersect=intersect or len(group) == 1)
     dataset, model = (_one(group[0].rows, column) for column in ("dataset", "model"))
-    waits = [f"in {piece.name}, {note}" for piece in group if piece.manifest and (note := wait(piece.manifest))]
-    return RunSet(dataset, model, tuple(group), same, (*cautions, *_cautions(group)), tuple(waits))
-
-
-def _cautions(group: list[Piece]) -> Iterator[str]:
-    """What else a reader has to know about the conditions of these runs."""
     manifests = {piece.name: piece.manifest for piece in group if piece.manifest is not None}
+    warnings = list(cautions)
     if len(manifests) < len(group):
-        yield f"{group[0].name} has no run.json, so the conditions of the runs aren't checked"
+        warnings.append(f"{group[0].name} has no run.json, so the conditions of the runs aren't checked")
     for name, manifest in manifests.items():
         if manifest.status != "done":
-            yield f"{name} is {manifest.status or 'unfinished'}: not all of its questions were asked"
+            warnings.append(f"{name} is {manifest.status or 'unfinished'}: not all of its questions were asked")
     shown = [sentence for sentence in differences(manifests) if not sentence.startswith("status")]
     if len(manifests) > 1 and shown:
-        yield f"the runs also differ in this: {'; '.join(shown)}"
+        warnings.append(f"the runs also differ in this: {'; '.join(shown)}")
+    waits = [f"in {name}, {note}" for name, manifest in manifests.items() if (note := wait(manifest))]
+    return RunSet(dataset, model, tuple(group), same, tuple(warnings), tuple(waits))
 
 
 TOO_MANY = 100_000  # questions; more than that is "nobody will ask so many"
@@ -203,20 +182,16 @@ def more_questions(
         return MoreQuestions(questions, None, "Run the same with that many questions.")
     if first.manifest.options.get("ids"):
         return MoreQuestions(questions, None, "The run asked chosen questions (--ids): choose more.")
-    names = [flag for piece in pieces for flag in _flags(piece, architectures)]
-    manifest = folders[first.run_id] / MANIFEST
-    words = ["rewoo-bench", "run", "--from", str(manifest), "--arch", ",".join(names)]
+    names = []
+    for piece in pieces:
+        # how `--arch` named the architecture: a folder keeps its path
+        given = list(map(str, piece.manifest.options.get("architectures") or [])) if piece.manifest else []
+        known = [each.name for each in piece.manifest.architectures] if piece.manifest else []
+        by_name = dict(zip(known, given, strict=True)) if len(known) == len(given) else {}
+        names += [by_name.get(name, name) for name in piece.architectures if name in architectures]
+    words = ["rewoo-bench", "run", "--from", str(folders[first.run_id] / MANIFEST), "--arch", ",".join(names)]
     available = None if first.manifest.dataset.source.get("generator") else first.manifest.dataset.rows
     if available is None or available >= questions:
         return MoreQuestions(questions, shlex.join([*words, "-n", str(questions)]))
     few = f"The data set has only {counted(available, 'question')}: put a larger one in the place of DATASET."
     return MoreQuestions(questions, shlex.join([*words, "--dataset", "DATASET", "-n", str(questions)]), few)
-
-
-def _flags(piece: Piece, architectures: Sequence[str]) -> list[str]:
-    """How `--arch` named those of the architectures that the run has: a folder keeps its path."""
-    manifest = piece.manifest
-    given = list(map(str, manifest.options.get("architectures") or [])) if manifest else []
-    names = [each.name for each in manifest.architectures] if manifest else []
-    by_name = dict(zip(names, given, strict=True)) if len(names) == len(given) else {}
-    return [by_name.get(name, name) for name in piece.architectures if name in architectures]

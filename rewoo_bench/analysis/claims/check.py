@@ -30,6 +30,7 @@ from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
 from rewoo_bench.analysis.claims.rules import ClaimVerdict
 from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
 from rewoo_bench.analysis.stats.paired import Interval, brackets
+from rewoo_bench.config.names import REPLAY
 from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
@@ -227,7 +228,7 @@ def _is_meaningful(group: RunGroup, test: ClaimTest) -> bool:
         return test.measure.serves_oracle()
     if group.queued and columns & SECONDS:
         return False
-    return not group.replay or columns == {"judged_correct"}
+    return not group.model.startswith(REPLAY) or columns == {"judged_correct"}
 
 
 def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:

@@ -160,14 +160,9 @@ class Measure(BaseModel):
     def kind(self) -> MeasureKind:
         return MEASURES[self.name]
 
-    @property
-    def other(self) -> str:
-        """The other architecture; empty where there is none."""
-        return self.to or self.minus
-
     def architectures(self) -> list[str]:
         """The architectures that a run must have."""
-        return list(dict.fromkeys(filter(None, (self.of, self.other))))
+        return list(dict.fromkeys(filter(None, (self.of, self.to, self.minus))))
 
     def columns(self) -> set[str]:
         """The columns that are read."""
@@ -205,7 +200,7 @@ class Measure(BaseModel):
     def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
         """The run groups that it is of. An average's has a group for each data set, the one with the most questions.
 
-        None where some are missing, nor where `group` isn't that of the average's first data set.
+        Empty where one is missing, or where `group` isn't that of the average's first data set.
         """
         if not self.data:
             return [group]
@@ -224,58 +219,76 @@ class Measure(BaseModel):
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
-        interval = self.kind.interval(self, group, groups)
+        parts = [self.kind.rows(self, each, groups) for each in self.groups_used(group, groups)]
+        interval = self.kind.interval(self, *parts) if parts and all(parts) else None
         return None if interval is None or math.isnan(interval.estimate) else interval
 
-    def rows_of_both(self, group: RunGroup) -> CommonRows | None:
-        """The column of the other architecture, and that of `of`."""
-        return common_rows((group, self.other, self.against or self.column), (group, self.of, self.column))
+
+# The columns that measures are computed from.
 
 
-def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
-    """A ratio of tokens over the questions that both answered; None where that is all of them, or none."""
-    if measure.against:
+def _both(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> CommonRows | None:
+    """Of the other architecture, and of `of`."""
+    other = (group, measure.to or measure.minus, measure.against or measure.column)
+    return common_rows(other, (group, measure.of, measure.column))
+
+
+def _own(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> CommonRows | None:
+    """Of `of`, and those that say which rows count."""
+    columns = (measure.column, measure.among or measure.column)
+    return common_rows(*((group, measure.of, column) for column in columns))
+
+
+def _changed(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> CommonRows | None:
+    """Without and with failing tools, of `of` and of `minus`."""
+    for other in (each for each in groups if each.base == group.base and not each.failure_rate):
+        wanted = [(each, name, measure.column) for name in measure.architectures() for each in (other, group)]
+        if rows := common_rows(*wanted):
+            return rows
+    return None
+
+
+def _with_more_tools(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> CommonRows | None:
+    """With the fewest and with the most tools: of `rewoo`, or of `rewoo?tools=Search` and nothing else."""
+    variants = f"{measure.of}?tools="
+
+    def offers(each: RunGroup) -> dict[int, ColumnOf]:
+        """By number of tools, the architecture that offers them."""
+        names = [name for name in each.architectures if name.startswith(variants) and "&" not in name]
+        names += [measure.of] if measure.of in each.architectures else []
+        return {each.architectures[name].tools: (each, name, measure.column) for name in names}
+
+    own = offers(group)
+    others = [each for each in groups if each.base == group.base and not each.failure_rate]
+    offered = {tools: column for each in others for tools, column in offers(each).items()}
+    if not own or len(offered) < 2 or max(own) < max(offered):
         return None
-    names = (measure.to, measure.of)
-    found = common_rows(*((group, name, column) for column in (measure.column, "answered") for name in names))
-    if not found:
-        return None
-    kept = np.logical_and(*found.columns[2:])
-    both = found.only(kept)
-    if kept.all() or not both.columns[0].any() or not both.columns[1].any():
-        return None
-    ratio = ratio_of_means(*both.columns[:2], clusters=both.clusters)
-    return _saved(ratio) if measure.name == "saving" else ratio
+    return common_rows(offered[min(offered)], own[max(own)])
+
+
+# The measures, of these columns.
+
+
+def _ratio(_: Measure, both: CommonRows) -> Interval | None:
+    has_some = all(map(np.any, both.columns))
+    return ratio_of_means(*both.columns, clusters=both.clusters) if has_some else None
+
+
+def _saving(measure: Measure, both: CommonRows) -> Interval | None:
+    ratio = _ratio(measure, both)
+    return ratio and _saved(ratio)
 
 
 def _saved(ratio: Interval) -> Interval:
     return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
 
 
-def _ratio(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    both = measure.rows_of_both(group)
-    if not both or not all(map(np.any, both.columns)):
-        return None
-    return ratio_of_means(*both.columns, clusters=both.clusters)
-
-
-def _saving(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-    ratio = _ratio(measure, group, groups)
-    return ratio and _saved(ratio)
-
-
-def _difference(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    both = measure.rows_of_both(group)
-    return _difference_of(both, measure.column) if both else None
-
-
-def _difference_of(both: CommonRows, column: str) -> Interval:
-    """The second column's mean minus the first one's."""
+def _difference(measure: Measure, both: CommonRows) -> Interval:
     a, b = both.columns
-    if column in YES_OR_NO:
+    if measure.column in YES_OR_NO:
         interval = difference_of_proportions(a, b, clusters=both.clusters)
         return Tested(**asdict(interval), p=mcnemar_exact(a, b, both.clusters).p)
-    return difference_of_means(a, b, ends=_ends(column), clusters=both.clusters)
+    return difference_of_means(a, b, ends=_ends(measure.column), clusters=both.clusters)
 
 
 def _ends(column: str) -> tuple[float, float] | None:
@@ -283,22 +296,24 @@ def _ends(column: str) -> tuple[float, float] | None:
     return (0.0, 1.0) if column in SCORES else None
 
 
-def _mean(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    names = (measure.column, measure.among or measure.column)
-    rows = common_rows(*((group, measure.of, name) for name in names))
-    if rows and measure.among:
+def _change(measure: Measure, rows: CommonRows) -> Interval:
+    if not measure.minus:
+        return _difference(measure, rows)
+    clean, failing, clean_minus, failing_minus = rows.columns
+    return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
+
+
+def _mean(measure: Measure, rows: CommonRows) -> Interval | None:
+    if measure.among:
         rows = rows.only(rows.columns[1] == 1)
-    if not rows or not len(rows.columns[0]):
+    if not len(rows.columns[0]):
         return None
     if measure.column in YES_OR_NO:
         return proportion(rows.columns[0], clusters=rows.clusters)
     return mean_of(rows.columns[0], ends=_ends(measure.column), clusters=rows.clusters)
 
 
-def _quantile_ratio(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    both = measure.rows_of_both(group)
-    if not both:
-        return None
+def _quantile_ratio(measure: Measure, both: CommonRows) -> Interval:
     below, above = by_question(both.columns[0], both.columns[1], both.clusters)
     at = partial(np.quantile, q=measure.quantile)
     estimate = float(at(above) / at(below))
@@ -310,83 +325,54 @@ def _quantile_ratio(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) ->
     return Interval(estimate, float(low), float(high), len(above))
 
 
-def _curvature(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    rows = common_rows((group, measure.of, measure.column))
-    if not rows or rows.steps is None:
-        return None
-    return curvature(*averaged(rows.clusters, rows.steps, *rows.columns))
+def _curvature(_: Measure, rows: CommonRows) -> Interval | None:
+    return None if rows.steps is None else curvature(*averaged(rows.clusters, rows.steps, rows.columns[0]))
 
 
-def _ratio_trend(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> Interval | None:
-    both = measure.rows_of_both(group)
-    if not both or both.steps is None:
+def _ratio_trend(_: Measure, both: CommonRows) -> Interval | None:
+    if both.steps is None:
         return None
     steps, below, above = averaged(both.clusters, both.steps, *both.columns)
     divisible = below > 0
     return trend(steps[divisible], above[divisible] / below[divisible])
 
 
-def _change(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-    for other in (each for each in groups if each.base == group.base and not each.failure_rate):
-        wanted = [(each, name, measure.column) for name in measure.architectures() for each in (other, group)]
-        rows = common_rows(*wanted)
-        if rows and len(rows.columns) == 2:
-            return _difference_of(rows, measure.column)
-        if rows:
-            clean, failing, clean_minus, failing_minus = rows.columns
-            return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
-    return None
+def _average_saving(_: Measure, *each: CommonRows) -> Interval:
+    return _saved(ratio_of_summed_means([(both.columns[0], both.columns[1], both.clusters) for both in each]))
 
 
-def _more_tools(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-    variants = f"{measure.of}?tools="  # which differ in nothing else
+def _average_difference(measure: Measure, *each: CommonRows) -> Interval:
+    return mean_of_differences([_difference(measure, both) for both in each])
 
-    def offers(each: RunGroup) -> dict[int, ColumnOf]:
-        """By number of tools, the architecture that offers them."""
-        names = [
-            name for name in each.architectures if (name.startswith(variants) and "&" not in name) or name == measure.of
-        ]
-        return {each.architectures[name].tools: (each, name, measure.column) for name in names}
 
-    own = offers(group)
-    others = [each for each in groups if each.base == group.base and not each.failure_rate]
-    offered = {tools: column for each in others for tools, column in offers(each).items()}
-    if not own or len(offered) < 2 or max(own) < max(offered):
+def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
+    """A ratio of tokens over the questions that both answered; None where that is all of them, or none."""
+    names = (measure.to, measure.of)
+    found = common_rows(*((group, name, column) for column in (measure.column, "answered") for name in names))
+    if not found or measure.against:
         return None
-    both = common_rows(offered[min(offered)], own[max(own)])
-    return _difference_of(both, measure.column) if both else None
-
-
-def _of_each(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> list[CommonRows]:
-    """Both columns on each data set of an average; none where they aren't known for one of them."""
-    both = [measure.rows_of_both(each) for each in measure.groups_used(group, groups)]
-    return [each for each in both if each] if all(both) else []
-
-
-def _average_saving(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-    strata = [(each.columns[0], each.columns[1], each.clusters) for each in _of_each(measure, group, groups)]
-    return _saved(ratio_of_summed_means(strata)) if strata else None
-
-
-def _average_difference(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
-    strata = [_difference_of(each, measure.column) for each in _of_each(measure, group, groups)]
-    return mean_of_differences(strata) if strata else None
+    kept = np.logical_and(*found.columns[2:])
+    both = replace(found.only(kept), columns=tuple(column[kept] for column in found.columns[:2]))
+    return None if kept.all() else measure.kind.interval(measure, both)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureKind:
     """How a measure is computed, its unit, and the keys that it takes beside `column` and `of`."""
 
-    interval: Callable[[Measure, RunGroup, Sequence[RunGroup]], Interval | None]
+    interval: Callable[..., Interval | None]
+    """Of the measure and its columns; an average's, of the columns on each data set."""
     unit: Literal["times", "share", "difference", "mean", "a look-up"]
     needs: tuple[str, ...] = ()
     may_have: str = ""
+    rows: Callable[[Measure, RunGroup, Sequence[RunGroup]], CommonRows | None] = _both
     also_needs: str = ""
     """Further runs that the measure needs, for the line that says what to run."""
     chain_questions: int = 96
     """Number of questions of the chain data set that decides a claim."""
 
 
+_MORE_TOOLS = "and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
 MEASURES: dict[str, MeasureKind] = {
     # mean(column of `of`) / mean(column of `to`)
     "ratio": MeasureKind(_ratio, "times", ("to",), "against"),
@@ -395,21 +381,17 @@ MEASURES: dict[str, MeasureKind] = {
     # mean(column of `of`) - mean(column of `minus`), in points where the column is a share
     "difference": MeasureKind(_difference, "difference", ("minus",)),
     # mean(column of `of`)
-    "mean": MeasureKind(_mean, "mean", (), "among"),
+    "mean": MeasureKind(_mean, "mean", (), "among", _own),
     # a quantile of `of` / the same quantile of `to`; bootstrap percentiles over questions
     "quantile_ratio": MeasureKind(_quantile_ratio, "times", ("to", "quantile")),
     # the quadratic term's share of the growth with look-ups, 0 for linear growth; for the chain data set
-    "curvature": MeasureKind(_curvature, "share", chain_questions=240),
+    "curvature": MeasureKind(_curvature, "share", rows=_own, chain_questions=240),
     # growth of a question's ratio, `of` / `to`, with one look-up more; for the chain data set
     "ratio_trend": MeasureKind(_ratio_trend, "a look-up", ("to",)),
     # mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`
-    "change": MeasureKind(_change, "difference", (), "minus", "and the same without failing tools"),
+    "change": MeasureKind(_change, "difference", (), "minus", _changed, "and the same without failing tools"),
     # mean(column of `of`) with the most tools - with the fewest
-    "more_tools": MeasureKind(
-        _more_tools,
-        "difference",
-        also_needs="and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'",
-    ),
+    "more_tools": MeasureKind(_difference, "difference", rows=_with_more_tools, also_needs=_MORE_TOOLS),
     # 1 - the sum of the means of `of` / that of `to`: the share by which `of` takes less over all data sets
     "average_saving": MeasureKind(_average_saving, "share", ("to", "data")),
     # the mean over the data sets of mean(column of `of`) - mean(column of `minus`)

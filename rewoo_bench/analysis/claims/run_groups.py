@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from rewoo_bench.analysis.cost_laws import cost_law
 from rewoo_bench.analysis.prices import priced, read_calls
-from rewoo_bench.config.names import REPLAY
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
@@ -155,11 +154,6 @@ class RunGroup:
     settings: str = ""
     """Equal for groups of the same models and settings, whatever their data set."""
 
-    @property
-    def replay(self) -> bool:
-        """Whether its answers are replayed from another run."""
-        return self.model.startswith(REPLAY)
-
     def runs(self, architectures: Iterable[str] = ()) -> tuple[str, ...]:
         """The runs with these architectures' rows; of all architectures where none is named."""
         wanted = set(architectures) or set(self.architectures)
@@ -238,10 +232,11 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
             raise DataError(f"{folder}: {architecture!r} has the question {indexed.index[twice][0]} twice")
         fact = facts.get(architecture) or ArchitectureFacts(name=architecture)
         form = fact.settings or {}
+        at_limit = form.get("answer_at_limit", form.get("partial_answer"))  # the runs in results/ have the second name
         is_unlike = {
             "ReWOO's solver has an exemplar": architecture == "rewoo" and fact.exemplars.get("solver"),
             "a broken plan is made anew": architecture == "rewoo" and form.get("max_replans"),
-            "ReAct is asked for an answer at its limit": architecture == "react" and form.get("answer_at_limit"),
+            "ReAct is asked for an answer at its limit": architecture == "react" and at_limit,
         }
         architectures[architecture] = ArchitectureRows(
             architecture,

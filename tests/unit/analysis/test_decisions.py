@@ -12,8 +12,8 @@ import pytest
 from advice_rows import drawn, folder_of, mixed, pair_of, right
 
 from rewoo_bench import advise, load
+from rewoo_bench.analysis.advice.advise import Part, advice_sentences
 from rewoo_bench.analysis.advice.decision import decide
-from rewoo_bench.analysis.advice.sentences import Part, sentences
 from rewoo_bench.errors import UsageError
 
 
@@ -23,7 +23,7 @@ def part_of(folder: Path, systems: dict[str, str], *, costs: dict[str, int] | No
 
 
 def text(part: Part) -> str:
-    return "\n".join(sentences(part))
+    return "\n".join(advice_sentences(part))
 
 
 def test_a_clear_winner_is_recommended_with_its_interval_and_n(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from claim_runs import run_folder
 from comparison_rows import system
 
 from rewoo_bench import advise, bench, load
-from rewoo_bench.analysis.advice.sentences import sentences, table
+from rewoo_bench.analysis.advice.advise import advice_sentences, advice_table
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.manifest import read_manifest, write_manifest
@@ -86,7 +86,7 @@ def test_runs_of_other_questions_are_compared_only_on_request(tmp_path: Path) ->
         advise(rewoo, react)
     (part,) = advise(rewoo, react, intersect=True).parts
     assert part.questions == 60
-    assert "not all answered the same questions" in "\n".join(sentences(part))
+    assert "not all answered the same questions" in "\n".join(advice_sentences(part))
 
 
 def test_the_same_architecture_in_two_runs_is_not_compared_with_itself(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_failures_are_named_and_errors_are_left_out(tmp_path: Path) -> None:
     ended = [{**row, **({"stop_reason": "step_limit", "exact_match": False} if i < 8 and i % 4 != 2 else {})}
              for i, row in enumerate(react)]  # fmt: skip
     (part,) = advise(run_folder(tmp_path / "a", system(matches="1100" * 25), ended)).parts
-    shown = "\n".join(sentences(part))
+    shown = "\n".join(advice_sentences(part))
     assert "Ended otherwise than by an answer, and wrong: 6 of react (step limit), of 100 questions each." in shown
     assert "Left out, failed or unmetered: 25 of react, of 100 questions each; no comparison includes" in shown
     contrast = part.contrasts["rewoo", "react"]
@@ -131,7 +131,7 @@ def test_where_a_price_is_unknown_tokens_are_compared_and_a_limit_of_cost_is_ref
     )
     (part,) = advise(run).parts
     assert part.decision.recommended == "rewoo"
-    assert "Cost is in tokens: the price of openai/small_1 isn't known." in sentences(part)
+    assert "Cost is in tokens: the price of openai/small_1 isn't known." in advice_sentences(part)
     with pytest.raises(UsageError, match=r"--max-cost 1: the dollars of 'react', 'rewoo' aren't known"):
         advise(run, max_cost=1)
 
@@ -142,18 +142,20 @@ def test_dollars_are_said_to_be_at_the_runs_own_prices(tmp_path: Path) -> None:
     )
     (part,) = advise(run).parts
     at = "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it."
-    assert at in sentences(part)
+    assert at in advice_sentences(part)
     prices = {"openai/small_1": {"input": 1.0}}
     write_manifest(run, read_manifest(run).model_copy(update={"prices": prices}))
     (part,) = advise(run).parts
-    assert "Dollars are at openai/small_1's prices, cached input as the endpoint counted it" in "".join(sentences(part))
+    assert "Dollars are at openai/small_1's prices, cached input as the endpoint counted it" in "".join(
+        advice_sentences(part)
+    )
 
 
 def test_an_oracle_recommends_nothing(tmp_path: Path) -> None:
     bench("rewoo,react", out=tmp_path / "run", questions=8, model="oracle")
     (part,) = advise(tmp_path / "run").parts
     assert part.decision.kind == "oracle"
-    assert sentences(part)[0].startswith("No recommendation: an oracle answered.")
+    assert advice_sentences(part)[0].startswith("No recommendation: an oracle answered.")
     with pytest.raises(UsageError, match="nothing to compare"):
         advise(bench("rewoo", out=tmp_path / "one", questions=4, model="oracle"))
 
@@ -162,7 +164,7 @@ def test_an_oracle_recommends_nothing(tmp_path: Path) -> None:
 def test_published_runs_have_short_advice_with_intervals(run: Path) -> None:
     advice = advise(run)
     for part in advice.parts:
-        lines = sentences(part)
+        lines = advice_sentences(part)
         assert 5 <= len(lines) <= 13  # one of them may be a command
         assert "[" in lines[1]
         assert "n = " in lines[1]
@@ -224,7 +226,7 @@ def test_a_frame_has_no_folder_and_no_conditions(tmp_path: Path) -> None:
     (part,) = advise(load(run)).parts
     assert part.more is not None
     assert part.more.command is None
-    shown = "\n".join(sentences(part))
+    shown = "\n".join(advice_sentences(part))
     assert "Run the same with that many questions." in shown
     assert "Note: a has no run.json, so the conditions of the runs aren't checked." in shown
 
@@ -238,7 +240,7 @@ def test_an_architecture_without_a_measured_row_is_named_and_not_compared(
         row["flags"] = ["unmetered"]
     (part,) = advise(run_folder(tmp_path / "run", *systems), **terms).parts
     assert part.decision.recommended == "rewoo"
-    shown = "\n".join([*sentences(part), *table(part)])
+    shown = "\n".join([*advice_sentences(part), *advice_table(part)])
     assert "mine has no row that counts, and isn't compared: every row failed, or was answered without" in shown
     assert "nan" not in shown
 
@@ -246,7 +248,10 @@ def test_an_architecture_without_a_measured_row_is_named_and_not_compared(
 def test_one_architecture_with_measured_rows_is_no_comparison(tmp_path: Path) -> None:
     systems = [system("rewoo", right(80, 100)), system("mine", right(99, 100), flags=["unmetered"])]
     (part,) = advise(run_folder(tmp_path / "run", *systems)).parts
-    assert sentences(part)[0] == "No recommendation: it takes two architectures with rows that count and model calls."
+    assert (
+        advice_sentences(part)[0]
+        == "No recommendation: it takes two architectures with rows that count and model calls."
+    )
 
 
 def test_an_agent_that_made_no_call_is_to_be_mended_and_not_compared(tmp_path: Path) -> None:
@@ -254,7 +259,7 @@ def test_an_agent_that_made_no_call_is_to_be_mended_and_not_compared(tmp_path: P
     systems = [system("rewoo", right(80, 100)), system("react", right(50, 100)), crash]
     (part,) = advise(run_folder(tmp_path / "run", *systems), max_cost=1.0).parts
     assert part.decision.recommended == "rewoo"
-    assert "crash made no model call in any question, and isn't compared: mend it first" in str(sentences(part))
+    assert "crash made no model call in any question, and isn't compared: mend it first" in str(advice_sentences(part))
     (alone,) = advise(run_folder(tmp_path / "alone", systems[0], crash)).parts
-    assert sentences(alone)[0].startswith("No recommendation: it takes two architectures with rows that count")
-    assert "times" not in "\n".join(sentences(alone))
+    assert advice_sentences(alone)[0].startswith("No recommendation: it takes two architectures with rows that count")
+    assert "times" not in "\n".join(advice_sentences(alone))
