@@ -15,12 +15,14 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
+
+import anyio
 
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.recorder import Recorder
@@ -77,22 +79,38 @@ async def evaluate(
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
     check_callbacks(on_result=on_result, on_event=on_event)
     more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
+    of_limits: dict[str, Any] = {}
+    if limits is not None:
+        of_limits = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
+    if twice := next((name for name in of_limits if name in more), None):
+        raise UsageError(f"{twice}: give it in limits alone")
     run_options = RunOptions(
         tuple(each if isinstance(each, str) else each.name for each in named),
         dataset=dataset if isinstance(dataset, str) else EXAMPLES,
         model=model if isinstance(model, str) else model_name(model),
-        **_limit_options(limits, more),
+        **of_limits,
         **_model_options(settings, more),
     )
+    if settings is not None and settings.seed is None:
+        settings = replace(settings, seed=run_options.seed)  # that of the questions is sent to the model, too
     given = PythonInputs(
         examples,
         exemplars,
         scoring,
         named,
         None if isinstance(model, str) else model,
-        _seeded(settings, run_options.seed),
+        settings,
     )
-    return await _results(run_options, given, Listeners(on_result, on_event))
+    if run_options.out is None:
+        if run_options.answer_cache is not None:
+            raise UsageError("answer_cache: give out=, too; without a folder no answer is kept")
+        return await _in_memory(run_options, given, Listeners(on_result, on_event))
+    results: list[Result] = []
+    kept = Listeners(in_turn(results.append, on_result), on_event)
+    outcome = await run(run_options, given, kept, signals=False)
+    order = {key: place for place, key in enumerate(outcome.keys)}
+    results.sort(key=lambda result: order[result.task.key])
+    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
 
 
 @dataclass(frozen=True)
@@ -121,25 +139,18 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
     `options` are the other flags of `rewoo-bench run`. It blocks until the run has ended; in a notebook and in
     async code `await evaluate(..., out=...)` instead.
     """
-    import anyio
-
-    _check_no_event_loop()
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        where = "a notebook, async code"
+        raise UsageError(
+            f"bench can't run where an event loop runs ({where}); write await rewoo_bench.evaluate(…, out=…)"
+        )
     more = _checked_options({"progress": False, **options, "out": out}, {"architectures"})
     names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
     architectures = tuple(name.strip() for name in map(str, names) if name.strip())
     wanted = RunOptions(architectures, model=model, **more)
     outcome: Outcome = anyio.run(run, wanted)
     return BenchRun(outcome.folder, outcome.status, outcome.reason)
-
-
-def _check_no_event_loop() -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise UsageError(
-        "bench can't run where an event loop runs (a notebook, async code); write await rewoo_bench.evaluate(…, out=…)"
-    )
 
 
 def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
@@ -154,24 +165,6 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
         if value is not None and is_path(OPTIONS[name]):
             checked[name] = as_path(name, value)
     return checked
-
-
-async def _results(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
-    """The results of a run, which is written where the options have a folder."""
-    if options.out is not None:
-        return await _in_folder(options, given, listeners)
-    if options.answer_cache is not None:
-        raise UsageError("answer_cache: give out=, too; without a folder no answer is kept")
-    return await _in_memory(options, given, listeners)
-
-
-async def _in_folder(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
-    results: list[Result] = []
-    kept = replace(listeners, on_result=in_turn(results.append, listeners.on_result))
-    outcome = await run(options, given, kept, signals=False)
-    order = {key: place for place, key in enumerate(outcome.keys)}
-    results.sort(key=lambda result: order[result.task.key])
-    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
 
 
 async def _in_memory(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
@@ -218,15 +211,6 @@ def _checked_architectures(architectures: Any) -> list[str | Architecture]:
     raise UsageError(f"architectures: expected a name or a list of names, got {abridged(architectures)}")
 
 
-def _limit_options(limits: Limits | None, more: dict[str, Any]) -> dict[str, Any]:
-    if limits is None:
-        return {}
-    options = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
-    if twice := next((name for name in options if name in more), None):
-        raise UsageError(f"{twice}: give it in limits alone")
-    return options
-
-
 def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:
     """Model settings as options of a run, which check them, with the other options."""
     if settings is None:
@@ -240,10 +224,3 @@ def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict
     except (TypeError, ValueError) as error:
         raise UsageError(f"settings: extra_body isn't a JSON object: {error}") from None
     return {**more, **{name: getattr(settings, name) for name in OPTIONS_OF_MODEL}, "extra_body": extra_body}
-
-
-def _seeded(settings: ModelSettings | None, seed: int) -> ModelSettings | None:
-    """The settings as they are used: the seed of the questions is sent to the model, too."""
-    if settings is None or settings.seed is not None:
-        return settings
-    return replace(settings, seed=seed)

@@ -77,9 +77,9 @@ def listening(on_event: Callable[[Event], None]) -> Iterator[None]:
 # Where in an architecture a call happens (`planner`, `E3`, `turn 2`), and the architecture, for which local models keep
 # a prefix cache. Both are context variables of the task, so the protocols of models and tools need no argument.
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
-AGENT = "agent"
+AGENT_PLACE = "agent"
 """The place of all requests of an external agent."""
 
 
@@ -96,10 +96,10 @@ _place: ContextVar[Place] = ContextVar("place", default=Place())  # noqa: B039 -
 _architecture: ContextVar[str] = ContextVar("architecture", default="")
 
 
-class _Set(Generic[T]):
+class _Set(Generic[Value]):
     """Sets a context variable inside its `with`. A generator would cost three times as much, at every call."""
 
-    def __init__(self, variable: ContextVar[T], value: T) -> None:
+    def __init__(self, variable: ContextVar[Value], value: Value) -> None:
         self._variable = variable
         self._value = value
 
@@ -134,7 +134,7 @@ def in_architecture(name: str) -> _Set[str]:
 # What a question's row says beside its calls. The notes are a context variable of the task; a task that isn't begun by
 # the question's, such as one of the gateway's server, needs them handed to it: `current_notes()`.
 
-Interval = tuple[float, float]
+TimeSpan = tuple[float, float]
 """Start and end, in seconds of the monotonic clock."""
 
 
@@ -142,7 +142,7 @@ Interval = tuple[float, float]
 class RowNotes:
     """Notes of a question, or of one of its calls: then `outer` is the question's, or those of the call around it."""
 
-    startups: list[Interval] = field(default_factory=list)
+    startups: list[TimeSpan] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
     """`unmetered`, `other_question`, `no_call`, `dropped_fields` (results/columns.md)."""
     outer: RowNotes | None = None
@@ -201,7 +201,7 @@ def flag(name: str) -> None:
         notes.flags.add(name)
 
 
-def union_s(intervals: Iterable[Interval]) -> float:
+def union_s(intervals: Iterable[TimeSpan]) -> float:
     """Seconds that lie in at least one of the intervals."""
     total, reached = 0.0, -math.inf
     for start, end in sorted(intervals):

@@ -30,7 +30,7 @@ os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_API_KEY": "none",
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.cluster.engine import RayEngine
 from rewoo_bench.evaluation.cluster.link import Link
-from rewoo_bench.evaluation.cluster.messages import Message, Reply, WorkerSetup
+from rewoo_bench.evaluation.cluster.messages import DriverReply, WorkerMessage, WorkerSetup
 from rewoo_bench.evaluation.cluster.pool import PoolWorker
 from rewoo_bench.evaluation.cluster.start import ray_cluster
 from rewoo_bench.evaluation.folder import open_run
@@ -65,7 +65,7 @@ class Flood:
         self._number = number
         self._left = calls
 
-    async def messages(self) -> AsyncIterator[list[Message]]:
+    async def messages(self) -> AsyncIterator[list[WorkerMessage]]:
         sending = asyncio.gather(*(self._send(sender) for sender in range(ON_THEIR_WAY)))
         sending.add_done_callback(lambda _: self._link.tell("notice", ""))
         async for batch in self._link.batches():
@@ -73,7 +73,7 @@ class Flood:
                 return
             yield batch
 
-    async def receive(self, replies: Sequence[Reply]) -> None:
+    async def receive(self, replies: Sequence[DriverReply]) -> None:
         self._link.receive(replies)
 
     async def _send(self, sender: int) -> None:

@@ -123,7 +123,7 @@ class DirectTables:
         for table in self._tables:
             table.__exit__(*error)
 
-    async def keep(self, result: Result) -> None:
+    async def store(self, result: Result) -> None:
         self._rows[0].append(question_row(result, COLUMNS))
         self._rows[1].extend(call_rows(result, COLUMNS["run_id"]))
         self._traces.write(as_bytes(trace(result, COLUMNS["run_id"])) + b"\n")
@@ -163,7 +163,7 @@ async def grow(model: Model, questions: Questions, folder: Path) -> None:
     start = time.perf_counter()
     async with open_run(folder, COLUMNS) as opened:
         run = evaluator(model, opened.journal)
-        await run.run(questions, [architecture()], keep=opened.keep, on_result=count_result)
+        await run.run(questions, [architecture()], store=opened.store, on_result=count_result)
         told |= {"run_s": time.perf_counter() - start, "end_mb": resident_mb()}
         start = time.perf_counter()
         await opened.export(tasks(questions))
@@ -180,7 +180,7 @@ async def with_journal(model: Model, questions: Questions, folder: Path) -> floa
     async with open_run(folder, COLUMNS) as opened:
         start = time.perf_counter()
         run = evaluator(model, opened.journal)
-        await run.run(questions, [architecture()], keep=opened.keep, on_result=lambda _: None)
+        await run.run(questions, [architecture()], store=opened.store, on_result=lambda _: None)
         await opened.export(tasks(questions))
         return time.perf_counter() - start
 
@@ -188,7 +188,7 @@ async def with_journal(model: Model, questions: Questions, folder: Path) -> floa
 async def without(model: Model, questions: Questions, folder: Path) -> float:
     start = time.perf_counter()
     with DirectTables(folder) as tables:
-        await evaluator(model).run(questions, [architecture()], keep=tables.keep, on_result=lambda _: None)
+        await evaluator(model).run(questions, [architecture()], store=tables.store, on_result=lambda _: None)
     return time.perf_counter() - start
 
 

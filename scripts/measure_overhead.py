@@ -116,7 +116,7 @@ async def harness(
 ) -> None:
     """The evaluator with everything recorded into a run folder, and its tables."""
     async with recorded_run(api_base, toolbox, concurrency) as (evaluator, kept):
-        await evaluator.run(examples, [architecture], keep=kept.keep, on_result=lambda result: None)
+        await evaluator.run(examples, [architecture], store=kept.store, on_result=lambda result: None)
         await kept.export([task.key for task in tasks_of(examples, [architecture], 1)])
 
 
@@ -178,7 +178,7 @@ async def asked(
     await evaluator.run(
         examples,
         [architecture],
-        keep=kept.keep,
+        store=kept.store,
         on_result=lambda result: stops.append(result.trajectory.stop_reason),
     )
     if profile is not None:

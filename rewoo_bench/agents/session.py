@@ -32,7 +32,7 @@ from rewoo_bench.calls.live import UNAUTHORISED
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.events import AGENT, RowNotes, at_place, current_notes, flag
+from rewoo_bench.events import AGENT_PLACE, RowNotes, at_place, current_notes, flag
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
 from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.runners.notation.arguments import show_call
@@ -118,7 +118,7 @@ class AgentSession:
 
     async def serve(self) -> None:
         """Carries out the agent's requests until it is cancelled."""
-        with at_place(AGENT):
+        with at_place(AGENT_PLACE):
             async with self._receive, anyio.create_task_group() as group:
                 async for job in self._receive:
                     group.start_soon(job)
@@ -224,7 +224,7 @@ class AgentSession:
         asked, meter = _request_of(request, facts), self.meter
         role = asked.role
         failed_before = self.failure
-        if role == AGENT:
+        if role == AGENT_PLACE:
             self._read_request(request)
         try:
             completion = await meter.complete(asked)
@@ -242,7 +242,7 @@ class AgentSession:
             self.failure = None
         if failed is not None:
             meter.count_as_attempt(failed)
-        self.has_answer |= role == AGENT
+        self.has_answer |= role == AGENT_PLACE
         if completion.wire is not None and completion.wire.is_second_attempt:
             self.notes["second_attempts"] += 1
             meter.uncount_second_attempt()
@@ -253,7 +253,7 @@ class AgentSession:
                 self.notes[f"dropped the field {name[:80]}"] += 1
             if {*dropped} - {"metadata"}:  # which changes no answer
                 flag("dropped_fields")
-        if role == AGENT:
+        if role == AGENT_PLACE:
             self._read_reply(request.path, completion)
         return completion
 
@@ -286,7 +286,7 @@ class AgentSession:
 
 
 def _request_of(wire: WireRequest, facts: WireFacts) -> Request:
-    return Request(facts.messages, role=_ROLES.get(wire.path, AGENT), max_tokens=facts.max_tokens, wire=wire)
+    return Request(facts.messages, role=_ROLES.get(wire.path, AGENT_PLACE), max_tokens=facts.max_tokens, wire=wire)
 
 
 def _fail(answer: asyncio.Future[Any], error: Exception) -> None:

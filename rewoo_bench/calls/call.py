@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 
-from rewoo_bench.events import Interval, Place, union_s
+from rewoo_bench.events import Place, TimeSpan, union_s
 from rewoo_bench.text.prompt_parts import PromptParts
 from rewoo_bench.types import CallCost, Example, Message, Usage
 
@@ -54,7 +54,7 @@ class Call:
     repairs: tuple[str, ...] = ()
     content: bytes = b""
     """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
-    startups: tuple[Interval, ...] = ()
+    startups: tuple[TimeSpan, ...] = ()
     """When the call waited for something to start (events.py)."""
 
     @property

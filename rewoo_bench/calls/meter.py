@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from rewoo_bench.calls.call import Call, Limits, PromptWatch, content_of
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
-from rewoo_bench.events import Interval, RowNotes, current_place, noting
+from rewoo_bench.events import RowNotes, TimeSpan, current_place, noting
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
@@ -256,7 +256,7 @@ class NotWorking(NamedTuple):
     """Seconds in which something was starting, and no call was working: they are no latency."""
 
 
-def not_working(calls: Sequence[Call], startups: Sequence[Interval] = ()) -> NotWorking:
+def not_working(calls: Sequence[Call], startups: Sequence[TimeSpan] = ()) -> NotWorking:
     """The seconds of a question in which it waited, or something that it needs was starting.
 
     Calls may overlap, so they are lengths of unions of intervals, without the time in which another call worked.

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from rewoo_bench.calls.live import LiveCall, is_sensible, name_of
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, ToolError
-from rewoo_bench.events import AGENT
+from rewoo_bench.events import AGENT_PLACE
 from rewoo_bench.runs.journal.records import (
     SECOND_ATTEMPT,
     CallKey,
@@ -165,7 +165,7 @@ class RecordedModel:
         A call that the time limit of an external agent cut off ends the question in the same way.
         """
         message = record.answer.get("message") or "its error can't be read"
-        if message == _CANCELLED and record.key.place == AGENT and self._recorder.ended_at_time_limit():
+        if message == _CANCELLED and record.key.place == AGENT_PLACE and self._recorder.ended_at_time_limit():
             return LimitReached("time_limit", f"it was {message} in the recorded run")
         failure = RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
         with suppress(TypeError):  # of a record that is damaged

@@ -17,7 +17,7 @@ from rewoo_bench.analysis.summary import Summary, summarise
 from rewoo_bench.analysis.summary import table as summary_table
 from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.evaluation.dry_run import RunEstimate, table
+from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.results import Outcome
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.runs.comparability import wait
@@ -34,7 +34,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
-    click.echo(terminal(table(estimates)))
+    click.echo(terminal(estimate_table(estimates)))
     click.echo("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls", err=True)
 
 

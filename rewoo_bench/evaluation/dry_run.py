@@ -16,7 +16,7 @@ from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.price_table import given_entry
 from rewoo_bench.models.hosted.providers import find_route, price
@@ -82,7 +82,7 @@ class RunEstimate:
         return self.input_tokens + self.output_tokens
 
 
-async def estimate(
+async def estimate_run(
     examples: Sequence[Example],
     architectures: Sequence[Architecture],
     toolbox: Toolbox,
@@ -111,35 +111,25 @@ async def estimate(
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")
-        estimates.append(_scaled(architecture.name, results, times, models, api_base, prices or {}))
+        used: dict[str, Usage] = {}  # by role
+        calls = [call for result in results for call in result.calls if call.kind == "model"]
+        for call in calls:
+            role = call.role if call.role in models else ""
+            used[role] = used.get(role, Usage()) + call.usage
+        usage = sum(used.values(), Usage())
+        costs = [_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()]
+        cost = _total(costs)
+        estimates.append(
+            RunEstimate(
+                architecture.name,
+                round(len(some) * times),
+                round(len(calls) * times),
+                round(usage.input_tokens * times),
+                round(usage.output_tokens * times),
+                None if cost is None else cost * times,
+            )
+        )
     return estimates
-
-
-def _scaled(
-    name: str,
-    results: Sequence[Result],
-    times: float,
-    models: Mapping[str, str],
-    api_base: str | None,
-    given: Mapping[str, Mapping[str, float]],
-) -> RunEstimate:
-    used: dict[str, Usage] = {}  # by role
-    count = 0
-    for call in (call for result in results for call in result.calls if call.kind == "model"):
-        role = call.role if call.role in models else ""
-        used[role] = used.get(role, Usage()) + call.usage
-        count += 1
-    usage = sum(used.values(), Usage())
-    prices = [_price(models[role], spent, api_base, given.get(role)) for role, spent in used.items()]
-    known = [cost for cost in prices if cost is not None]
-    return RunEstimate(
-        name,
-        round(len(results) * times),
-        round(count * times),
-        round(usage.input_tokens * times),
-        round(usage.output_tokens * times),
-        sum(known) * times if len(known) == len(prices) else None,
-    )
 
 
 def _price(model: str, usage: Usage, api_base: str | None, given: Mapping[str, float] | None) -> float | None:
@@ -151,24 +141,29 @@ def _price(model: str, usage: Usage, api_base: str | None, given: Mapping[str, f
     return price(find_route(model, api_base), usage)
 
 
-def table(estimates: Sequence[RunEstimate]) -> str:
+def _total(costs: Sequence[float | None]) -> float | None:
+    """The sum; None where one of them isn't known."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def estimate_table(estimates: Sequence[RunEstimate]) -> str:
     """A line for each architecture, and their sum."""
-    shown = [*estimates, _sum(estimates)] if len(estimates) > 1 else estimates
+    shown = list(estimates)
+    if len(estimates) > 1:
+        shown.append(
+            RunEstimate(
+                "all",
+                sum(each.questions for each in estimates),
+                sum(each.llm_calls for each in estimates),
+                sum(each.input_tokens for each in estimates),
+                sum(each.output_tokens for each in estimates),
+                _total([each.cost_usd for each in estimates]),
+            )
+        )
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
-    for e in shown:
-        counts = (e.questions, e.llm_calls, e.input_tokens, e.output_tokens)
-        cost = "unknown" if e.cost_usd is None else f"${e.cost_usd:,.4f}"
-        cells.append([e.architecture, *(f"{count:,}" for count in counts), cost])
+    for each in shown:
+        counts = (each.questions, each.llm_calls, each.input_tokens, each.output_tokens)
+        cost = "unknown" if each.cost_usd is None else f"${each.cost_usd:,.4f}"
+        cells.append([each.architecture, *(f"{count:,}" for count in counts), cost])
     return "\n".join(text_table(cells))
-
-
-def _sum(estimates: Sequence[RunEstimate]) -> RunEstimate:
-    costs = [e.cost_usd for e in estimates if e.cost_usd is not None]
-    return RunEstimate(
-        "all",
-        sum(e.questions for e in estimates),
-        sum(e.llm_calls for e in estimates),
-        sum(e.input_tokens for e in estimates),
-        sum(e.output_tokens for e in estimates),
-        sum(costs) if len(costs) == len(estimates) else None,
-    )

@@ -33,7 +33,6 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event, current_notes, listening, noting
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.journal.store import Journal
 from rewoo_bench.system.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.text.model_output import noting_repairs
 from rewoo_bench.text.scoring import Score, Scorer
@@ -76,12 +75,6 @@ def check_trajectory(value: object) -> Trajectory:
     return value
 
 
-def agent_error(trajectory: Trajectory) -> str | None:
-    """The reason for which an external agent gave no answer: the row's `error`."""
-    error = trajectory.notes.get("error") if trajectory.answer is None else None
-    return error if isinstance(error, str) else None
-
-
 # Exceptions that end a question and not the process, those included that a user's runner raises to end itself.
 _RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
 
@@ -93,25 +86,14 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """How a question ended."""
+class _Failure:
+    """Why a question has no answer, or an answer no verdict of the judge."""
 
-    trajectory: Trajectory
-    score: Score | None
-    error: str | None = None
+    error: str
+    stop_reason: StopReason = "error"
     refused: RequestRefused | None = None
     crash: Crash | None = None
     is_retryable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """A judge's verdict; `is_correct` is None where there is none."""
-
-    is_correct: bool | None
-    error: str | None = None
-    refused: RequestRefused | None = None
-    crash: Crash | None = None
 
 
 @dataclass(frozen=True)
@@ -143,12 +125,12 @@ class Evaluator:
         *,
         trials: int = 1,
         on_result: Callable[[Result], None],
-        keep: Callable[[Result], Awaitable[None]] | None = None,
+        store: Callable[[Result], Awaitable[None]] | None = None,
         on_event: Callable[[Task, Event], None] | None = None,
     ) -> Totals:
         """Asks every question of every architecture; `on_result` gets each result as it ends.
 
-        `keep` gets each result first and is awaited. `on_event` gets the events inside each question as they
+        `store` gets each result first and is awaited. `on_event` gets the events inside each question as they
         happen. Results aren't kept here. Raises `RunStopped` where a limit of the run was reached, an exception was
         repeated, or shutdown was requested; and `ProviderRefused`, `ModelGone`, `UsageError` (a runner that is set up
         wrongly), `HarnessFault` or `JournalError`: all but the last after the calls in flight ended.
@@ -163,6 +145,10 @@ class Evaluator:
             totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):
             raise RunStopped(spent_before)
+        live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
+        live.accepted_before = journal is not None and journal.has_answers()
+        if self.run_limits.run_tokens is not None or self.run_limits.run_cost is not None:
+            live.caps = Caps(self.run_limits, totals, live.shutdown)
         questions = RunQuestions(example.question for example in examples)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
@@ -170,24 +156,16 @@ class Evaluator:
             tasks,
             totals,
             run_limits=self.run_limits,
-            live=self._live_calls(totals, journal),
+            live=live,
             concurrency=self.concurrency,
             grace_s=self.grace_s,
             on_result=on_result,
-            keep=keep,
+            store=store,
             on_event=on_event,
         )
         with frozen_heap():
             await session.run()
         return totals
-
-    def _live_calls(self, totals: Totals, journal: Journal | None) -> LiveCalls:
-        """The live calls of a session, under the caps of the run."""
-        live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
-        live.accepted_before = journal is not None and journal.has_answers()
-        if self.run_limits.run_tokens is not None or self.run_limits.run_cost is not None:
-            live.caps = Caps(self.run_limits, totals, live.shutdown)
-        return live
 
     async def run_task(
         self,
@@ -202,39 +180,45 @@ class Evaluator:
         """
         live = live or (self.recorder.live if self.recorder else LiveCalls())
         recorder = await self.recorder.question(task.key) if self.recorder else None
-        models = self._models(task.example, recorder, live)
+        # Only here a `GoldAware` model gets the gold answers.
+        informed = {role: model.with_gold(task.example) for role, model in self._gold_aware.items()}
+        models: dict[str, Model] = {
+            role: RecordedModel(recorder, model) if recorder else LiveModel(live, model)
+            for role, model in {**self.models, **informed}.items()
+        }
         watch = PromptWatch(questions, task.example) if questions else None
         meter = Meter(models, self.limits, question=task.example.question, watch=watch)
         async with self.toolbox.servers(task.architecture, begin=not (recorder and recorder.has_records)) as servers:
             started_at, start = datetime.now(UTC), time.monotonic()
             with noting(meter.notes):
-                ended = await self._ask_and_score(task, meter, recorder, servers, on_event, live.shutdown)
+                asked = self._ask_and_score(task, meter, recorder, servers, on_event, live.shutdown)
+                trajectory, score, failure = await asked
             seconds = time.monotonic() - start
-        if task.trial and ended.trajectory.answer is not None and not any(call.kind == "model" for call in meter.calls):
+        if task.trial and trajectory.answer is not None and not any(call.kind == "model" for call in meter.calls):
             meter.notes.flags.add("no_call")
         idle_s, startup_s = not_working(meter.calls, meter.notes.startups)
         judging = Meter(models)  # a judge's calls are kept apart
-        verdict = await self._judge(task.example, ended.trajectory, judging)
+        verdict, unjudged = await self._judge(task.example, trajectory, judging)
         if recorder:
             meter.add_abandoned(recorder.abandoned())
         return Result(
             task=task,
-            trajectory=ended.trajectory,
+            trajectory=trajectory,
             calls=[*meter.calls, *judging.calls],
-            score=ended.score,
-            error=ended.error,
-            judged_correct=verdict.is_correct,
+            score=score,
+            error=failure.error if failure else None,
+            judged_correct=verdict,
             latency_s=max(0.0, seconds - startup_s),
             working_s=max(0.0, seconds - startup_s - idle_s),
             startup_s=startup_s,
             flags=tuple(sorted(meter.notes.flags)),
             started_at=started_at,
             cost_usd=meter.cost_usd,
-            refused=ended.refused or verdict.refused,
-            is_retryable=ended.is_retryable,
-            crashes=tuple(crash for crash in (ended.crash, verdict.crash) if crash),
-            traceback=ended.crash.traceback if ended.crash else None,
-            judge_error=verdict.error,
+            refused=next((each.refused for each in (failure, unjudged) if each and each.refused), None),
+            is_retryable=failure is not None and failure.is_retryable,
+            crashes=tuple(each.crash for each in (failure, unjudged) if each and each.crash),
+            traceback=failure.crash.traceback if failure and failure.crash else None,
+            judge_error=unjudged.error if unjudged else None,
             answers_sha256=self._scorer.answers_sha256(task.example.answers),
         )
 
@@ -246,8 +230,8 @@ class Evaluator:
         servers: QuestionServers | None,
         on_event: Callable[[Task, Event], None] | None,
         shutdown: GracefulShutdown,
-    ) -> _Ended:
-        """Asks the architecture and scores its answer."""
+    ) -> tuple[Trajectory, Score | None, _Failure | None]:
+        """Asks the architecture and scores its answer. Raises an exception that ends the run."""
         example, runner = task.example, task.architecture.runner
         limit = nullcontext() if self.limits.time_s is None else anyio.move_on_after(self.limits.time_s)
         events = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
@@ -255,62 +239,45 @@ class Evaluator:
             with limit, events:
                 tools = self.toolbox.tools(task.architecture, example, meter, recorder, servers)
                 trajectory = check_trajectory(await run_noting_repairs(runner, example.question, meter, tools))
-                return _Ended(trajectory, self._score(example, trajectory), agent_error(trajectory))
-        except _RAISED as error:  # an exception of a runner, a parser or a tool's factory is this question's error
-            return self._ended_by(error, example, type(runner).__name__)
-        if shutdown.requested.is_set():
-            await anyio.sleep_forever()  # stopped by the shutdown, not by its limit: a later session continues it
-        late = _stopped("time_limit")
-        return _Ended(late, self._score(example, late), f"took longer than {self.limits.time_s} s")
-
-    def _ended_by(self, error: BaseException, example: Example, where: str) -> _Ended:
-        """The end of a question by an exception. Raises an exception that ends the run."""
-        cause = _cause(error, where)
-        if isinstance(cause, LimitReached):
-            limited = _stopped(cause.stop_reason)
-            return _Ended(limited, self._score(example, limited), str(cause))
-        if isinstance(cause, ModelError):
-            refused = cause if isinstance(cause, RequestRefused) else None
-            is_retryable = cause.retryable or cause.unreachable or cause.status is not None
-            return _Ended(_stopped("error"), None, str(cause), refused, is_retryable=is_retryable)
-        crash = crash_of(cause, where, error)
-        return _Ended(_stopped("error"), None, crash.error, crash=crash)
+                # An external agent says in its notes why it gave no answer.
+                error = trajectory.notes.get("error") if trajectory.answer is None else None
+                return trajectory, self._score(example, trajectory), _Failure(error) if isinstance(error, str) else None
+        except _RAISED as raised:  # an exception of a runner, a parser or a tool's factory is this question's error
+            failure = _failure(raised, type(runner).__name__)
+        else:
+            if shutdown.requested.is_set():
+                await anyio.sleep_forever()  # stopped by the shutdown, not by its limit: a later session continues it
+            failure = _Failure(f"took longer than {self.limits.time_s} s", "time_limit")
+        notes = current_notes()  # they keep the steps of an external agent
+        so_far = (notes.so_far if notes else None) or Trajectory(None, failure.stop_reason)
+        stopped = replace(so_far, stop_reason=failure.stop_reason)
+        return stopped, self._score(example, stopped), failure
 
     @cached_property
     def _scorer(self) -> Scorer:
         return find_scorer(self.scoring)
 
     @cached_property
-    def _informed(self) -> dict[str, GoldAware]:
+    def _gold_aware(self) -> dict[str, GoldAware]:
         return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
-
-    def _models(self, example: Example, recorder: QuestionRecorder | None, live: LiveCalls) -> dict[str, Model]:
-        """The models of one question; only here a `GoldAware` model gets the gold answers."""
-        models = {**self.models, **{role: model.with_gold(example) for role, model in self._informed.items()}}
-        if recorder:
-            return {role: RecordedModel(recorder, model) for role, model in models.items()}
-        return {role: LiveModel(live, model) for role, model in models.items()}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason in ("error", "cancelled"):
             return None
         return self._scorer(trajectory.answer, example.answers)
 
-    async def _judge(self, example: Example, trajectory: Trajectory, meter: Meter) -> _Verdict:
-        """The judge's verdict; its calls go through a meter of their own. A missing one is never a wrong answer."""
+    async def _judge(
+        self, example: Example, trajectory: Trajectory, meter: Meter
+    ) -> tuple[bool | None, _Failure | None]:
+        """The judge's verdict, None where there is none; its calls go through a meter of their own."""
         if self.judge is None or trajectory.stop_reason == "error":
-            return _Verdict(None)
+            return None, None
         if trajectory.answer is None:
-            return _Verdict(False)
-        where = type(self.judge).__name__
+            return False, None
         try:
-            return _Verdict(await self.judge.judge(example, trajectory.answer, meter))
-        except Exception as error:  # a judge's failure is no verdict
-            cause = _cause(error, where)
-            if isinstance(cause, LimitReached | ModelError):
-                return _Verdict(None, str(cause), cause if isinstance(cause, RequestRefused) else None)
-            crash = crash_of(cause, where, error)
-            return _Verdict(None, crash.error, crash=crash)
+            return await self.judge.judge(example, trajectory.answer, meter), None
+        except Exception as error:  # a judge's failure is no verdict, and never a wrong answer
+            return None, _failure(error, type(self.judge).__name__)
 
 
 def tasks_of(examples: Iterable[Example], architectures: Sequence[Architecture], trials: int) -> Iterator[Task]:
@@ -341,21 +308,20 @@ async def run_noting_repairs(runner: Runner, question: str, model: Model, tools:
     return ended
 
 
-def _cause(error: BaseException, where: str) -> BaseException:
-    """The exception that ended a question. Raises an exception that ends the run."""
+def _failure(error: BaseException, where: str) -> _Failure:
+    """What an exception says of a question. Raises an exception that ends the run."""
     cause = deciding(error)
     if isinstance(cause, RUN_STOPPING):
         raise cause
     if fault := harness_fault(cause, where):
         raise fault from error
-    if isinstance(cause, ModelError) and cause.status == UNAUTHORISED:
-        raise ProviderRefused(str(cause)) from error
-    return cause
-
-
-def _stopped(stop_reason: StopReason) -> Trajectory:
-    """A question's end without an answer; steps and notes of an external agent are kept."""
-    notes = current_notes()
-    if notes is None or notes.so_far is None:
-        return Trajectory(None, stop_reason)
-    return replace(notes.so_far, stop_reason=stop_reason)
+    if isinstance(cause, LimitReached):
+        return _Failure(str(cause), cause.stop_reason)
+    if isinstance(cause, ModelError):
+        if cause.status == UNAUTHORISED:
+            raise ProviderRefused(str(cause)) from error
+        refused = cause if isinstance(cause, RequestRefused) else None
+        is_retryable = cause.retryable or cause.unreachable or cause.status is not None
+        return _Failure(str(cause), refused=refused, is_retryable=is_retryable)
+    crash = crash_of(cause, where, error)
+    return _Failure(crash.error, crash=crash)

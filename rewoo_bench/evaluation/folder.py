@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.calls.call import Call
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.runs.columns import call_rows, question_row
@@ -44,7 +43,8 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
         try:
             if is_new:
                 folder.mkdir(parents=True, exist_ok=True)
-            elif link := next((path for path in _written_in(folder) if path.is_symlink()), None):
+            written = [*(folder / name for name in (*_OF_A_RUN, LOCK)), *folder.glob(f"{JOURNAL}-*")]
+            if not is_new and (link := next((path for path in written if path.is_symlink()), None)):
                 raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
             stack.enter_context(locked(folder / LOCK, busy))
         except OSError as error:
@@ -56,18 +56,18 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
         yield
 
 
-def _written_in(folder: Path) -> Iterator[Path]:
-    yield from (folder / name for name in (*_OF_A_RUN, LOCK))
-    yield from folder.glob(f"{JOURNAL}-*")
-
-
 def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
     file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
     if file == JOURNAL and is_unused(folder / JOURNAL):
         return  # of a run that was killed before it had a manifest, and so before it asked anything
     if file == MANIFEST:
-        go_on = f"continue that run with --resume {shlex.quote(str(folder))}{_with_cap(folder)}"
+        reason = ""
+        with suppress(DataError):  # --resume says what is wrong
+            reason = read_manifest(folder).reason or ""
+        cap = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
+        another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
+        go_on = f"continue that run with --resume {shlex.quote(str(folder))}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
     if file:
         raise UsageError(
@@ -75,16 +75,6 @@ def check_new(folder: Path) -> None:
         )
     if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
-
-
-def _with_cap(folder: Path) -> str:
-    """What else to give where a cap ended the run: with the same cap it would end at once."""
-    try:
-        reason = read_manifest(folder).reason or ""
-    except DataError:  # --resume says what is wrong
-        return ""
-    flag = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
-    return f" and another {flag}" if flag else ""
 
 
 def begin(folder: Path, manifest: Manifest, flag: str) -> None:
@@ -169,15 +159,15 @@ def trace(result: Result, run_id: str) -> dict[str, Any]:
             for step in trajectory.steps
         ],
         "notes": trajectory.notes,
-        "replies": [_of_reply(call) for call in result.calls if call.thoughts or call.repairs],
+        # The parts of a model's reply that aren't its visible text.
+        "replies": [
+            {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
+            for call in result.calls
+            if call.thoughts or call.repairs
+        ],
         **({"traceback": result.traceback} if result.traceback else {}),
         **({"judge_error": result.judge_error} if result.judge_error else {}),
     }
-
-
-def _of_reply(call: Call) -> dict[str, Any]:
-    """The parts of a model's reply that aren't its visible text."""
-    return {"place": call.place.name, "role": call.role, "thoughts": call.thoughts, "repairs": list(call.repairs)}
 
 
 # The folder of a run in progress: results go into the journal, and the journal becomes the tables.
@@ -194,7 +184,7 @@ class RunFolder:
     journal: Journal
     columns: Mapping[str, Any]
 
-    async def keep(self, result: Result) -> None:
+    async def store(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
         result, rows, traced = lines_of(result, self.columns)
         await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)

@@ -105,27 +105,25 @@ async def with_mcp_tools(
     Raises `UsageError` for a server that can't be used, and for two tools of one name.
     """
     added = [(address, *names) for address in addresses for names in (await servers.connect(address)).names.items()]
-    return [await _with_tools(each, added, servers) if each.spec.tools else each for each in architectures]
-
-
-async def _with_tools(
-    architecture: Architecture, added: Sequence[tuple[str, str, str]], servers: McpServers
-) -> Architecture:
-    tools = {
-        name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
-        for name, settings in architecture.spec.tools.items()
-    }
-    for address, name, remote in added:
-        if name in tools or name.lower() == FINISH.lower():
-            taken = "has a tool" if name in tools else "has an action"
-            shown = hide_credentials(address)
-            raise UsageError(
-                f"--mcp: {architecture.name!r} {taken} {name!r} already; give this server's tools a prefix: "
-                f"--mcp '[prefix=other] {shown}', or choose some of them: [only=NAME,NAME]"
-            )
-        settings = ToolSettings(mcp=address, mcp_tool=remote)
-        tools[name] = await _checked(name, settings, servers, architecture.name)
-    return replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
+    extended = []
+    for architecture in architectures:
+        tools = {
+            name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
+            for name, settings in architecture.spec.tools.items()
+        }
+        for address, name, remote in added if tools else ():
+            if name in tools or name.lower() == FINISH.lower():
+                taken = "has a tool" if name in tools else "has an action"
+                raise UsageError(
+                    f"--mcp: {architecture.name!r} {taken} {name!r} already; give this server's tools a prefix: "
+                    f"--mcp '[prefix=other] {hide_credentials(address)}', or choose some of them: [only=NAME,NAME]"
+                )
+            settings = ToolSettings(mcp=address, mcp_tool=remote)
+            tools[name] = await _checked(name, settings, servers, architecture.name)
+        if tools:
+            architecture = replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
+        extended.append(architecture)
+    return extended
 
 
 async def _checked(name: str, settings: ToolSettings, servers: McpServers, architecture: str) -> ToolSettings:
@@ -204,7 +202,7 @@ OPTIONS_OF_MODEL = tuple(
 
 
 @dataclass(frozen=True)
-class Inputs:
+class RunInputs:
     """Questions, architectures, tools and passages of a run, all checked."""
 
     dataset: Dataset
@@ -213,11 +211,11 @@ class Inputs:
     corpus: Corpus | None
 
 
-async def read_inputs(
+async def read_run_inputs(
     options: RunOptions, given: PythonInputs = NOTHING_GIVEN, servers: McpServers | None = None
-) -> Inputs:
+) -> RunInputs:
     """Loads and checks the inputs of a run; `servers` are to hold its MCP servers. Raises `UsageError`."""
-    _check_api_base(options.api_base)
+    _check_flags(options, given)
     if given.loaded is not None:
         dataset = given.loaded
     elif given.examples is not None:
@@ -236,7 +234,6 @@ async def read_inputs(
         check_step_limits(dataset, architectures)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    _check_flags(options, given)
     if given.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
 
@@ -249,19 +246,18 @@ async def read_inputs(
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
-        if given.examples is None:  # examples of the caller may be for a model that needs no search
-            _check_pages(architecture, dataset, corpus)
-    return Inputs(dataset, architectures, toolbox, corpus)
+        if given.examples is not None or not {"Search", "Lookup"} & architecture.spec.tools.keys():
+            continue  # examples of the caller may be for a model that needs no search
+        if corpus is None and not any(example.documents for example in dataset.examples):
+            raise UsageError(  # every agent would look bad
+                f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
+                "give passages with --corpus FILE, or leave the search out with --tools Calculator,LLM"
+            )
+    return RunInputs(dataset, architectures, toolbox, corpus)
 
 
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
-    """Notes on the number of questions, and on architectures without exemplars for their style."""
-    sample = sample_note(dataset, limit)
-    return [*([sample] if sample else []), *exemplar_notes(architectures, dataset.style)]
-
-
-def sample_note(dataset: Dataset, limit: int | None) -> str | None:
-    """A note on the number of questions, if there are fewer than asked for."""
+    """Notes on fewer questions than asked for, and on architectures without exemplars for the questions' style."""
     size, facts = len(dataset.examples), dataset.manifest
     without_chain, without_pages = facts.get("without_chain") or 0, facts.get("without_pages") or 0
     others = f"{without_chain} {'other has' if without_chain == 1 else 'others have'}"
@@ -269,16 +265,14 @@ def sample_note(dataset: Dataset, limit: int | None) -> str | None:
     if without_pages:
         others = "more have" if reasons else "others have"
         reasons.append(f"{without_pages} {others} a gold chain, but no documents to find its pages in")
+    notes = []
     if limit is not None and size < limit:
         note = f"{dataset.name} has {size} questions{' with a gold chain' if reasons else ''}"
-        return "; ".join([f"{note}, all of them are taken (-n {limit})", *reasons])
-    return "; ".join([f"{dataset.name}: {size} questions are taken", *reasons]) if reasons else None
-
-
-def exemplar_notes(architectures: Iterable[Architecture], style: str) -> list[str]:
-    """A note for each architecture that has no exemplars for the questions' style."""
-    return [
-        f"{each.name} has no exemplars for {style} questions ({', '.join(each.fallback_styles)}); "
+        notes.append("; ".join([f"{note}, all of them are taken (-n {limit})", *reasons]))
+    elif reasons:
+        notes.append("; ".join([f"{dataset.name}: {size} questions are taken", *reasons]))
+    return notes + [
+        f"{each.name} has no exemplars for {dataset.style} questions ({', '.join(each.fallback_styles)}); "
         f"those for {', '.join(dict.fromkeys(each.fallback_styles.values()))} questions are used"
         for each in architectures
         if each.fallback_styles
@@ -286,7 +280,9 @@ def exemplar_notes(architectures: Iterable[Architecture], style: str) -> list[st
 
 
 def _check_flags(options: RunOptions, given: PythonInputs) -> None:
-    """Raises `UsageError` for a flag that no model of the run has a use for."""
+    """Raises `UsageError` for an address that is none, and for a flag that no model of the run has a use for."""
+    if options.api_base is not None:
+        _check_api_base(options.api_base)
     names = [role.name for role in options.role_models.values()]
     for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
         if value and not any(name.startswith(LOCAL) for name in names):
@@ -305,9 +301,7 @@ def _check_flags(options: RunOptions, given: PythonInputs) -> None:
             raise UsageError(f"{flag}: a replay answers for the planner and the solver both; leave it out")
 
 
-def _check_api_base(api_base: str | None) -> None:
-    if api_base is None:
-        return
+def _check_api_base(api_base: str) -> None:
     if not api_base.startswith(("http://", "https://")):
         raise UsageError(f"--api-base: {api_base.rpartition('@')[2]!r} is no address; write http://… or https://…")
     # A raw "/" in a password would make the user's name the host, and the password its path.
@@ -323,16 +317,6 @@ def _check_api_base(api_base: str | None) -> None:
 def _is_ours(name: str) -> bool:
     """Whether a model is asked at no address of a provider: a local one, a replay, the oracle, or a user's own."""
     return name.startswith((LOCAL, REPLAY)) or is_oracle(name) or is_own_model(name)
-
-
-def _check_pages(architecture: Architecture, dataset: Dataset, corpus: Corpus | None) -> None:
-    """Raises `UsageError` for a search without pages, in which every agent would look bad."""
-    searches = {"Search", "Lookup"} & architecture.spec.tools.keys()
-    if searches and corpus is None and not any(example.documents for example in dataset.examples):
-        raise UsageError(
-            f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
-            "give passages with --corpus FILE, or leave the search out with --tools Calculator,LLM"
-        )
 
 
 def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list[Architecture]:

@@ -70,21 +70,48 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: str) -> Manifest:
     """The manifest of a new run, or that of the resumed run, after a check that nothing changed; none is written."""
-    manifest = _manifest(options, run, run_id)
-    if options.resume is not None:
-        before = read_manifest(options.resume)
-        check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
-        check_same(before, manifest, [example.id for example in run.dataset.examples])
-        for role, model in options.role_models.items():
-            if facts := before.sent.get(role or "default"):  # what earlier sessions learnt of its endpoint
-                run.models[model].recall(facts)
-        sessions = [*before.sessions, {"command": command_line(), "started_at": now()}]
-        kept: dict[str, Any] = {"run_id": before.run_id, "started_at": before.started_at, "command": before.command}
-        kept["recorded_calls"] = before.recorded_calls
-        engine = {"engine": manifest.engine or before.engine} if before.engine else {}
-        sealed = {"seal": seal(before.run_id, manifest.options)}
-        return manifest.model_copy(update={**kept, **engine, "sessions": sessions, **sealed})
-    return manifest
+    corpus, path = None, options.corpus or run.dataset.corpus
+    if run.corpus is not None and path is not None:
+        corpus = {"file": path.name, "content_hash": run.corpus.content_hash, "passages": len(run.corpus)}
+    models = {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()}
+    if run.gateway is not None:
+        models["default"][WIRE_NAME] = run.gateway.model_name
+        if run.gateway.embedding_name is not None:
+            models.setdefault("embedding", {})[WIRE_NAME] = run.gateway.embedding_name
+    facts = {
+        "run_id": run_id,
+        "status": "running",
+        "started_at": now(),
+        "command": command_line(),
+        "options": options.as_json(),
+        "seal": seal(run_id, options.as_json()),
+        "concurrency": questions_at_once(options, run),
+        "dataset": dict(run.dataset.manifest),
+        "corpus": corpus,
+        "architectures": [architecture.manifest for architecture in run.architectures],
+        "models": models,
+        "prices": {model.name: opened.prices for model, opened in run.models.items()},
+        "tokenizer": TOKENIZER,
+        "environment": environment(),
+    }
+    if options.engine != "local":
+        ray = package_version("ray")
+        facts["engine"] = {"name": options.engine, "version": ray, "workers": options.workers or 1}
+    manifest = manifest_of(json.loads(json.dumps(facts, default=str)))
+    if options.resume is None:
+        return manifest
+    before = read_manifest(options.resume)
+    check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
+    check_same(before, manifest, [example.id for example in run.dataset.examples])
+    for role, model in options.role_models.items():
+        if learnt := before.sent.get(role or "default"):  # by earlier sessions, of its endpoint
+            run.models[model].recall(learnt)
+    kept = {name: getattr(before, name) for name in ("run_id", "started_at", "command", "recorded_calls")}
+    kept["sessions"] = [*before.sessions, {"command": command_line(), "started_at": now()}]
+    kept["seal"] = seal(before.run_id, manifest.options)
+    if before.engine:
+        kept["engine"] = manifest.engine or before.engine
+    return manifest.model_copy(update=kept)
 
 
 def refused_requests(run: PreparedRun) -> dict[str, Any]:
@@ -101,40 +128,3 @@ def sent_differences(options: RunOptions, run: PreparedRun) -> dict[str, Any]:
 def now() -> str:
     """The time for a manifest."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _manifest(options: RunOptions, run: PreparedRun, run_id: str) -> Manifest:
-    engine: dict[str, Any] = {}
-    if options.engine != "local":
-        workers, ray = options.workers or 1, package_version("ray")
-        engine = {"engine": {"name": options.engine, "version": ray, "workers": workers}}
-    corpus, path = None, options.corpus or run.dataset.corpus
-    if run.corpus is not None and path is not None:
-        corpus = {"file": path.name, "content_hash": run.corpus.content_hash, "passages": len(run.corpus)}
-    facts = {
-        "run_id": run_id,
-        "status": "running",
-        "started_at": now(),
-        "command": command_line(),
-        "options": options.as_json(),
-        "seal": seal(run_id, options.as_json()),
-        "concurrency": questions_at_once(options, run),
-        **engine,
-        "dataset": dict(run.dataset.manifest),
-        "corpus": corpus,
-        "architectures": [architecture.manifest for architecture in run.architectures],
-        "models": _models(options, run),
-        "prices": {model.name: opened.prices for model, opened in run.models.items()},
-        "tokenizer": TOKENIZER,
-        "environment": environment(),
-    }
-    return manifest_of(json.loads(json.dumps(facts, default=str)))
-
-
-def _models(options: RunOptions, run: PreparedRun) -> dict[str, dict[str, Any]]:
-    models = {role or "default": dict(run.models[model].manifest) for role, model in options.role_models.items()}
-    if run.gateway is not None:
-        models["default"][WIRE_NAME] = run.gateway.model_name
-        if run.gateway.embedding_name is not None:
-            models.setdefault("embedding", {})[WIRE_NAME] = run.gateway.embedding_name
-    return models

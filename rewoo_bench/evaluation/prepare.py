@@ -22,7 +22,7 @@ from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
-from rewoo_bench.evaluation.inputs import Inputs, PythonInputs, model_settings, read_inputs
+from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.events import at_place
 from rewoo_bench.models.open import OpenModel, open_model
 from rewoo_bench.models.own import is_own_model
@@ -88,9 +88,14 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for flag, values in (("--prices", options.prices), ("--price", options.price)):
         for value in values:
-            role, text = _of_role(flag, value, options)
-            others = [each for each in roles if flag == "--prices" and not sheet_and_model(text)[1]]
-            named = others if role is None else [role]
+            role, colon, text = value.partition(":")
+            if not colon or role not in ("planner", "solver", "judge", "embedding"):
+                named, text = [each for each in roles if flag == "--prices" and not sheet_and_model(value)[1]], value
+            elif role in roles:
+                named = [role]
+            else:
+                what = f"the {role} has no model of its own; give --{role}-model, or leave {role}: out"
+                raise UsageError(f"{flag} {value}: {what}")
             for each in named or [""]:
                 found[each] = read_price(text) if flag == "--price" else _of_sheet(text, roles[each].name)
     for role, model in roles.items():
@@ -103,17 +108,6 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
     return found
 
 
-def _of_role(flag: str, value: str, options: RunOptions) -> tuple[str | None, str]:
-    """The role that a value begins with, and the rest. Raises `UsageError` for a role without a model of its own."""
-    role, colon, text = value.partition(":")
-    if not colon or role not in ("planner", "solver", "judge", "embedding"):
-        return None, value
-    if role not in options.role_models:
-        what = f"the {role} has no model of its own; give --{role}-model, or leave {role}: out"
-        raise UsageError(f"{flag} {value}: {what}")
-    return role, text
-
-
 def _of_sheet(text: str, model: str) -> dict[str, float]:
     tariff = named_tariff(text, model)
     kinds = {"input": tariff.input, "cached_input": tariff.cache_read, "output": tariff.output}
@@ -122,7 +116,7 @@ def _of_sheet(text: str, model: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class PreparedRun(Inputs):
+class PreparedRun(RunInputs):
     """The inputs of a run, with its models open."""
 
     models: dict[RoleModel, OpenModel]
@@ -141,7 +135,7 @@ async def prepared(options: RunOptions, given: PythonInputs) -> AsyncIterator[Pr
         check_new(options.out)  # once more when the folder is taken
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(McpServers(options.mcp_timeout))
-        inputs = await read_inputs(options, given, servers)
+        inputs = await read_run_inputs(options, given, servers)
         replay = cache = None
         if options.model.startswith(REPLAY):
             recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
@@ -231,16 +225,13 @@ def concurrency(options: RunOptions, run: PreparedRun) -> int:
 
 def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:
     """The columns of questions.parquet that are the same in every row of a run."""
-    return columns_of_run(RunSource(run_id, run.dataset.name, options, _is_oracle(options, run)))
-
-
-def _is_oracle(options: RunOptions, run: PreparedRun) -> bool | None:
-    """Whether a model that sees the gold answers any role, now or in a replayed run; None where nothing says it."""
     roles = [model for role, model in options.role_models.items() if role != "judge"]
-    if any(isinstance(run.models[model].model, GoldAware) for model in roles):
-        return True
+    # Whether a model that sees the gold answers any role, now or in a replayed run; None where nothing says it.
     answers = [answers_of_oracle(name) for name in dict.fromkeys(model.name for model in roles)]
-    return True if any(answers) else None if None in answers else False
+    is_oracle: bool | None = True if any(answers) else None if None in answers else False
+    if any(isinstance(run.models[model].model, GoldAware) for model in roles):
+        is_oracle = True
+    return columns_of_run(RunSource(run_id, run.dataset.name, options, is_oracle))
 
 
 def questions_at_once(options: RunOptions, run: PreparedRun) -> int:

@@ -85,7 +85,20 @@ def load_chosen(options: RunOptions) -> Dataset:
         dataset = _load(options, sys.maxsize)  # the choice is among all rows, beyond the default limit
     elif "generator" in source and options.questions:
         dataset = _load(options, max(options.questions, len(dataset.examples)))
-    chosen = _of_ids(dataset, options)
+    chosen: Sequence[Example] = dataset.examples
+    if options.ids:
+        known = {example.id for example in chosen}
+        if strangers := [each for each in options.ids if each not in known]:
+            shown = ", ".join(map(repr, strangers[:_SHOWN]))
+            more = f" and {len(strangers) - _SHOWN:,} more" if len(strangers) > _SHOWN else ""
+            flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
+            hint = "; give the --dataset of that run" if flags else ""
+            raise UsageError(
+                f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
+                f"its ids are like {chosen[0].id!r}{hint}"
+            )
+        wanted = set(options.ids)
+        chosen = [example for example in chosen if example.id in wanted]
     if options.question_types:
         known = {example.kind for example in chosen} - {""}
         for each in options.question_types:
@@ -104,23 +117,6 @@ def load_chosen(options: RunOptions) -> Dataset:
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:
     return load_dataset_examples(options.dataset, split=options.split, limit=limit, seed=options.seed)
-
-
-def _of_ids(dataset: Dataset, options: RunOptions) -> Sequence[Example]:
-    if not options.ids:
-        return dataset.examples
-    known = {example.id for example in dataset.examples}
-    if strangers := [each for each in options.ids if each not in known]:
-        shown = ", ".join(map(repr, strangers[:_SHOWN]))
-        more = f" and {len(strangers) - _SHOWN:,} more" if len(strangers) > _SHOWN else ""
-        flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
-        hint = "; give the --dataset of that run" if flags else ""
-        raise UsageError(
-            f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
-            f"its ids are like {dataset.examples[0].id!r}{hint}"
-        )
-    wanted = set(options.ids)
-    return [example for example in dataset.examples if example.id in wanted]
 
 
 def _recorded_runs(options: RunOptions) -> dict[str, Path]:

@@ -161,9 +161,13 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
     for name, value in values.items():
         if name == "questions":
-            _check_limit(value, manifest)
-            continue
-        if OPTIONS[name].role.resume and value != recorded.get(name):
+            before = manifest.dataset.limit
+            if before is None and value != manifest.dataset.examples:
+                raise UsageError("--resume: this run has all questions of its data set; leave -n out")
+            if before is not None and value < before:
+                fewer = f"this run has {before:,} questions, and -n {value:,} would be fewer"
+                raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
+        elif OPTIONS[name].role.resume and value != recorded.get(name):
             what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
             raise UsageError(f"--resume: {what}; leave it out, or start a new run")
     check_trusted(manifest.as_json(), given.keys(), "--resume", trust=trust)
@@ -204,23 +208,10 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
         raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
     old, new = before.as_json(), json.loads(json.dumps(now.as_json(), default=str))  # as `before` was written
     more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions
-    if "generator" in now.dataset.source:
-        more |= {
-            "sha256",
-            "rows",
-        }  # generated questions have their content in their ids, and one hash of all
+    if "generator" in now.dataset.source:  # generated questions have their content in their ids, and one hash of all
+        more |= {"sha256", "rows"}
     for part in ("architectures", "dataset", "corpus", "models"):
         loose = LOOSE | more if grown and part == "dataset" else LOOSE
         difference = next(changed_values(old.get(part), new.get(part), part, loose), None)
         if difference:
             raise UsageError(f"--resume: {difference}; a resumed run has to stay the same")
-
-
-def _check_limit(limit: int, manifest: Manifest) -> None:
-    """Raises `UsageError` for fewer questions than before."""
-    before = manifest.dataset.limit
-    if before is None and limit != manifest.dataset.examples:
-        raise UsageError("--resume: this run has all questions of its data set; leave -n out")
-    if before is not None and limit < before:
-        fewer = f"this run has {before:,} questions, and -n {limit:,} would be fewer"
-        raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")

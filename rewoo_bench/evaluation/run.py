@@ -17,10 +17,10 @@ from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
-from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate
+from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
-from rewoo_bench.evaluation.inputs import PythonInputs, input_notes, read_inputs, step_limit_notes
+from rewoo_bench.evaluation.inputs import PythonInputs, input_notes, read_run_inputs, step_limit_notes
 from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, refused_requests, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -127,46 +127,30 @@ async def run(
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
         if options.engine == "ray":
+            from rewoo_bench.evaluation.cluster.engine import ray_engine
+
+            if options.progress:
+                say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
+            engine = ray_engine(
+                options,
+                prepared_run,
+                recorder,
+                sent=manifest.sent,
+                folder=folder,
+                wants_events=listeners.on_event is not None,
+                say=logging.getLogger(__name__).warning,
+            )
             try:
-                evaluator = await _on_cluster(
-                    options, prepared_run, recorder, evaluator, manifest, folder, listeners, stack
-                )
+                workers = await stack.enter_async_context(engine)
             except UsageError:
                 if options.resume is None:
                     remove_run(folder)  # nothing was asked: the same --out can be used again
                 raise
+            evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
         if options.otel:
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
-
-
-async def _on_cluster(
-    options: RunOptions,
-    prepared_run: PreparedRun,
-    recorder: Recorder,
-    evaluator: Evaluator,
-    manifest: Manifest,
-    folder: Path,
-    listeners: Listeners,
-    stack: AsyncExitStack,
-) -> Evaluator:
-    """The evaluator, whose questions the workers of a cluster ask until `stack` ends."""
-    from rewoo_bench.evaluation.cluster.engine import ray_engine
-
-    if options.progress:
-        say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
-    engine = ray_engine(
-        options,
-        prepared_run,
-        recorder,
-        sent=manifest.sent,
-        folder=folder,
-        wants_events=listeners.on_event is not None,
-        say=logging.getLogger(__name__).warning,
-    )
-    opened = await stack.enter_async_context(engine)
-    return replace(evaluator, engine=opened, concurrency=questions_at_once(options, prepared_run))
 
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
@@ -176,8 +160,8 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
     if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
         asked = replace(asked, questions=MOST_QUESTIONS)
     async with McpServers(options.mcp_timeout) as servers:
-        inputs = await read_inputs(asked, servers=servers)
-        return await estimate(
+        inputs = await read_run_inputs(asked, servers=servers)
+        return await estimate_run(
             inputs.dataset.examples,
             inputs.architectures,
             inputs.toolbox,
@@ -263,7 +247,7 @@ async def _ask(
             shuffled(prepared_run.dataset.examples, options.seed),
             prepared_run.architectures,
             trials=options.trials,
-            keep=opened.keep,
+            store=opened.store,
             on_result=on_result,
             on_event=listeners.on_event,
         )

@@ -23,7 +23,7 @@ _FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended
 
 
-class TaskRunner(Protocol):
+class AskTask(Protocol):
     """Asks one question of one architecture: the evaluator's `run_task`."""
 
     async def __call__(
@@ -32,7 +32,7 @@ class TaskRunner(Protocol):
 
 
 class Engine(Protocol):
-    """Asks questions in other processes; its `ask` is a `TaskRunner`."""
+    """Asks questions in other processes; its `ask` is an `AskTask`."""
 
     async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
         """Raises the errors that end a run."""
@@ -49,7 +49,7 @@ class Session:
 
     def __init__(
         self,
-        run_task: TaskRunner,
+        ask: AskTask,
         tasks: Iterator[Task],
         totals: Totals,
         *,
@@ -58,17 +58,17 @@ class Session:
         concurrency: int,
         grace_s: float,
         on_result: Callable[[Result], None],
-        keep: Callable[[Result], Awaitable[None]] | None,
+        store: Callable[[Result], Awaitable[None]] | None,
         on_event: Callable[[Task, Event], None] | None,
     ) -> None:
-        self._run_task = run_task
+        self._ask = ask
         self._run_limits = run_limits
         self._concurrency = concurrency
         self._grace_s = grace_s
         self._tasks = tasks
         self._totals = totals
         self._on_result = on_result
-        self._keep = keep
+        self._store = store
         self._on_event = on_event
         self._live = live
         self._crashes = CrashCounter()
@@ -77,21 +77,28 @@ class Session:
 
     async def run(self) -> None:
         """Works until no question is left. Raises the reason of an early end."""
+        shutdown = self._live.shutdown
         async with anyio.create_task_group() as group:
             group.start_soon(self._end, group.cancel_scope)
-            await self._work_all()
+            async with anyio.create_task_group() as workers:
+                for _ in range(min(self._concurrency, self._totals.tasks)):
+                    workers.start_soon(self._work)
+            if not shutdown.requested.is_set():
+                try:
+                    await self._decide_pending()
+                except RUN_STOPPING as error:
+                    self._stop(error)
             group.cancel_scope.cancel()
-        self._raise_reason()
-
-    async def _work_all(self) -> None:
-        async with anyio.create_task_group() as group:
-            for _ in range(min(self._concurrency, self._totals.tasks)):
-                group.start_soon(self._work)
-        if not self._live.shutdown.requested.is_set():
-            try:
-                await self._decide_pending()
-            except RUN_STOPPING as error:
-                self._stop(error)
+        if self._must_stop is not None:
+            raise self._must_stop
+        reached = self._run_limits.exceeded(self._totals)  # with the calls that were in flight
+        left = self._totals.tasks - self._totals.done
+        if shutdown.requested.is_set() and (left or reached):
+            if reached and isinstance(shutdown.reason, RunStopped):
+                raise RunStopped(reached)
+            raise shutdown.reason or RunStopped("interrupted")
+        if left > 0:
+            raise RunStopped(f"{left} questions were left without a result")
 
     async def _end(self, scope: anyio.CancelScope) -> None:
         """After a request for shutdown, waits for calls in flight and ends the run."""
@@ -102,81 +109,61 @@ class Session:
             await anyio.sleep(_LAST_STEPS_S)
         scope.cancel()
 
-    async def _work(self) -> None:
-        try:
-            for task in self._tasks:
-                if self._live.shutdown.requested.is_set():
-                    return
-                await self._work_on(task)
-        except RUN_STOPPING as error:
-            self._stop(error)
-
     def _stop(self, error: RewooBenchError) -> None:
         """Requests the shutdown because of an error that ends a run."""
         self._must_stop = self._must_stop or error
         self._live.shutdown.request(error)
 
-    async def _work_on(self, task: Task) -> None:
-        with in_architecture(task.architecture.name):
-            result = await self._run_task(task, self._on_event, self._live)
-        if self._is_undecided(result):
-            self._pending.append(result)
-            self._check_pending(result)
-            return
-        decided = [each for each in self._pending if not self._is_undecided(each)]
-        self._pending = [each for each in self._pending if self._is_undecided(each)]
-        for each in (*decided, result):
-            await self._keep_result(each)
+    async def _work(self) -> None:
+        """Asks one question after another, until none is left or the run ends."""
+        try:
+            for task in self._tasks:
+                if self._live.shutdown.requested.is_set():
+                    return
+                with in_architecture(task.architecture.name):
+                    result = await self._ask(task, self._on_event, self._live)
+                if self._is_undecided(result):
+                    self._add_pending(result)
+                    continue
+                decided = [each for each in self._pending if not self._is_undecided(each)]
+                self._pending = [each for each in self._pending if self._is_undecided(each)]
+                for each in (*decided, result):
+                    await self._count(each)
+        except RUN_STOPPING as error:
+            self._stop(error)
 
     def _is_undecided(self, result: Result) -> bool:
         refused = result.refused
         return refused is not None and self._live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
 
-    def _check_pending(self, last: Result) -> None:
+    def _add_pending(self, result: Result) -> None:
         """Raises `ProviderRefused` where all first calls were refused, on several questions."""
-        assert last.refused is not None
-        model = last.refused.model
+        assert result.refused is not None
+        self._pending.append(result)
+        model = result.refused.model
         questions = {each.task.example.id for each in self._pending if each.refused and each.refused.model == model}
         if len(questions) >= _FEWEST_REFUSED and not self._live.endpoint(model).first_calls:
-            raise ProviderRefused(str(last.refused))
+            raise ProviderRefused(str(result.refused))
 
     async def _decide_pending(self) -> None:
-        """Keeps pending results at the end. Raises `ProviderRefused` where the run has no other result."""
+        """Counts pending results at the end. Raises `ProviderRefused` where the run has no other result."""
         pending, self._pending = self._pending, []
         undecided = [result for result in pending if self._is_undecided(result)]
         if undecided and not self._totals.done and len(undecided) == len(pending):
             raise ProviderRefused(str(undecided[0].refused))
         for result in pending:
-            await self._keep_result(result)
+            await self._count(result)
 
-    async def _keep_result(self, result: Result) -> None:
-        """Keeps a result and counts it. Raises `RepeatedCrash` for one crash too many."""
-        if self._keep:
-            await self._keep(result)
+    async def _count(self, result: Result) -> None:
+        """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many."""
+        if self._store:
+            await self._store(result)
         self._totals.add(None if result.score is not None else result.error or "failed")
         self._on_result(result)
-        for crash in () if _is_recalled(result) else result.crashes:
+        # Where every model call is recalled, the crash is known, and mustn't end each later session.
+        measured = [call.call_cost.measured_s for call in result.calls if call.kind == "model"]
+        for crash in () if measured and None not in measured else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RepeatedCrash(reason)
         if reason := self._run_limits.exceeded(self._totals):
             self._live.shutdown.request(RunStopped(reason))
-
-    def _raise_reason(self) -> None:
-        """Raises the reason of an early end, if the session ended early."""
-        if self._must_stop is not None:
-            raise self._must_stop
-        reached = self._run_limits.exceeded(self._totals)  # with the calls that were in flight
-        is_complete = self._totals.done == self._totals.tasks and not reached
-        shutdown = self._live.shutdown
-        if shutdown.requested.is_set() and not is_complete:
-            if reached and isinstance(shutdown.reason, RunStopped):
-                raise RunStopped(reached)
-            raise shutdown.reason or RunStopped("interrupted")
-        if self._totals.done < self._totals.tasks:
-            raise RunStopped(f"{self._totals.tasks - self._totals.done} questions were left without a result")
-
-
-def _is_recalled(result: Result) -> bool:
-    """Whether every model call of a question is recalled: its crash is known, and mustn't end each later session."""
-    calls = [call for call in result.calls if call.kind == "model"]
-    return bool(calls) and all(call.call_cost.measured_s is not None for call in calls)

@@ -20,8 +20,8 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import CallCost, Completion, Message, Request, Usage
 
-Line = str | Completion | Exception
-Lines = Sequence[Line] | Mapping[str, Sequence[Line]] | Callable[[Sequence[Message], str], Line]
+ScriptLine = str | Completion | Exception
+Script = Sequence[ScriptLine] | Mapping[str, Sequence[ScriptLine]] | Callable[[Sequence[Message], str], ScriptLine]
 
 
 class ScriptedModel:
@@ -31,7 +31,7 @@ class ScriptedModel:
     line by line to a caller that wants to see it (`on_text`). Raises `ModelError` when the lines run out.
     """
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Script) -> None:
         self._lines = lines
         self._taken: Counter[str] = Counter()  # replies used up, by role
         self.requests: list[Request] = []
@@ -54,7 +54,7 @@ class ScriptedModel:
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    def _next(self, request: Request) -> Line:
+    def _next(self, request: Request) -> ScriptLine:
         if callable(self._lines):
             return self._lines(request.messages, request.role)
         by_role = isinstance(self._lines, Mapping)

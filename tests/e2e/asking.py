@@ -77,7 +77,7 @@ async def run(
             evaluator = Evaluator(models, "hotpotqa", Toolbox(corpus), recorder=recorder, **settings)
             asked = [each if isinstance(each, Architecture) else architectures(each)[0] for each in names]
             try:
-                await evaluator.run(questions, asked, trials=trials, keep=opened.keep, on_result=lambda _: None)
+                await evaluator.run(questions, asked, trials=trials, store=opened.store, on_result=lambda _: None)
             finally:
                 await opened.export(task.key for task in tasks_of(questions, asked, trials))
     return read(folder)

@@ -54,7 +54,7 @@ async def run(
             {"": model or ScriptedModel(lambda *_: "Neva")}, "hotpotqa", recorder=Recorder(opened.journal), **settings
         )
         try:
-            await evaluator.run(asked, own, keep=opened.keep, on_result=lambda _: None)
+            await evaluator.run(asked, own, store=opened.store, on_result=lambda _: None)
         finally:
             await opened.export(task.key for task in tasks_of(asked, own, 1))
     return read(folder)[0], [json.loads(line) for line in (folder / "traces.jsonl").read_text().splitlines()]

@@ -163,7 +163,7 @@ async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str
             evaluator = Evaluator({"": model, "judge": judge}, "hotpotqa", judge=ModelJudge())
             async with open_run(tmp_path, RUN) as opened:
                 asked = architectures("direct")
-                await evaluator.run(examples(1), asked, keep=opened.keep, on_result=lambda _: None)
+                await evaluator.run(examples(1), asked, store=opened.store, on_result=lambda _: None)
                 await opened.export(task.key for task in tasks_of(examples(1), asked, 1))
     (row,), calls = read(tmp_path)
     assert (row["judged_correct"], row["llm_calls"]) == (judged, 1)

@@ -18,7 +18,7 @@ import pytest
 from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
-from rewoo_bench.evaluation.inputs import model_settings, read_inputs
+from rewoo_bench.evaluation.inputs import model_settings, read_run_inputs
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
 from rewoo_bench.models.local.server import LocalServer, ServerSettings
@@ -111,9 +111,9 @@ async def test_a_command_with_open_quotes_is_refused() -> None:
 
 async def test_it_is_refused_where_no_model_is_local() -> None:
     with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
-        await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
+        await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
     with pytest.raises(UsageError, match="--threads: no model of this run is a local one"):
-        await read_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
+        await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
 SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"

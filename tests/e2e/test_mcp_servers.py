@@ -249,7 +249,7 @@ async def ask_with_notes(folder: Path, model: ScriptedModel) -> list[Result]:
         architectures = await with_mcp_tools([load_architecture("react", style="multihop")], [hostile()], servers)
         recorder = Recorder(opened.journal)
         evaluator = Evaluator({"": model}, "hotpotqa", Toolbox(servers=servers), recorder=recorder)
-        await evaluator.run([Example("q", "?", ("x",))], architectures, on_result=results.append, keep=opened.keep)
+        await evaluator.run([Example("q", "?", ("x",))], architectures, on_result=results.append, store=opened.store)
     return results
 
 

@@ -11,9 +11,10 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,9 +27,9 @@ from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import RunStopped, UsageError
-from rewoo_bench.evaluation.cluster.messages import Ended, Lease, WorkerSetup
+from rewoo_bench.evaluation.cluster.messages import Ended, Lease, ShippedCorpus, WorkerSetup
 from rewoo_bench.evaluation.cluster.pool import Asked, Dispatcher, Pool, PoolWorker
-from rewoo_bench.evaluation.cluster.start import check_nodes, one_line, ray_cluster, start_worker, worker_setup
+from rewoo_bench.evaluation.cluster.start import check_nodes, last_line, ray_cluster, start_worker
 from rewoo_bench.evaluation.prepare import PreparedRun, connections
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
@@ -37,6 +38,7 @@ from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.system.files import replaced
+from rewoo_bench.text.redaction import provider_environment
 from rewoo_bench.types import Trajectory
 
 MOST_DEATHS = 3
@@ -92,7 +94,19 @@ class RayEngine:
         model: Any = SimpleNamespace(name=self.setup.options.model)
         meter = Meter({"": model})
         meter.add_abandoned(recorded.abandoned())
-        return _killed_its_workers(task, meter)
+        return Result(
+            task=task,
+            trajectory=Trajectory(None, "error"),
+            calls=meter.calls,
+            score=None,
+            error=f"{MOST_DEATHS} workers died while they worked on this question",
+            judged_correct=None,
+            latency_s=0.0,
+            working_s=0.0,
+            started_at=datetime.now(UTC),
+            cost_usd=meter.cost_usd,
+            is_retryable=True,
+        )
 
     def state(self) -> str:
         """Workers, questions a second and questions in flight, for the progress line."""
@@ -149,16 +163,16 @@ class RayEngine:
 
     async def end(self) -> None:
         """Closes the models and tools of the workers, and collects the requests that their gateways refused."""
+        from ray.exceptions import RayActorError
+
+        async def end(worker: PoolWorker) -> None:
+            with anyio.move_on_after(_ENDED_WITHIN_S), suppress(RayActorError):
+                self.refused_requests.update(await worker.handle.end.remote())
+
         self._stopping = True
         async with anyio.create_task_group() as group:
             for worker in list(self.pool.workers):
-                group.start_soon(self._end_worker, worker)
-
-    async def _end_worker(self, worker: PoolWorker) -> None:
-        from ray.exceptions import RayActorError
-
-        with anyio.move_on_after(_ENDED_WITHIN_S), suppress(RayActorError):
-            self.refused_requests.update(await worker.handle.end.remote())
+                group.start_soon(end, worker)
 
     async def _stop_when_requested(self) -> None:
         """Passes the shutdown of the run on to the workers; their calls in flight count as the driver's."""
@@ -196,9 +210,9 @@ class RayEngine:
                 return
             except (TimeoutError, RayError) as error:
                 if not self.pool.workers:
-                    self.pool.fail(RunStopped(f"no worker is left, and none could be started: {one_line(error)}"))
+                    self.pool.fail(RunStopped(f"no worker is left, and none could be started: {last_line(error)}"))
                     return
-                self.say(f"worker {number} couldn't be started: {one_line(error)}; it is tried again")
+                self.say(f"worker {number} couldn't be started: {last_line(error)}; it is tried again")
                 continue
             self.pool.add(worker)
             try:
@@ -209,24 +223,6 @@ class RayEngine:
             finally:
                 self.pool.remove(worker)
                 self.dispatcher.end(worker)
-
-
-def _killed_its_workers(task: Task, meter: Meter) -> Result:
-    """A question with which `MOST_DEATHS` workers died. `meter` has the calls that were paid for it."""
-    error = f"{MOST_DEATHS} workers died while they worked on this question"
-    return Result(
-        task=task,
-        trajectory=Trajectory(None, "error"),
-        calls=meter.calls,
-        score=None,
-        error=error,
-        judged_correct=None,
-        latency_s=0.0,
-        working_s=0.0,
-        started_at=datetime.now(UTC),
-        cost_usd=meter.cost_usd,
-        is_retryable=True,
-    )
 
 
 # The engine of a run with `--engine ray`, from the connection with the cluster to its end.
@@ -252,14 +248,22 @@ async def ray_engine(
     with ray_cluster(options.ray_address):
         await check_nodes(resources)
         workers = options.workers or 1
-        facts = {
-            "sent": sent,
-            "wants_events": wants_events,
-            "has_cache": recorder.cache is not None,
-            "has_answers": recorder.journal.has_answers(),
-        }
-        setup = await worker_setup(options, run, workers, facts)
-        limiters = {name: AdaptiveLimiter(most) for name, most in connections_of_all(options, run).items()}
+        path = options.corpus or run.dataset.corpus
+        share = options.concurrency and ceil(options.concurrency / workers)  # of the questions at the same time
+        setup = WorkerSetup(
+            options=replace(options, concurrency=share, answer_cache=None, otel=None, out=None),
+            dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
+            corpus=await to_thread.run_sync(ShippedCorpus.of, path) if path else None,
+            secrets=provider_environment(),
+            sent=sent,
+            folder=str(Path.cwd()),
+            wants_events=wants_events,
+            has_cache=recorder.cache is not None,
+            has_answers=recorder.journal.has_answers(),
+        )
+        # `--max-connections` is that of the whole run; else each worker has its own connections.
+        times = 1 if options.max_connections else workers
+        limiters = {name: AdaptiveLimiter(times * places) for name, places in connections(options, run).items()}
         engine = RayEngine(setup, recorder, workers, resources, say, folder / ENGINE_FILE, limiters)
         async with background_task(engine.serve):
             try:
@@ -267,9 +271,3 @@ async def ray_engine(
             finally:
                 with CancelScope(shield=True):
                     await engine.end()
-
-
-def connections_of_all(options: RunOptions, run: PreparedRun) -> dict[str, int]:
-    """Maximum number of simultaneous calls to each model: `--max-connections`, or what a worker takes for each."""
-    workers = 1 if options.max_connections else options.workers or 1
-    return {name: workers * places for name, places in connections(options, run).items()}

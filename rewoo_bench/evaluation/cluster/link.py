@@ -14,16 +14,15 @@ from typing import Any, TypeVar
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
 from rewoo_bench.calls.retry import CallLimiter
 from rewoo_bench.errors import JournalError
-from rewoo_bench.evaluation.cluster.messages import Message, Reply
-from rewoo_bench.runs.journal.records import CallRecord
+from rewoo_bench.evaluation.cluster.messages import DriverReply, WorkerMessage
 from rewoo_bench.types import CallCost
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 _RAISED = {"TypeError": TypeError, "ValueError": ValueError, "RecursionError": RecursionError}
 _MOST = 256  # messages of a batch
 
 
-async def batches(queue: asyncio.Queue[T]) -> AsyncIterator[list[T]]:
+async def batches(queue: asyncio.Queue[Item]) -> AsyncIterator[list[Item]]:
     """What comes into the queue, as much at once as there is: a message of its own costs Ray 0.4 ms."""
     while True:
         batch = [await queue.get()]
@@ -33,23 +32,23 @@ async def batches(queue: asyncio.Queue[T]) -> AsyncIterator[list[T]]:
 
 
 class Link:
-    """Messages to the driver, and its replies."""
+    """WorkerMessages to the driver, and its replies."""
 
     def __init__(self) -> None:
-        self._outgoing: asyncio.Queue[Message] = asyncio.Queue()
+        self._outgoing: asyncio.Queue[WorkerMessage] = asyncio.Queue()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._asked = 0
 
     def tell(self, kind: str, value: Any) -> None:
         """Sends a message without a reply."""
-        self._outgoing.put_nowait(Message(kind, value))
+        self._outgoing.put_nowait(WorkerMessage(kind, value))
 
     async def ask(self, kind: str, value: Any) -> Any:
         """The driver's reply to a message. Raises what the driver's part raised."""
         self._asked += 1
         number = self._asked
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._outgoing.put_nowait(Message(kind, value, number))
+        self._outgoing.put_nowait(WorkerMessage(kind, value, number))
         try:
             return await reply
         finally:
@@ -69,11 +68,11 @@ class Link:
             asking.add_done_callback(unused)
             raise
 
-    def batches(self) -> AsyncIterator[list[Message]]:
+    def batches(self) -> AsyncIterator[list[WorkerMessage]]:
         """The messages, as many at once as there are."""
         return batches(self._outgoing)
 
-    def receive(self, replies: Sequence[Reply]) -> None:
+    def receive(self, replies: Sequence[DriverReply]) -> None:
         """Passes replies on to those who asked; one who was cancelled gets none."""
         for reply in replies:
             waiting = self._waiting.get(reply.number)
@@ -84,17 +83,6 @@ class Link:
             else:
                 name, text = reply.error
                 waiting.set_exception(_RAISED.get(name, JournalError)(text))
-
-
-class RemoteJournal:
-    """The driver's journal, for a worker's recorder."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    async def add_call(self, record: CallRecord) -> None:
-        """Returns once the journal has the record. Raises `JournalError`, and what `Journal.add_call` raises."""
-        await self._link.ask("record", record)
 
 
 class RemoteCaps:

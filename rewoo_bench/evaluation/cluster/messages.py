@@ -30,6 +30,13 @@ class ShippedCorpus:
     content: Any
     """A list with one `ray.ObjectRef`, since Ray would replace a bare one by its value."""
 
+    @classmethod
+    def of(cls, path: Path) -> ShippedCorpus:
+        """The file in Ray's object store, which brings it to a node once."""
+        import ray
+
+        return cls(path, file_sha256(path), [ray.put(path.read_bytes())])
+
 
 @dataclass(frozen=True)
 class WorkerSetup:
@@ -95,8 +102,8 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message of a worker. One with a number waits for the driver's `Reply` of that number."""
+class WorkerMessage:
+    """A message of a worker. One with a number waits for the driver's `DriverReply` of that number."""
 
     kind: str
     value: Any
@@ -104,7 +111,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Reply:
+class DriverReply:
     """The driver's answer to a message: a value, or an exception's name and text."""
 
     number: int
@@ -113,13 +120,6 @@ class Reply:
 
 
 # The passages of a run on each node: the driver's file where the node sees it, else one copy in the node's cache.
-
-
-def shipped(path: Path) -> ShippedCorpus:
-    """The file in Ray's object store, which brings it to a node once."""
-    import ray
-
-    return ShippedCorpus(path, file_sha256(path), [ray.put(path.read_bytes())])
 
 
 async def local_corpus(corpus: ShippedCorpus) -> Path:

@@ -24,7 +24,7 @@ from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.cluster.link import batches
-from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease, WorkerMessage
 from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.events import Event
 from rewoo_bench.runs.journal.records import CallRecord
@@ -51,7 +51,7 @@ class PoolWorker:
     reserved: bool = False
     """Whether a question waits for all its places."""
     dead: bool = False
-    outgoing: asyncio.Queue[Lease | Reply] = field(default_factory=asyncio.Queue)
+    outgoing: asyncio.Queue[Lease | DriverReply] = field(default_factory=asyncio.Queue)
     """What waits to be sent to it."""
     asked: dict[int, Asked] = field(default_factory=dict)
     """Its questions, by the number of the lease."""
@@ -156,10 +156,17 @@ class Dispatcher:
 
     async def serve(self, worker: PoolWorker) -> None:
         """Sends and receives as long as the worker lives. Raises `RayActorError` where it died."""
+        from ray.exceptions import RayActorError
+
+        async def send(worker: PoolWorker) -> None:
+            with suppress(RayActorError):  # the worker died: what it had sent before is still handled
+                async for batch in batches(worker.outgoing):  # more comes together while a batch is on its way
+                    await worker.handle.receive.remote(batch)
+
         async with background_tasks() as start:
-            start(_send, worker)
+            start(send, worker)
             async for reference in worker.handle.messages.options(num_returns="streaming").remote():
-                batch: list[Message] = await reference
+                batch: list[WorkerMessage] = await reference
                 records = [message for message in batch if message.kind == "record"]
                 for reply in await asyncio.gather(*map(self._keep, records)):
                     worker.outgoing.put_nowait(reply)
@@ -180,7 +187,7 @@ class Dispatcher:
                 self.limiters[model].release_for(connection)
         worker.connections.clear()
 
-    async def _keep(self, message: Message) -> Reply:
+    async def _keep(self, message: WorkerMessage) -> DriverReply:
         """Writes a record into the journal."""
         assert message.number is not None
         record: CallRecord = message.value
@@ -188,12 +195,12 @@ class Dispatcher:
             await self.recorder.keep(record)
         except JournalError as error:
             self.recorder.shutdown.request(error)
-            return Reply(message.number, error=("JournalError", str(error)))
+            return DriverReply(message.number, error=("JournalError", str(error)))
         except (TypeError, ValueError, RecursionError) as error:  # an answer that is no JSON
-            return Reply(message.number, error=(type(error).__name__, str(error)))
-        return Reply(message.number)
+            return DriverReply(message.number, error=(type(error).__name__, str(error)))
+        return DriverReply(message.number)
 
-    def _handle(self, worker: PoolWorker, message: Message, start: TaskStarter) -> None:
+    def _handle(self, worker: PoolWorker, message: WorkerMessage, start: TaskStarter) -> None:
         kind, value = message.kind, message.value
         if kind == "ended":
             number, ended = value
@@ -222,7 +229,7 @@ class Dispatcher:
         else:
             start(partial(self._answer, worker), message)
 
-    async def _answer(self, worker: PoolWorker, message: Message) -> None:
+    async def _answer(self, worker: PoolWorker, message: WorkerMessage) -> None:
         """Answers a message that may have to wait."""
         assert message.number is not None
         if message.kind == "admit":
@@ -244,22 +251,10 @@ class Dispatcher:
         else:
             assert self.recorder.cache is not None
             value = await to_thread.run_sync(self.recorder.cache.put, *message.value)
-        worker.outgoing.put_nowait(Reply(message.number, value))
+        worker.outgoing.put_nowait(DriverReply(message.number, value))
 
     @property
     def _caps(self) -> CallCaps:
         caps = self.recorder.live.caps
         assert caps is not None, "workers ask only where the run has caps"
         return caps
-
-
-async def _send(worker: PoolWorker) -> None:
-    """Sends what waits for a worker; more comes together while a batch is on its way.
-
-    Where the worker died, this ends quietly: what it had sent before is still handled.
-    """
-    from ray.exceptions import RayActorError
-
-    with suppress(RayActorError):
-        async for batch in batches(worker.outgoing):
-            await worker.handle.receive.remote(batch)

@@ -9,41 +9,26 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.util import find_spec
-from math import ceil
-from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
-
-from anyio import to_thread
+from typing import Any
 
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.cluster import probe
-from rewoo_bench.evaluation.cluster.messages import WorkerSetup, shipped
+from rewoo_bench.evaluation.cluster.messages import WorkerSetup
 from rewoo_bench.evaluation.cluster.pool import PoolWorker
-from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.text.redaction import provider_environment, redact
-
-if TYPE_CHECKING:
-    from rewoo_bench.evaluation.prepare import PreparedRun
-
+from rewoo_bench.text.redaction import redact
 
 _OPEN_CALLS = 10_000  # of an actor at the same time
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here
 _CONNECTED_WITHIN_S = 10.0
 
 
-def check_ray() -> None:
-    """Raises `UsageError` without the package."""
-    if find_spec("ray") is None:
-        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'")
-
-
 @contextmanager
 def ray_cluster(address: str | None) -> Iterator[None]:
     """Connects to the cluster at `address`, or starts Ray on this machine. Raises `UsageError`."""
-    check_ray()
+    if find_spec("ray") is None:
+        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'")
     _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
@@ -54,8 +39,8 @@ def ray_cluster(address: str | None) -> Iterator[None]:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **started)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         if address is None:
-            raise UsageError(f"Ray can't be started: {one_line(error)}") from None
-        where = f"--ray-address: no Ray cluster can be reached at {address!r}: {one_line(error)}"
+            raise UsageError(f"Ray can't be started: {last_line(error)}") from None
+        where = f"--ray-address: no Ray cluster can be reached at {address!r}: {last_line(error)}"
         raise UsageError(f"{where}; it may want its token: RAY_AUTH_MODE=token and RAY_AUTH_TOKEN") from None
     finally:
         for each, handler in handlers.items():  # Ray sets its own
@@ -130,15 +115,6 @@ def _on(node: str) -> Any:
     return NodeAffinitySchedulingStrategy(node, soft=False)
 
 
-def _in_turn(number: int) -> Any:
-    """The place of a worker that needs no resources: the nodes with processors in turn."""
-    nodes = _nodes()
-    if not nodes:
-        raise RunStopped("no node of the Ray cluster is left")
-    working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
-    return _on(working[number % len(working)]["NodeID"])
-
-
 def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
     for package, version in here.items():
         if package not in there:
@@ -154,51 +130,36 @@ async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, 
     """
     import ray
 
-    from rewoo_bench.evaluation.cluster.worker import Worker
+    from rewoo_bench.evaluation.cluster.worker import RayWorker
 
+    place: Any = "SPREAD"
+    if not resources:  # the nodes with processors in turn
+        if not (nodes := _nodes()):
+            raise RunStopped("no node of the Ray cluster is left")
+        working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
+        place = _on(working[number % len(working)]["NodeID"])
     others = {name: much for name, much in resources.items() if name not in ("CPU", "GPU")}
     try:
         handle: Any = (
-            ray.remote(Worker)
+            ray.remote(RayWorker)
             .options(
                 max_concurrency=_OPEN_CALLS,
                 num_cpus=resources.get("CPU", 0),
                 num_gpus=resources.get("GPU", 0),
                 resources=others,
-                scheduling_strategy="SPREAD" if resources else _in_turn(number),
+                scheduling_strategy=place,
             )
             .remote()
         )
     except ValueError as error:  # a fraction that Ray doesn't take
-        raise UsageError(f"--worker-resources: {one_line(error)}") from None
+        raise UsageError(f"--worker-resources: {last_line(error)}") from None
     begun = await handle.begin.remote(setup)
     if isinstance(begun, str):
         raise UsageError(begun)
     return PoolWorker(number, handle, begun)
 
 
-async def worker_setup(options: RunOptions, run: PreparedRun, workers: int, facts: Mapping[str, Any]) -> WorkerSetup:
-    """What a worker needs; its share of the questions at the same time."""
-    path = options.corpus or run.dataset.corpus
-    corpus = await to_thread.run_sync(shipped, path) if path else None
-    share = replace(
-        options,
-        concurrency=options.concurrency and ceil(options.concurrency / workers),
-        answer_cache=None,
-        otel=None,
-        out=None,
-    )
-    return WorkerSetup(
-        options=share,
-        dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
-        corpus=corpus,
-        secrets=provider_environment(),
-        folder=str(Path.cwd()),
-        **facts,
-    )
-
-
-def one_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The end of Ray's message, in one line: the beginning is a traceback or the actor's address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return redact(shorten(lines[-1], 200, placeholder=" …")) if lines else type(error).__name__

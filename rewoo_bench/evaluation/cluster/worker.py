@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,15 @@ from anyio import from_thread
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.errors import RewooBenchError, UsageError
-from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteJournal, RemoteLimiter
-from rewoo_bench.evaluation.cluster.messages import Ended, Lease, Message, Reply, WorkerSetup, local_corpus
-from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteLimiter
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease, WorkerMessage, WorkerSetup, local_corpus
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.new_manifest import sent_differences
-from rewoo_bench.evaluation.prepare import PreparedRun, connections, make_evaluator, prepared
+from rewoo_bench.evaluation.prepare import connections, make_evaluator, prepared
 from rewoo_bench.evaluation.progress import notices_to
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.events import Event, in_architecture
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
-from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.crashes import crash_of
 from rewoo_bench.types import Trajectory
 
@@ -42,11 +39,11 @@ _log = logging.getLogger(__name__)
 class RemoteRecorder(CallRecorder):
     """Records into the driver's journal. `leased` has the recorded calls that came with each lease."""
 
-    journal: RemoteJournal = field(kw_only=True)
+    link: Link = field(kw_only=True)
     leased: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
 
     async def keep(self, record: CallRecord) -> None:
-        await self.journal.add_call(record)
+        await self.link.ask("record", record)
 
     async def question(self, task: TaskKey) -> QuestionRecorder:
         return QuestionRecorder(self, task, self.leased[task])
@@ -66,7 +63,7 @@ class RemoteCache:
         from_thread.run(self._link.ask, "cache", (key, dict(answer)))
 
 
-class Worker:
+class RayWorker:
     """The actor. `begin` comes first; `messages` runs as long as the actor lives."""
 
     def __init__(self) -> None:
@@ -83,9 +80,12 @@ class Worker:
         _work_as_the_driver(setup)
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._open(setup, opened))  # cancel scopes end in the task that began them
-        self._life.add_done_callback(partial(_pass_on, opened))
+        either: list[asyncio.Future[Any]] = [opened, self._life]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         try:
-            return await opened
+            if not opened.done():
+                await self._life  # raises what ended it
+            return opened.result()
         except UsageError as error:
             return str(error)
 
@@ -99,26 +99,25 @@ class Worker:
             async with prepared(options, PythonInputs(loaded=dataset)) as run:
                 for role, model in options.role_models.items():
                     run.models[model].recall(setup.sent.get(role or "default", {}))
-                self._set_up(setup, replace(options, out=None), run)
+                self._setup, self._run, self._options = setup, run, options
+                self._live = LiveCalls(accepted_before=setup.has_answers)
+                if options.run_tokens is not None or options.run_cost is not None:
+                    self._live.caps = RemoteCaps(self._link, self._live.shutdown)
+                cache = RemoteCache(self._link) if setup.has_cache else None
+                self._recorder = RemoteRecorder(cache=cache, live=self._live, link=self._link)
+                limiters = {name: RemoteLimiter(self._link, name) for name in connections(options, run)}
+                self._evaluator = make_evaluator(options, run, self._recorder, limiters)
                 opened.set_result(self._evaluator.concurrency)
                 await self._ended.wait()
 
-    def _set_up(self, setup: WorkerSetup, options: RunOptions, run: PreparedRun) -> None:
-        self._setup, self._run, self._options = setup, run, options
-        self._live = self._live_calls(setup)
-        cache = RemoteCache(self._link) if setup.has_cache else None
-        self._recorder = RemoteRecorder(cache=cache, live=self._live, journal=RemoteJournal(self._link))
-        limiters = {name: RemoteLimiter(self._link, name) for name in connections(options, run)}
-        self._evaluator: Evaluator = make_evaluator(options, run, self._recorder, limiters)
-
-    async def messages(self) -> AsyncIterator[list[Message]]:
+    async def messages(self) -> AsyncIterator[list[WorkerMessage]]:
         """Everything for the driver, in batches."""
         async for batch in self._link.batches():
             yield batch
 
-    async def receive(self, batch: Sequence[Lease | Reply]) -> None:
+    async def receive(self, batch: Sequence[Lease | DriverReply]) -> None:
         """Questions from the driver, and its replies."""
-        self._link.receive([each for each in batch if isinstance(each, Reply)])
+        self._link.receive([each for each in batch if isinstance(each, DriverReply)])
         for each in batch:
             if isinstance(each, Lease):
                 task = asyncio.create_task(self._ask(each))
@@ -143,16 +142,6 @@ class Worker:
 
     async def _ask(self, lease: Lease) -> None:
         """Asks one question, and sends its result."""
-        try:
-            ended = await self._ended_lease(lease)
-        except Exception as error:  # it ends the run: the driver raises it
-            if not isinstance(error, RewooBenchError):
-                _log.exception("unexpected error while a question was asked")
-            ended = _pickled(Ended.with_error(error))
-        self._link.tell("ended", (lease.number, ended))
-
-    async def _ended_lease(self, lease: Lease) -> bytes:
-        """The result of a question, pickled. Raises the errors that end a run."""
         architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
         task = Task(lease.index, lease.example, lease.trial, architecture)
         self._recorder.leased[task.key] = lease.records
@@ -164,25 +153,21 @@ class Worker:
             with in_architecture(architecture.name):
                 listener = on_event if self._setup.wants_events else None
                 result = await self._evaluator.run_task(task, listener, self._live)
+            sent = sent_differences(self._options, self._run)
+            try:
+                ended = _pickled(Ended.with_result(result, self._live, sent))
+            except Exception as unsendable:  # whatever an object that a runner returned raises when it is pickled
+                message = f"the result can't be sent: {crash_of(unsendable, 'its trajectory').error}"
+                failed = Trajectory(None, "error")
+                result = replace(result, trajectory=failed, score=None, judged_correct=None, error=message)
+                ended = _pickled(Ended.with_result(result, self._live, sent))
+        except Exception as error:  # it ends the run: the driver raises it
+            if not isinstance(error, RewooBenchError):
+                _log.exception("unexpected error while a question was asked")
+            ended = _pickled(Ended.with_error(error))
         finally:
             del self._recorder.leased[task.key]
-        sent = sent_differences(self._options, self._run)
-        try:
-            return _pickled(Ended.with_result(result, self._live, sent))
-        except Exception as error:  # whatever an object that a runner returned raises when it is pickled
-            return _pickled(Ended.with_result(_unsendable(result, error), self._live, sent))
-
-    def _live_calls(self, setup: WorkerSetup) -> LiveCalls:
-        live = LiveCalls(accepted_before=setup.has_answers)
-        if setup.options.run_tokens is not None or setup.options.run_cost is not None:
-            live.caps = RemoteCaps(self._link, live.shutdown)
-        return live
-
-
-def _unsendable(result: Result, error: Exception) -> Result:
-    """A result with something in it that can't be sent to another process, as an error."""
-    message = f"the result can't be sent: {crash_of(error, 'its trajectory').error}"
-    return replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=message)
+        self._link.tell("ended", (lease.number, ended))
 
 
 def _pickled(value: object) -> bytes:
@@ -198,9 +183,3 @@ def _work_as_the_driver(setup: WorkerSetup) -> None:
     if Path(setup.folder).is_dir():
         os.chdir(setup.folder)
         sys.path.append(setup.folder)
-
-
-def _pass_on(opened: asyncio.Future[int], life: asyncio.Task[None]) -> None:
-    """Gives the error of what ended before it was opened to those who wait."""
-    if not opened.done() and (error := life.exception()) is not None:
-        opened.set_exception(error)

@@ -10,7 +10,7 @@ import pytest
 
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.evaluation.inputs import read_inputs
+from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.options import RunOptions
 
@@ -62,4 +62,4 @@ def test_a_wrong_table_is_one_line_that_names_it(table: str, message: str, tmp_p
 
 def test_two_commands_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="--agent: two architectures are called 'agent'"):
-        anyio.run(read_inputs, RunOptions(architectures=("agent:./agent a", "agent:./agent b")))
+        anyio.run(read_run_inputs, RunOptions(architectures=("agent:./agent a", "agent:./agent b")))

@@ -19,7 +19,7 @@ from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.runs.columns import question_row
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import open_journal
-from rewoo_bench.testing.scripted_model import Line, ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +112,7 @@ async def test_a_retried_call_that_is_cancelled_has_all_its_attempts_on_its_rece
 
 async def test_attempts_inside_one_call_of_a_model_count() -> None:
     usage = Usage(10, 0, 2)
-    lines: list[Line] = [
+    lines: list[ScriptLine] = [
         ModelError("busy", retryable=True),
         Completion("Neva", usage, call_cost=CallCost(attempts=3, billed=usage)),
     ]

@@ -24,7 +24,7 @@ from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +55,7 @@ def files_in(folder: Path) -> list[str]:
     return [file.name for file in folder.iterdir()]
 
 
-async def ask(recorder: QuestionRecorder, lines: Lines, place: str = "solver", **request: Any) -> Completion:
+async def ask(recorder: QuestionRecorder, lines: Script, place: str = "solver", **request: Any) -> Completion:
     asked = Request(ASK, role="solver", **request)
     with at_place(place):
         completion = await RecordedModel(recorder, ScriptedModel(lines)).complete(asked)
@@ -321,7 +321,7 @@ async def test_the_record_of_a_call_has_its_times_and_the_marks_of_its_prefixes(
 
 
 async def test_queueing_and_back_off_are_no_part_of_the_time_at_which_a_request_was_sent(tmp_path: Path) -> None:
-    lines: Lines = [ModelError("busy", retryable=True), "Neva"]
+    lines: Script = [ModelError("busy", retryable=True), "Neva"]
     async with session(tmp_path) as recorder:
         retrying = RetryingModel(ScriptedModel(lines), base_delay=0.0, sleep=lambda _: anyio.sleep(0.1))
         await RecordedModel(recorder, retrying).complete(Request(ASK, role="solver"))

@@ -12,7 +12,7 @@ from parts import Billing
 
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.scripted_model import Line, ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.types import CallCost, Completion, Message, Model, Request, Usage
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +46,7 @@ def paid(tokens: int, cost: float | None = None) -> CallCost:
     return CallCost(billed=Usage(input_tokens=tokens), cost_usd=cost)
 
 
-def retrying(lines: Sequence[Line], **settings: Any) -> tuple[Billing, ScriptedModel, Clock]:
+def retrying(lines: Sequence[ScriptLine], **settings: Any) -> tuple[Billing, ScriptedModel, Clock]:
     inner, clock = ScriptedModel(lines), Clock()
     return Billing(RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings)), inner, clock
 

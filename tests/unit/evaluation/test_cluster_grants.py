@@ -10,7 +10,7 @@ import pytest
 
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
 from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteLimiter
-from rewoo_bench.evaluation.cluster.messages import Message, Reply
+from rewoo_bench.evaluation.cluster.messages import DriverReply, WorkerMessage
 
 pytestmark = pytest.mark.anyio
 
@@ -35,9 +35,9 @@ class Driver:
                 self._free -= 1
                 self.all_are_back.clear()
                 asking, number = self._waiting.pop(0)
-                asking.receive([Reply(number)])
+                asking.receive([DriverReply(number)])
 
-    def _handle(self, link: Link, message: Message) -> None:
+    def _handle(self, link: Link, message: WorkerMessage) -> None:
         if message.kind == "connect":
             assert message.number is not None
             self._waiting.append((link, message.number))
@@ -122,6 +122,6 @@ async def test_room_that_is_granted_too_late_is_given_back() -> None:
     await asyncio.wait([asking])
     assert asked.number is not None
     granted = Reservation(100, None, 100)
-    link.receive([Reply(asked.number, granted)])
+    link.receive([DriverReply(asked.number, granted)])
     (released,) = await anext(link.batches())
     assert (released.kind, released.value) == ("release", (granted, None))

@@ -12,7 +12,7 @@ from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.errors import JournalError, ModelError, UsageError
 from rewoo_bench.evaluation.cluster import probe
 from rewoo_bench.evaluation.cluster.link import Link
-from rewoo_bench.evaluation.cluster.messages import Ended, Message, Reply
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, WorkerMessage
 from rewoo_bench.evaluation.cluster.start import check_versions
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ async def test_replies_come_to_those_who_asked_in_whatever_order() -> None:
         ("notice", "a word"), ("record", 0), ("record", 1), ("record", 2),
     ]  # fmt: skip
     numbers = [message.number for message in batch if message.number is not None]
-    link.receive([Reply(number, value=10 * number) for number in reversed(numbers)])
+    link.receive([DriverReply(number, value=10 * number) for number in reversed(numbers)])
     assert await asyncio.gather(*asked) == [10 * number for number in numbers]
 
 
@@ -41,7 +41,7 @@ async def test_an_error_of_the_driver_is_raised_at_the_worker(name: str, kind: t
     await asyncio.sleep(0)
     (message,) = await anext(link.batches())
     assert message.number is not None
-    link.receive([Reply(message.number, error=(name, "the disk is full"))])
+    link.receive([DriverReply(message.number, error=(name, "the disk is full"))])
     with pytest.raises(kind, match="the disk is full"):
         await asked
 
@@ -53,9 +53,9 @@ async def test_a_reply_to_one_who_was_cancelled_is_dropped() -> None:
     (message,) = await anext(link.batches())
     asked.cancel()
     await asyncio.wait([asked])
-    assert isinstance(message, Message)
+    assert isinstance(message, WorkerMessage)
     assert message.number is not None
-    link.receive([Reply(message.number)])
+    link.receive([DriverReply(message.number)])
 
 
 def test_a_refusal_survives_its_way() -> None:

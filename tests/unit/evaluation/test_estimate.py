@@ -12,7 +12,7 @@ from parts import architecture
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate, table
+from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run, estimate_table
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runs.options import RunOptions
@@ -55,7 +55,9 @@ def test_each_role_is_priced_by_its_own_model() -> None:
 
 
 def test_the_table_ends_with_the_sum() -> None:
-    lines = table([RunEstimate("a", 10, 20, 3000, 40, 0.5), RunEstimate("b", 10, 30, 1000, 10, None)]).splitlines()
+    lines = estimate_table(
+        [RunEstimate("a", 10, 20, 3000, 40, 0.5), RunEstimate("b", 10, 30, 1000, 10, None)]
+    ).splitlines()
     assert lines[-1].split() == ["all", "20", "50", "4,000", "50", "unknown"]
 
 
@@ -79,7 +81,7 @@ async def test_an_architecture_that_crashes_has_no_estimate() -> None:
             raise KeyError("plan")
 
     with pytest.raises(RunStopped, match="the dry run of 'own' failed: KeyError in Broken: 'plan'"):
-        await estimate(
+        await estimate_run(
             [Example("q", "?", ("a",))],
             [architecture("own", Broken())],
             Toolbox(),

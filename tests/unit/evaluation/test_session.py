@@ -41,7 +41,7 @@ async def session_of(calls: Sequence[Call]) -> list[Result]:
         concurrency=1,
         grace_s=0.0,
         on_result=kept.append,
-        keep=None,
+        store=None,
         on_event=None,
     )
     await session.run()

@@ -26,7 +26,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.journal.records import as_bytes, call_fields
 from rewoo_bench.runs.journal.tables import tables_of
-from rewoo_bench.testing.scripted_model import Line, ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.text.model_output import check_call
 from rewoo_bench.types import Completion, Document, Example, ToolCall
 
@@ -151,7 +151,7 @@ def architecture(name: str) -> Architecture:
     return load_architecture(name, style="multihop")
 
 
-def put(name: str, said: Sequence[Line]) -> Result:
+def put(name: str, said: Sequence[ScriptLine]) -> Result:
     """What comes of a question whose model says these replies, and then the same again."""
     rest = itertools.cycle(said)
     evaluator = Evaluator({"": ScriptedModel(lambda messages, role: next(rest))}, "hotpotqa")
@@ -161,7 +161,7 @@ def put(name: str, said: Sequence[Line]) -> Result:
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(said=st.lists(lines, min_size=1, max_size=4))
-def test_any_reply_ends_in_a_row_and_a_trace(name: str, said: list[Line]) -> None:
+def test_any_reply_ends_in_a_row_and_a_trace(name: str, said: list[ScriptLine]) -> None:
     result = put(name, said)  # raises for whatever is no RewooBenchError; warnings are errors
     questions, made = tables_of([rows_of(result, RUN).decode()])
     for table in (questions, made):

@@ -13,7 +13,7 @@ from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.rewoo_react import ReWOOReAct, ReWOOReActSettings
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.types import Runner, Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ FINISH = "Thought: I know it\nAction: Finish[Neva]"
 LOOK = "Thought: look further\nAction: Search[Saint Petersburg]"
 
 
-async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel, Meter]:
+async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel, Meter]:
     model = ScriptedModel(lines)
     meter = Meter({"": model})
     wanted = ReWOOReActSettings(**{**ARCHITECTURE.spec.settings, "plan_tools": (), **settings})

@@ -17,7 +17,7 @@ from rewoo_bench.events import Event, current_place, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
 from rewoo_bench.runners.notation.plan_formats import read_plan
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.types import Completion, Message, Request, Runner, Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ def compiler(**wanted: Any) -> LLMCompiler:
     return LLMCompiler(PROMPTS, LLMCompilerSettings(**wanted))
 
 
-async def ask(lines: Lines, *tools: Any, **wanted: Any) -> tuple[Trajectory, ScriptedModel]:
+async def ask(lines: Script, *tools: Any, **wanted: Any) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
     return await compiler(**wanted).run(QUESTION, model=model, tools=toolbox(*tools)), model
 

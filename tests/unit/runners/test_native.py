@@ -13,7 +13,7 @@ from rewoo_bench.events import current_place
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.react import ReActSettings
 from rewoo_bench.runners.react_native import NativeReAct, written_calls
-from rewoo_bench.testing.scripted_model import Line, Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel, ScriptLine
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio  # plain functions run as they are
@@ -26,7 +26,7 @@ def calls(*queries: str, tool: str = "Search") -> Completion:
     return Completion("", tool_calls=tuple(ToolCall(f"call_{q}", tool, {"query": q}) for q in queries))
 
 
-async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
     runner = NativeReAct(PROMPTS, ReActSettings(**settings))
     return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model
@@ -125,7 +125,7 @@ async def test_a_reply_cut_at_its_length_says_so() -> None:
 
 @pytest.mark.parametrize(("answer_at_limit", "answer", "asked"), [(True, "Neva", 3), (False, None, 2)])
 async def test_the_turns_have_a_limit(answer_at_limit: bool, answer: str | None, asked: int) -> None:
-    script: list[Line] = [calls("a"), calls("b"), "Answer: Neva"]
+    script: list[ScriptLine] = [calls("a"), calls("b"), "Answer: Neva"]
     trajectory, model = await ask(script, max_steps=2, answer_at_limit=answer_at_limit)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (answer, "step_limit", asked)
     assert trajectory.notes["partial_answer"] is answer_at_limit

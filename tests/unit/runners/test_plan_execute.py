@@ -10,7 +10,7 @@ from parts import toolbox
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
 from rewoo_bench.runners.react import ReActSettings
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.types import Completion, Runner, Trajectory
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ REPLAN = "Plan:\n1. Find the river of Saint Petersburg."
 SECOND = "Action: Search[Saint Petersburg]"
 
 
-async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
     runner = PlanExecute(PROMPTS, ReActSettings(**settings))
     return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model

@@ -13,7 +13,7 @@ from rewoo_bench.errors import ActionError, ToolError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.replies import Action, answer_in, parse_action
 from rewoo_bench.runners.react import ReAct, ReActSettings
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Runner, Step, Trajectory
 
@@ -24,7 +24,7 @@ QUESTION = "Which river flows through the Hermitage's city?"
 ACTIONS = {"Search": None, "Finish": None}
 
 
-async def ask(lines: Lines, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
     runner = ReAct(PROMPTS, ReActSettings(**settings))
     return await runner.run(QUESTION, model=model, tools=toolbox(*tools)), model

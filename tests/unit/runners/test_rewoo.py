@@ -12,7 +12,7 @@ from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
-from rewoo_bench.testing.scripted_model import Lines, ScriptedModel
+from rewoo_bench.testing.scripted_model import Script, ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Completion, Message, Runner, Trajectory
 
@@ -23,7 +23,9 @@ PLAN = "Plan: find the city\n#E1 = Search[Hermitage]\nPlan: find its river\n#E2 
 QUESTION = "Which river flows through the Hermitage's city?"
 
 
-async def ask(lines: Lines, *tools: Any, question: str = QUESTION, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
+async def ask(
+    lines: Script, *tools: Any, question: str = QUESTION, **settings: Any
+) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
     runner = ReWOO(PROMPTS, ReWOOSettings(**settings))
     return await runner.run(question, model=model, tools=toolbox(*tools)), model

@@ -20,7 +20,7 @@ from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.columns import question_row
 from rewoo_bench.system.files import bundled_folder
-from rewoo_bench.testing.scripted_model import Lines
+from rewoo_bench.testing.scripted_model import Script
 
 PLAN = "Plan: find the city\n#E1 = Search[Oslo]"
 FINISH = "Thought: I know it\nAction: Finish[Akerselva]"
@@ -34,7 +34,7 @@ def question(text: str = COMPARED) -> Example:
     return Example("q", text, ("Akerselva",), OSLO)
 
 
-async def ask(name: str, lines: Lines, text: str = COMPARED, **more: Any) -> tuple[Result, ScriptedModel]:
+async def ask(name: str, lines: Script, text: str = COMPARED, **more: Any) -> tuple[Result, ScriptedModel]:
     model = ScriptedModel(lines)
     (result,) = await rewoo_bench.evaluate([question(text)], [name], model=model, scoring="hotpotqa", **more)
     return result, model

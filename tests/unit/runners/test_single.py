@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.testing.scripted_model import Line, ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.types import Completion, Message, Trajectory
 
 pytestmark = pytest.mark.anyio
 
 
-async def ask(name: str, line: Line) -> tuple[Trajectory, ScriptedModel]:
+async def ask(name: str, line: ScriptLine) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel([line])
     return await load_architecture(name, style="multihop").runner.run("Which river?", model=model, tools={}), model
 

@@ -56,7 +56,7 @@ def written(folder: Path, *results: Any, run: dict[str, str] | None = None) -> P
     async def write() -> None:
         async with open_run(folder, run or RUN) as opened:
             for each in results:
-                await opened.keep(each)
+                await opened.store(each)
             in_order = sorted(results, key=lambda each: each.task.index)
             await opened.export(dict.fromkeys(each.task.key for each in in_order))
 

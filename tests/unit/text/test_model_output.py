@@ -17,7 +17,7 @@ from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import read_plan
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.react_native import written_calls
-from rewoo_bench.testing.scripted_model import Line, ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, check_call, check_reply, noting_repairs
 from rewoo_bench.text.openai_format import to_chat
 from rewoo_bench.text.tokens import count_call
@@ -33,7 +33,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-async def put(name: str, *said: Line, tool: Told | None = None) -> Trajectory:
+async def put(name: str, *said: ScriptLine, tool: Told | None = None) -> Trajectory:
     """The trajectory; its note `repaired` is that of the evaluator."""
     runner = load_architecture(name, style="multihop").runner
     meter = Meter({"": ScriptedModel(said)})
