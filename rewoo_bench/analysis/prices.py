@@ -49,7 +49,7 @@ _NUMBERS = (
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
-CALL_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
+PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
 """Columns of calls.parquet that a price takes."""
 
 
@@ -87,7 +87,7 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(CALL_COLUMNS)), rows)
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), rows)
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
     for name in _PARTS_OF_INPUT:
@@ -99,9 +99,9 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
 
 
 def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The same from a table with those of `CALL_COLUMNS` that the run has."""
+    """The same from a table with those of `PRICED_COLUMNS` that the run has."""
     asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, (), CALL_COLUMNS)
+    found = read_columns(table, (), PRICED_COLUMNS)
     missing = np.full(len(table), np.nan)
     row = _rows_of(found, asked)
     roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]

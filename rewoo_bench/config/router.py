@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,15 +39,9 @@ def count_names(question: str) -> int:
 
     The first word alone is no name, since every sentence begins with a capital letter.
     """
-    runs: list[list[int]] = []
-    for place, word in enumerate(_WORD.findall(question)):
-        if not word[0].isupper():
-            continue
-        if runs and runs[-1][-1] == place - 1:
-            runs[-1].append(place)
-        else:
-            runs.append([place])
-    return sum(run != [0] for run in runs)
+    capital: list[bool] = [word[0].isupper() for word in _WORD.findall(question)]
+    runs = sum(is_capital for is_capital, _ in groupby(capital))
+    return runs - (capital[:2] in ([True], [True, False]))
 
 
 def contains(words: Sequence[str], phrase: str) -> bool:

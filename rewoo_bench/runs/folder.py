@@ -120,15 +120,14 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 def read_table(
     path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()
 ) -> pa.Table:
-    """Those of the columns that the file has, all of them by default; the texts of `categories` are dictionaries.
+    """Columns of the file, all of them by default; the texts of `categories` are dictionaries.
 
     Raises `DataError` for a damaged file and for one that doesn't fit the schema, and FileNotFoundError.
     `pq.read_table` would import far more.
     """
-    with open_table(path, schema) as file:
-        there = file.schema_arrow.names
-    with damage_of(path), pq.ParquetFile(path, read_dictionary=[name for name in categories if name in there]) as file:
-        table = file.read(columns=columns and [name for name in columns if name in there])
+    open_table(path, schema).close()
+    with damage_of(path), pq.ParquetFile(path, read_dictionary=[*categories]) as file:
+        table = file.read(columns=columns)
         table.validate(full=True)
         return table
 

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.prices import CALL_COLUMNS
+from rewoo_bench.analysis.prices import PRICED_COLUMNS
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import estimate
 from rewoo_bench.errors import NothingToDraw
@@ -30,7 +30,7 @@ from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, sub
 from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
 from rewoo_bench.text.escaping import plain_line
 
-_CALLS = ["run_id", "call_index", "place", "status", *CALL_COLUMNS]
+_CALLS = ["run_id", "call_index", "place", "status", *PRICED_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
 _WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
 
