@@ -38,6 +38,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
 from rewoo_bench.text.argument_checks import abridged, as_path, check_callbacks, check_kind
@@ -128,8 +129,6 @@ class BenchRun:
 
     def to_frame(self) -> pd.DataFrame:
         """`rewoo_bench.load(run.folder)`."""
-        from rewoo_bench.runs.folder import load
-
         return load(self.folder)
 
 

@@ -114,11 +114,6 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
     return manifest.model_copy(update=kept)
 
 
-def refused_requests(run: PreparedRun) -> dict[str, Any]:
-    """By path: how many requests of external agents had the key of no open question; empty where none had."""
-    return {"refused_requests": dict(run.gateway.refused)} if run.gateway and run.gateway.refused else {}
-
-
 def sent_differences(options: RunOptions, run: PreparedRun) -> dict[str, Any]:
     """By role: how requests differed from the options; only roles where they did."""
     sent = {role or "default": dict(run.models[model].sent()) for role, model in options.role_models.items()}

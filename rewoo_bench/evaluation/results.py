@@ -13,9 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from rewoo_bench.errors import RepeatedCrash, UsageError
+from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.folder import lines_of
 from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.folder import as_frame
 from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.tables import tables_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,8 +65,6 @@ class Results(Sequence[Result]):
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each result, with the columns and types of `rewoo_bench.load`."""
-        from rewoo_bench.runs.folder import as_frame
-
         return as_frame(self._tables[0])
 
     def calls_to_frame(self) -> pd.DataFrame:
@@ -72,10 +74,6 @@ class Results(Sequence[Result]):
 
     @cached_property
     def _tables(self) -> tuple[pa.Table, pa.Table]:
-        from rewoo_bench.evaluation.folder import lines_of
-        from rewoo_bench.runs.columns import CALLS, QUESTIONS
-        from rewoo_bench.runs.journal.tables import tables_of
-
         rows = [lines_of(result, self._columns)[1].decode() for result in self._results]
         return tables_of(rows) if rows else (QUESTIONS.empty_table(), CALLS.empty_table())
 
@@ -99,37 +97,28 @@ class Outcome:
 
 
 @dataclass
-class Failures:
-    """The failed questions of a session, and whether another session could do better."""
-
-    count: int = 0
-    can_be_retried: bool = False
-    """Whether one of them may succeed when it is tried again."""
-    has_repeated_crash: bool = False
-
-    def add(self, result: Result) -> None:
-        if result.score is None:
-            self.count += 1
-            self.can_be_retried |= result.is_retryable
-
-    def stopped(self, stop: Exception) -> None:
-        """Records why the session ended."""
-        self.has_repeated_crash |= isinstance(stop, RepeatedCrash)
-
-    def ended_run(self, fail_on_error: float | None, tasks: int) -> bool:
-        """Whether failures ended the run before its last question."""
-        if fail_on_error is None:
-            return self.has_repeated_crash
-        return self.has_repeated_crash or self.count > (fail_on_error * (1 if fail_on_error >= 1 else tasks))
-
-
-@dataclass
 class SessionEnd:
-    """How a session ends; as it stands here if it is cancelled."""
+    """How a session ends, as it stands here if it is cancelled; and whether another session could do better."""
 
     status: Literal["done", "incomplete"] = "incomplete"
     reason: str | None = "interrupted"
     wrong: UsageError | None = None
     """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
     is_refused: bool = False
-    failures: Failures = field(default_factory=Failures)
+    has_repeated_crash: bool = False
+    failed: int = 0
+    """Number of failed questions."""
+    can_be_retried: bool = False
+    """Whether one of them may succeed when it is tried again."""
+
+    def add(self, result: Result) -> None:
+        """Counts a result, if it failed."""
+        if result.score is None:
+            self.failed += 1
+            self.can_be_retried |= result.is_retryable
+
+    def is_failure(self, fail_on_error: float | None, tasks: int) -> bool:
+        """Whether failures ended the run before its last question."""
+        if fail_on_error is None:
+            return self.has_repeated_crash
+        return self.has_repeated_crash or self.failed > (fail_on_error * (1 if fail_on_error >= 1 else tasks))

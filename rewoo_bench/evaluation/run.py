@@ -16,12 +16,20 @@ from typing import Any
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY
-from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError
+from rewoo_bench.errors import (
+    HarnessFault,
+    JournalError,
+    ModelGone,
+    ProviderRefused,
+    RepeatedCrash,
+    RunStopped,
+    UsageError,
+)
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
 from rewoo_bench.evaluation.inputs import PythonInputs, input_notes, read_run_inputs, step_limit_notes
-from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, refused_requests, sent_differences
+from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
     connections,
@@ -36,7 +44,6 @@ from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.results import Outcome, SessionEnd
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.evaluation.telemetry import exporting
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
@@ -148,6 +155,10 @@ async def run(
                 raise
             evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
         if options.otel:
+            try:
+                from rewoo_bench.evaluation.telemetry import exporting
+            except ImportError:
+                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
@@ -209,7 +220,9 @@ async def _evaluated(
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
-        facts = {"sent": sent_differences(options, prepared_run), **refused_requests(prepared_run)}
+        facts: dict[str, Any] = {"sent": sent_differences(options, prepared_run)}
+        if prepared_run.gateway and prepared_run.gateway.refused:  # by path: requests with the key of no open question
+            facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
@@ -219,9 +232,7 @@ async def _evaluated(
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
     if end.wrong and (is_empty or not end.is_refused):
         raise end.wrong
-    is_resumable = end.failures.can_be_retried or (
-        rows < len(tasks) and not end.failures.ended_run(options.fail_on_error, len(tasks))
-    )
+    is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error, len(tasks)))
     return Outcome(folder, end.status, end.reason, is_resumable, keys=tasks, columns=opened.columns)
 
 
@@ -238,7 +249,7 @@ async def _ask(
 
     def on_result(result: Result) -> None:
         progress.add(result)
-        end.failures.add(result)
+        end.add(result)
         if listeners.on_result:
             listeners.on_result(result)
 
@@ -253,7 +264,7 @@ async def _ask(
         )
     except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
         end.reason = str(stop)
-        end.failures.stopped(stop)
+        end.has_repeated_crash = isinstance(stop, RepeatedCrash)
     except (ProviderRefused, UsageError) as stop:  # a wrong key, an agent that can't be started
         end.reason, end.is_refused = str(stop), isinstance(stop, ProviderRefused)
         end.wrong = UsageError(str(stop)) if isinstance(stop, ProviderRefused) else stop

@@ -16,20 +16,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
+
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from rewoo_bench.calls.call import Call
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.runs.columns import trace_id_of
 from rewoo_bench.text.redaction import hide_credentials
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import SpanContext, Tracer
-
 
 _QUEUE = 1 << 16  # spans that wait for an endpoint
 _OPERATIONS = {"embedding": "embeddings"}
@@ -39,21 +39,12 @@ _log = logging.getLogger(__name__)
 @contextmanager
 def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
     """Exports each result that the function gets, and the run at the end. Raises `UsageError`."""
-    try:
-        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
-    except ImportError:
-        raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
-    from opentelemetry.sdk.resources import Resource
-
     with ExitStack() as stack:
         exporter = cast("SpanExporter", _Exporter(_open(target, stack), hide_credentials(target)))
         is_file = not target.startswith(("http://", "https://"))
         ids = _Ids()
         resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
-        provider = TracerProvider(
-            resource=resource, id_generator=ids.generator(), shutdown_on_exit=False, span_limits=SpanLimits()
-        )
+        provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False, span_limits=SpanLimits())
         processor = SimpleSpanProcessor(exporter) if is_file else BatchSpanProcessor(exporter, max_queue_size=_QUEUE)
         provider.add_span_processor(processor)
         stack.callback(provider.shutdown)
@@ -66,8 +57,6 @@ def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
 
 
 def _add(tracer: Tracer, ids: _Ids, run: SpanContext, run_id: str, result: Result) -> None:
-    from opentelemetry.trace import Link, SpanKind, Status, StatusCode, set_span_in_context
-
     task, begun = result.task, _nanoseconds(result.started_at)
     end = begun + int(result.latency_s * 1e9)
     model_calls = [call for call in result.calls if call.kind == "model" and call.role != "judge"]
@@ -146,8 +135,6 @@ def _open(target: str, stack: ExitStack) -> SpanExporter:
 
         address = urlsplit(target)
         return OTLPSpanExporter(target if address.path.strip("/") else f"{target.rstrip('/')}/v1/traces", timeout=10)
-    from opentelemetry.sdk.trace.export import ConsoleSpanExporter
-
     try:
         file = stack.enter_context(Path(target).open("a", encoding="utf-8"))  # noqa: SIM115 - the stack is its context
     except OSError as error:
@@ -179,23 +166,14 @@ class _Exporter:
         return self._exporter.force_flush(timeout_millis)
 
 
-class _Ids:
+class _Ids(RandomIdGenerator):
     """Ids of spans: a question's trace has the id that its row has."""
 
-    def __init__(self) -> None:
-        self.next_trace: int | None = None
+    next_trace: int | None = None
 
-    def generator(self) -> Any:
-        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-
-        ids = self
-
-        class Generator(RandomIdGenerator):
-            def generate_trace_id(self) -> int:
-                wanted, ids.next_trace = ids.next_trace, None
-                return super().generate_trace_id() if wanted is None else wanted
-
-        return Generator()
+    def generate_trace_id(self) -> int:
+        wanted, self.next_trace = self.next_trace, None
+        return super().generate_trace_id() if wanted is None else wanted
 
 
 def _nanoseconds(moment: datetime) -> int:

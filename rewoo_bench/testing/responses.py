@@ -111,7 +111,13 @@ def render(
     """The response to `request`; a token of the server is a word between spaces."""
     if isinstance(answer, ServerFault):
         if answer.kind in ("cut_stream", "error_event") and request.get("stream"):
-            return _broken_stream(answer, request, chat)
+            # Its usage, which the client is never told, is that of a provider's bill.
+            whole, begun = ServerReply(answer.message), " ".join(answer.message.split()[: answer.after])
+            head, tokens, _ = _to_events(_document(request, whole, None, chat=chat), usage=False)
+            error = {"error": {"message": "overloaded", "type": "fault"}}
+            rest = _event(error) if answer.kind == "error_event" else b""
+            usage = _count(request, ServerReply(begun), 0.0)
+            return Sent(200, usage, head, close=True, tokens=tokens[: answer.after], rest=rest)
         return _render_fault(answer, request, chat)
     reply = answer if isinstance(answer, ServerReply) else ServerReply(answer)
     usage = reply.usage or _count(request, reply, cached_share)
@@ -129,14 +135,6 @@ def respond(status: int, document: Mapping[str, Any], headers: str = "") -> byte
     """An HTTP response with a JSON body; `headers` are whole lines."""
     body = json.dumps(document).encode()
     return _head(status, len(body), headers) + body
-
-
-def _broken_stream(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
-    """A stream without its end. Its usage, which the client is never told, is that of a provider's bill."""
-    head, tokens, _ = _to_events(_document(request, ServerReply(fault.message), None, chat=chat), usage=False)
-    rest = _event({"error": {"message": "overloaded", "type": "fault"}}) if fault.kind == "error_event" else b""
-    begun = _count(request, ServerReply(" ".join(fault.message.split()[: fault.after])), 0.0)
-    return Sent(200, begun, head, close=True, tokens=tokens[: fault.after], rest=rest)
 
 
 def _to_events(document: Mapping[str, Any], *, usage: bool) -> tuple[bytes, list[bytes], bytes]:
