@@ -97,7 +97,13 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
                 what = f"the {role} has no model of its own; give --{role}-model, or leave {role}: out"
                 raise UsageError(f"{flag} {value}: {what}")
             for each in named or [""]:
-                found[each] = read_price(text) if flag == "--price" else _of_sheet(text, roles[each].name)
+                if flag == "--price":
+                    found[each] = read_price(text)
+                    continue
+                tariff = named_tariff(text, roles[each].name)
+                kinds = {"input": tariff.input, "cached_input": tariff.cache_read, "output": tariff.output}
+                kinds |= {} if tariff.cache_write is None else {"cache_write": tariff.cache_write}
+                found[each] = {kind: round(10**6 * price, 9) for kind, price in kinds.items()}
     for role, model in roles.items():
         if role not in found and "" in found and model.name == options.model:
             found[role] = found[""]  # the same model at another temperature
@@ -106,13 +112,6 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
             why = "costs nothing" if costs_nothing(model.name) else "counts its own dollars (CallCost.cost_usd)"
             raise UsageError(f"{flag}: {model.name!r} {why}; rewoo-bench reprice prices a finished run")
     return found
-
-
-def _of_sheet(text: str, model: str) -> dict[str, float]:
-    tariff = named_tariff(text, model)
-    kinds = {"input": tariff.input, "cached_input": tariff.cache_read, "output": tariff.output}
-    kinds |= {} if tariff.cache_write is None else {"cache_write": tariff.cache_write}
-    return {kind: round(10**6 * price, 9) for kind, price in kinds.items()}
 
 
 @dataclass(frozen=True)

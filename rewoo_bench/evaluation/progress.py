@@ -71,7 +71,11 @@ class Progress:
         elif self._shown and (self._done == self._total or self._clock() - self._last >= _SECONDS_A_LINE):
             self._last = self._clock()
             seconds = self._last - self._start
-            print(f"{self._done}/{self._total} answers, {self._time(seconds)}, {self._state()}", file=self._stream)
+            time_taken = f"{seconds:.0f} s"
+            if self._done < self._total:
+                left = (self._total - self._done) * seconds / (self._done - self._before)
+                time_taken += f", {_duration(left)} to go"
+            print(f"{self._done}/{self._total} answers, {time_taken}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
         """Prints a line where progress is shown."""
@@ -89,10 +93,6 @@ class Progress:
         """Ends the bar."""
         if self._bar is not None:
             self._bar.close()
-
-    def _time(self, seconds: float) -> str:
-        left = (self._total - self._done) * seconds / (self._done - self._before)
-        return f"{seconds:.0f} s, {_duration(left)} to go" if self._done < self._total else f"{seconds:.0f} s"
 
     def _state(self) -> str:
         alone = len(self._correct) == 1

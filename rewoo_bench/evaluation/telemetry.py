@@ -16,12 +16,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
@@ -40,7 +46,7 @@ _log = logging.getLogger(__name__)
 def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
     """Exports each result that the function gets, and the run at the end. Raises `UsageError`."""
     with ExitStack() as stack:
-        exporter = cast("SpanExporter", _Exporter(_open(target, stack), hide_credentials(target)))
+        exporter = _Exporter(_open(target, stack), hide_credentials(target))
         is_file = not target.startswith(("http://", "https://"))
         ids = _Ids()
         resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
@@ -142,7 +148,7 @@ def _open(target: str, stack: ExitStack) -> SpanExporter:
     return ConsoleSpanExporter(out=file, formatter=lambda span: span.to_json(indent=None) + "\n")
 
 
-class _Exporter:
+class _Exporter(SpanExporter):
     """An exporter whose failures are one warning: they end no run."""
 
     def __init__(self, exporter: SpanExporter, target: str) -> None:
@@ -151,10 +157,10 @@ class _Exporter:
         self._has_warned = False
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would repeat every failure
 
-    def export(self, spans: Sequence[ReadableSpan]) -> Any:
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Exports spans; a failure is noted once."""
         result = self._exporter.export(spans)
-        if result.name != "SUCCESS" and not self._has_warned:
+        if result is not SpanExportResult.SUCCESS and not self._has_warned:
             self._has_warned = True
             _log.warning("--otel: spans can't be exported to %s; the run goes on", self._target)
         return result

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
@@ -191,19 +190,18 @@ class RayEngine:
                 for worker in self.pool.workers:
                     group.start_soon(stop, worker)
 
-    async def _say_later(self, number: int) -> None:
-        """Says that a worker isn't there yet."""
-        await anyio.sleep(_SAID_AFTER_S)
-        self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or it still loads its model")
-
     async def _keep_worker(self, number: int) -> None:
         """One worker, and another one whenever it died."""
         from ray.exceptions import RayActorError, RayError
 
+        async def say_later() -> None:
+            await anyio.sleep(_SAID_AFTER_S)
+            self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or it still loads its model")
+
         while not self._stopping:
             try:
                 with anyio.fail_after(_BEGUN_WITHIN_S):
-                    async with background_task(partial(self._say_later, number)):
+                    async with background_task(say_later):
                         worker = await start_worker(number, self.setup, self.resources)
             except (UsageError, RunStopped) as error:
                 self.pool.fail(error)
