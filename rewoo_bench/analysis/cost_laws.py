@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
+LawName = Literal["ReAct", "ReWOO"]
 _QUESTION = ["architecture", "example_id", "trial"]
 
 
@@ -46,67 +47,44 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
     asked = asked.sort_values("call_index")
     groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices
-    roles, places = (asked[name].to_numpy(dtype=object) for name in ("role", "place"))
-    parts = asked[PARTS].fillna(0).to_numpy(dtype=int)
-    found = ((key, _question(roles[where], places[where], parts[where])) for key, where in groups.items())
-    rows = [{**dict(zip(_QUESTION, key, strict=True)), **row} for key, row in found if row is not None]
+    all_roles, places = (asked[name].to_numpy(dtype=object) for name in ("role", "place"))
+    all_parts = asked[PARTS].fillna(0).to_numpy(dtype=int)
+    rows = []
+    for key, where in groups.items():
+        roles, parts = all_roles[where], all_parts[where]
+        is_tool, found, exemplars = roles == "tool", set(roles), 0
+        prompts, tool_prompts = int(parts[~is_tool].sum()), int(parts[is_tool].sum())
+        if found == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in places[where]):
+            law: LawName = "ReAct"
+            trace = parts[:, 3] + parts[:, 4]
+            steps = trace[1:] - trace[:-1]  # T + A + O of steps 1 to k - 1
+            formula = len(parts) * parts[0, :3].sum() + (np.arange(len(steps), 0, -1) * steps).sum()
+        elif {"planner", "solver"} <= found <= {"planner", "solver", "tool"}:
+            law = "ReWOO"  # of the first prompt of the planner and the last one of the solver
+            planner = dict(zip(PARTS, parts[roles == "planner"][0], strict=True))
+            solver = dict(zip(PARTS, parts[roles == "solver"][-1], strict=True))
+            formula = 2 * planner["question_tokens"] + planner["context_tokens"] + planner["exemplar_tokens"]
+            formula += solver["context_tokens"] + solver["found_tokens"]
+            exemplars = int(solver["exemplar_tokens"])
+        else:
+            continue
+        rest = prompts - int(formula) - exemplars
+        rows.append((*key, law, int((~is_tool).sum()), int(formula), exemplars, rest, prompts, tool_prompts))
     columns = [*_QUESTION, "law", "k", "formula", "solver_exemplars", "rest", "prompts", "tool_prompts"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def scaled_parts(calls: pd.DataFrame) -> pd.DataFrame | None:
-    """The parts of each prompt, scaled to add up to its `input_tokens`; None where an older run lacks them.
+    """The parts of each prompt, scaled to add up to its `input_tokens`; None where no prompt has parts.
 
     Parts are counted with the pinned tokenizer, `input_tokens` by the model's. So the shares are those of the
     pinned tokenizer, and the sums are those of the tables. A row a call; one that has no prompt is all zeros.
     """
-    if not set(PARTS) <= set(calls.columns) or not calls[PARTS].notna().all(axis=1).any():
+    if not calls[PARTS].notna().all(axis=1).any():
         return None
     parts = calls[PARTS].astype("float64").fillna(0.0)
     whole = parts.sum(axis=1)
     return parts.mul(calls["input_tokens"].astype("float64").fillna(0.0) / whole.where(whole > 0), axis=0).fillna(0.0)
-
-
-def _question(
-    roles: NDArray[np.object_], places: NDArray[np.object_], parts: NDArray[np.int64]
-) -> dict[str, Any] | None:
-    """The row of one question, from its prompts in their order; None where no formula covers its architecture."""
-    found = set(roles)
-    if found == {"agent"} and all(str(place).startswith(("turn", "partial")) for place in places):
-        return _react(parts)
-    if {"planner", "solver"} <= found <= {"planner", "solver", "tool"}:
-        return _rewoo(roles, parts)
-    return None
-
-
-def _react(parts: NDArray[np.int64]) -> dict[str, Any]:
-    k = len(parts)
-    context, exemplars, question = (int(size) for size in parts[0, :3])
-    trace = parts[:, 3] + parts[:, 4]
-    steps = [int(size) for size in trace[1:] - trace[:-1]]  # T + A + O of steps 1 to k - 1
-    formula = k * (question + context + exemplars) + sum((k - j) * size for j, size in enumerate(steps, start=1))
-    prompts = int(parts.sum())
-    return {
-        "law": "ReAct", "k": k, "formula": formula, "solver_exemplars": 0, "rest": prompts - formula,
-        "prompts": prompts, "tool_prompts": 0,
-    }  # fmt: skip
-
-
-def _rewoo(roles: NDArray[np.object_], parts: NDArray[np.int64]) -> dict[str, Any]:
-    """By the first prompt of the planner and the last one of the solver."""
-    planner = dict(zip(PARTS, parts[roles == "planner"][0].tolist(), strict=True))
-    solver = dict(zip(PARTS, parts[roles == "solver"][-1].tolist(), strict=True))
-    formula = (
-        2 * planner["question_tokens"] + planner["context_tokens"] + solver["context_tokens"]
-        + planner["exemplar_tokens"] + solver["found_tokens"]
-    )  # fmt: skip
-    is_tool = roles == "tool"
-    prompts, tool = int(parts[~is_tool].sum()), int(parts[is_tool].sum())
-    exemplars = solver["exemplar_tokens"]
-    return {
-        "law": "ReWOO", "k": int((~is_tool).sum()), "formula": formula, "solver_exemplars": exemplars,
-        "rest": prompts - formula - exemplars, "prompts": prompts, "tool_prompts": tool,
-    }  # fmt: skip
 
 
 # How input tokens grow with the look-ups that a question needs (hops), whatever the run did.
@@ -126,16 +104,13 @@ FITTED_UP_TO = 4
 CUT_OFF = ("step_limit", "repeated", "token_limit", "time_limit", "cost_limit", "invalid_plan")
 """Stop reasons of questions that ended before their look-ups were done: their tokens are those of a part."""
 _KEY = ["run_id", "example_id", "trial"]
-_SHAPE = r"^chain-(?P<hops>\d+)x(?P<width>\d+)"
-
-Name = Literal["ReAct", "ReWOO"]
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
     """Input tokens of a question as a function of its look-ups."""
 
-    name: Name
+    name: LawName
     fixed: float
     """Tokens of every model call (ReAct), or of the question once (ReWOO)."""
     step: float
@@ -163,7 +138,7 @@ class Prediction:
     """The largest of these errors."""
 
 
-def fit(name: Name, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
+def fit(name: LawName, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
     """The law by least squares. Needs two different numbers of look-ups."""
     (fixed, step), *_ = np.linalg.lstsq(np.column_stack(_shape(name, look_ups)), np.asarray(tokens, float), rcond=None)
     return FittedLine(name, float(fixed), float(step))
@@ -213,15 +188,15 @@ def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
 def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
     """How many look-ups each question needs; NaN where that isn't known.
 
-    Runs that are older than the column `hops` name them in the question's type, where the data set is `chain`.
+    Where no row has `hops`, a question of `chain` has them in its type.
     """
     if "hops" in rows.columns and rows["hops"].notna().any():
         return rows["hops"].astype("float64")
-    shape = rows["question_type"].astype(str).str.extract(_SHAPE).astype("float64")
+    shape = rows["question_type"].astype(str).str.extract(r"^chain-(?P<hops>\d+)x(?P<width>\d+)").astype("float64")
     return shape["hops"] * shape["width"]
 
 
-def law_of(rows: pd.DataFrame) -> Name | None:
+def law_of(rows: pd.DataFrame) -> LawName | None:
     """The law that covers an architecture, by the roles that took tokens."""
     planned, solved, acted = (_above_zero(rows, f"{role}_tokens") for role in ("planner", "solver", "agent"))
     if planned.any() and solved.any() and not acted.any():
@@ -248,7 +223,7 @@ def _above_zero(rows: pd.DataFrame, column: str) -> NDArray[np.bool_]:
     return above
 
 
-def _shape(name: Name, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shape(name: LawName, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How many times the fixed tokens are paid, and those of a look-up."""
     needed = np.asarray(look_ups, dtype=np.float64)
     return (needed + 1, needed * (needed + 1) / 2) if name == "ReAct" else (np.ones_like(needed), needed)
@@ -336,50 +311,36 @@ class BreakEven:
 
 def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float, written: float = 1.0) -> BreakEven:
     """The map of a repriced run: `questions` are its rows with one model. Raises `DataError`."""
-    both = _both(questions, pair)
-    some = both[both["tool_calls_b"] > 0]
-    if not len(some):
-        raise DataError(f"no question of {pair[1]!r} with tool calls that {pair[0]!r} answered too")
-    counts = some["tool_calls_b"].to_numpy(np.int64)
-    rows = tuple(_break_even_row(calls, some[counts == calls], output, written) for calls in np.unique(counts).tolist())
-    asked = int((questions["architecture"] == pair[0]).sum())
-    covered = pair == ("rewoo", "react") and len(rows) > 1
-    return BreakEven(pair, rows, asked - len(some), _fitted(some, output, written) if covered else None)
-
-
-def _both(questions: pd.DataFrame, pair: tuple[str, str]) -> pd.DataFrame:
     kept = questions[~questions["failed"].to_numpy(bool)]
     columns = [*_QUESTION_KEY, "tool_calls", *_SIZES]
     first, second = (kept.loc[(kept["architecture"] == name).to_numpy(bool), columns] for name in pair)
-    return first.merge(second, on=_QUESTION_KEY, suffixes=("_a", "_b"))
-
-
-def _break_even_row(tool_calls: int, both: pd.DataFrame, output: float, written: float) -> Row:
-    labels = np.unique(both["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
-    (paid_a, cached_a), (paid_b, cached_b) = (_costs(both, side, output, written) for side in "ab")
-    ratios = (ratio_of_means(paid_a + price * cached_a, paid_b + price * cached_b, clusters=labels) for price in PRICES)
-    return Row(tool_calls, tuple(ratios))
-
-
-def _costs(
-    both: pd.DataFrame, side: str, output: float, written: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of each question the cost without reads from a cache, and the tokens of these."""
-    whole, cached, wrote, out = (both[f"{size}_{side}"].to_numpy(np.float64) for size in _SIZES)
-    return whole - cached + wrote * (written - 1) + out * output, cached
-
-
-def _fitted(both: pd.DataFrame, output: float, written: float) -> Formula:
-    """The formulas, fitted on the tool calls of the second architecture: those that the questions need."""
-    calls = both["tool_calls_b"].to_numpy(np.float64)
-
-    def side(name: Name, letter: str) -> Side:
-        paid, cached = _costs(both, letter, output, written)
-        whole = both[f"input_tokens_{letter}"].to_numpy(np.float64)
-        new, dollars = (tuple(np.polyfit(calls, values, 1).tolist()) for values in (whole - cached, paid))
-        return Side(fit(name, calls, whole), new, dollars)
-
-    return Formula(side("ReWOO", "a"), side("ReAct", "b"))
+    both = first.merge(second, on=_QUESTION_KEY, suffixes=("_a", "_b"))
+    both = both[both["tool_calls_b"] > 0]
+    if not len(both):
+        raise DataError(f"no question of {pair[1]!r} with tool calls that {pair[0]!r} answered too")
+    counts, ids = both["tool_calls_b"].to_numpy(np.int64), both["example_id"].to_numpy(dtype=object)
+    whole, cached, paid = {}, {}, {}  # of each question the input, what is read from a cache, and the cost of the rest
+    for side in "ab":
+        whole[side], cached[side], wrote, out = (both[f"{size}_{side}"].to_numpy(np.float64) for size in _SIZES)
+        paid[side] = whole[side] - cached[side] + wrote * (written - 1) + out * output
+    rows = []
+    for count in np.unique(counts).tolist():
+        some = counts == count
+        a, b = ((paid[side][some], cached[side][some]) for side in "ab")
+        labels = np.unique(ids[some], return_inverse=True)[1]
+        ratios = (ratio_of_means(a[0] + price * a[1], b[0] + price * b[1], clusters=labels) for price in PRICES)
+        rows.append(Row(count, tuple(ratios)))
+    predicted = None
+    if pair == ("rewoo", "react") and len(rows) > 1:
+        calls = counts.astype(np.float64)
+        sides: list[Side] = []
+        names: tuple[LawName, LawName] = ("ReWOO", "ReAct")
+        for name, side in zip(names, "ab", strict=True):
+            fitted = (np.polyfit(calls, values, 1).tolist() for values in (whole[side] - cached[side], paid[side]))
+            sides.append(Side(fit(name, calls, whole[side]), *map(tuple, fitted)))
+        predicted = Formula(*sides)
+    asked = int((questions["architecture"] == pair[0]).sum())
+    return BreakEven(pair, tuple(rows), asked - len(both), predicted)
 
 
 def _crossing(prices: NDArray[np.float64], logs: Sequence[float] | NDArray[Any]) -> float:

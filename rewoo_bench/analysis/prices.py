@@ -12,21 +12,24 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.cost_laws import PARTS
 from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
+from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, split_by_role
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
+from rewoo_bench.runs.option_types import SHORT_NAMES
 from rewoo_bench.runs.rows import failed
 from rewoo_bench.runs.table_columns import ColumnValues, read_columns
 
@@ -35,17 +38,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-Numbers = NDArray[np.float64]
 ROW_KEY = ("architecture", "example_id", "trial")
 STAND_IN = (
     "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
     "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts (unknown "
     "without them), and every prefix is taken to be in time"
 )
-_PARTS = ("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens")
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "started_at", "latency_s", *_PARTS, *SHARED),
+    *("billed_output_tokens", "started_at", "latency_s", *PARTS, *SHARED),
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
@@ -61,13 +62,13 @@ class Calls:
     row: NDArray[np.int64]
     """The position of each call's question."""
     role: NDArray[np.object_]
-    columns: Mapping[str, Numbers]
+    columns: Mapping[str, Floats]
     """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
-    `lost_input_tokens` and `lost_output_tokens`. Runs made before `billed_output_tokens` count all of it as input."""
+    `lost_input_tokens` and `lost_output_tokens`."""
     stands_in: bool = False
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
-    def of_rows(self, values: Numbers) -> Numbers:
+    def of_rows(self, values: Floats) -> Floats:
         """Sums of the calls of each row."""
         sums = np.zeros(self.rows)
         np.add.at(sums, self.row, values)
@@ -77,9 +78,9 @@ class Calls:
 class CallCosts(NamedTuple):
     """Of each call the input tokens found in the cache and those written to it, and dollars; NaN is not known."""
 
-    cached: Numbers
-    written: Numbers
-    usd: Numbers
+    cached: Floats
+    written: Floats
+    usd: Floats
 
 
 def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
@@ -99,16 +100,19 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
 
 
 def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The same from a table with those of `PRICED_COLUMNS` that the run has."""
+    """The same from a table with `PRICED_COLUMNS`."""
     asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, (), PRICED_COLUMNS)
-    missing = np.full(len(table), np.nan)
-    row = _rows_of(found, asked)
-    roles = np.array([*found["role"].names, ""], dtype=object)[found["role"].values]
-    kinds = np.array([*found["kind"].names, ""], dtype=object)[found["kind"].values]
-    is_model = kinds == "model"
-    some = is_model & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
-    columns = {name: found[name].values[some] if name in found else missing[some] for name in _NUMBERS}
+    found = read_columns(table, [*ROW_KEY, "kind", "role", "name"], _NUMBERS)
+    keys, all_keys = (
+        zip(*(each[name].texts.tolist() for name in ROW_KEY[:2]), each["trial"].values.tolist(), strict=True)
+        for each in (asked, found)
+    )
+    places = {key: place for place, key in enumerate(keys)}
+    row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
+    roles = found["role"].texts
+    some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
+    row, missing = row[some], np.full(some.sum(), np.nan)
+    columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])
     for name in SHARED:  # of a call that failed
@@ -117,19 +121,16 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    calls = Calls(len(asked["trial"].values), row[some], roles[some], columns)
-    models = np.array([*found["name"].names, ""], dtype=object)[found["name"].values[some]]
     unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
-    if unknown.any() and all(str(model).startswith(LOCAL) for model in np.unique(models[unknown])):
-        stand_in = _stand_in(columns, calls.row).items()
-        filled = {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
-        return replace(calls, columns=columns | filled, stands_in=True)
-    return calls
+    models = set(found["name"].texts[some][unknown])
+    stands_in = bool(models) and all(model.startswith(LOCAL) for model in models)
+    if stands_in:
+        stand_in = _stand_in(columns, row).items()
+        columns |= {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
+    return Calls(len(asked["trial"].values), row, roles[some], columns, stands_in)
 
 
-def cached_tokens(
-    calls: Mapping[str, Numbers], rule: CacheRule | None, context: float = 0.0
-) -> tuple[Numbers, Numbers]:
+def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
     """Input tokens of each call that a cache with this rule holds, and those that are written to it.
 
     `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares. With a `context`
@@ -144,7 +145,7 @@ def cached_tokens(
     lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
     run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
 
-    def in_time(tokens: Numbers, age: Numbers) -> Numbers:
+    def in_time(tokens: Floats, age: Floats) -> Floats:
         return np.where(age > lifetime, 0.0, tokens)
 
     if rule.kind == "explicit":
@@ -157,9 +158,9 @@ def cached_tokens(
     of_question = in_time(calls["shared_question_tokens"], question_age)
     shared = before + np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age))
     cached = np.minimum(shared, tokens - 1) // block * block
-    cached = np.where(cached < max(least, 1), 0.0, cached)
-    cached = np.where(tokens < max(least, 1), 0.0, cached)
-    return cached, np.where(tokens < max(least, 1), 0.0, tokens // block * block - cached)
+    too_short = tokens < max(least, 1)
+    cached = np.where(too_short | (cached < max(least, 1)), 0.0, cached)
+    return cached, np.where(too_short, 0.0, tokens // block * block - cached)
 
 
 def priced(
@@ -190,28 +191,7 @@ def priced(
     return CallCosts(*parts)
 
 
-def _rows_of(calls: Mapping[str, ColumnValues], asked: Mapping[str, ColumnValues]) -> NDArray[np.int64]:
-    """The position of each call's row, -1 where it isn't asked for."""
-    names: list[NDArray[np.int64]] = []
-    for name in ROW_KEY[:2]:
-        places = {text: place for place, text in enumerate(asked[name].names)}
-        codes = np.array([*(places.get(text, -1) for text in calls[name].names), -1], dtype=np.int64)
-        names.append(codes[calls[name].values])
-    trials = 1 + max(calls["trial"].values.max(initial=0), asked["trial"].values.max(initial=0))
-
-    def keys(first: NDArray[Any], second: NDArray[Any], trial: NDArray[Any]) -> NDArray[Any]:
-        numbers: NDArray[Any] = (first * (1 + len(asked["example_id"].names)) + second) * trials + trial
-        return numbers
-
-    wanted = keys(asked["architecture"].values, asked["example_id"].values, asked["trial"].values)
-    order = np.argsort(wanted, kind="stable")
-    found = keys(names[0], names[1], calls["trial"].values)
-    place = np.minimum(np.searchsorted(wanted[order], found), len(wanted) - 1)
-    known = (wanted[order][place] == found) & (names[0] >= 0) & (names[1] >= 0) if len(wanted) else np.zeros(0, bool)
-    return np.where(known, order[place], -1) if len(wanted) else np.full(len(found), -1, dtype=np.int64)
-
-
-def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[str, Numbers]:
+def _stand_in(columns: Mapping[str, Floats], row: NDArray[np.int64]) -> dict[str, Floats]:
     """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts.
 
     llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
@@ -220,7 +200,7 @@ def _stand_in(columns: Mapping[str, Numbers], row: NDArray[np.int64]) -> dict[st
     import pandas as pd
 
     tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
-    parts = np.stack([columns[name] for name in _PARTS])
+    parts = np.stack([columns[name] for name in PARTS])
     marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
     earlier = pd.Series(tokens).groupby(row).cummax().groupby(row).shift(fill_value=np.inf).to_numpy()
     reported = np.minimum(reported, np.fmax(earlier, marked))
@@ -247,13 +227,19 @@ _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
 
+SHARED_UNKNOWN = (
+    "calls.parquet doesn't say what its prompts share with earlier ones, as in the project's runs from before these "
+    "columns; a run made now says it"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PricedRows:
     """Dollars of each row under a named price, NaN where they aren't known, and the prices of each role."""
 
     tariffs: tuple[Mapping[str, Tariff], ...]
     """Of each run."""
-    usd: NDArray[np.float64]
+    usd: Floats
     stands_in: bool
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
@@ -268,16 +254,17 @@ def priced_rows(
     for a price that doesn't exist, and `DataError` where a run has no calls.parquet.
     """
     columns = read_columns(rows, _COLUMNS)
-    found: list[tuple[list[Mapping[str, Tariff]], NDArray[np.float64]]] = [
-        ([], np.full(len(columns["trial"].values), np.nan)) for _ in names
-    ]
+    ids = columns["run_id"]
+    found: list[tuple[list[Mapping[str, Tariff]], Floats]] = [([], np.full(len(ids.values), np.nan)) for _ in names]
     stands_in = False
-    for run, own in _rows_of_runs(runs, columns):
+    for run in map(Path, runs):
+        of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
+        own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
         mine = {name: column.of(own) for name, column in columns.items()}
-        calls = read_calls(run, mine)
+        calls = read_calls(run if run.is_dir() else run.parent, mine)
         stands_in |= calls.stands_in
+        models = own_models(mine)
         for (tariffs, usd), chosen in zip(found, names, strict=True):
-            models = own_models(mine)
             (price, *more), given = split_by_role(chosen, models)
             if more:
                 raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
@@ -294,35 +281,26 @@ def pricing_of(
     Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what
     it takes.
     """
-    paid = read_columns(rows, ["cost_usd"])["cost_usd"].values[~failed(rows)]
-    if not prices and not np.isnan(paid).any():
+    scored = ~failed(rows)
+    if not prices and not np.isnan(read_columns(rows, ["cost_usd"])["cost_usd"].values[scored]).any():
         return own_prices(manifests)
     try:
         (found,) = priced_rows(runs, rows, [prices or [EXAMPLE]])
-        if np.isnan(found.usd[~failed(rows)]).any():
-            raise DataError(UNKNOWN)
+        if np.isnan(found.usd[scored]).any():
+            raise DataError(SHARED_UNKNOWN)
     except DataError as error:
         if prices:
             raise
         return Pricing(note=f"no dollars: {error.args[0]}")
     tariff = found.tariffs[0][""]
-    roles = [each for run in found.tariffs for each in run.items() if each[1] != tariff]
-    others = dict.fromkeys(f"{role}: {each.model}'s" for role, each in roles)
+    others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
-    models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
-    notes = (
-        []
-        if prices
-        else [f"the price is an example, since none is known for {models} (compare --prices NAME: {_NAMES})"]
-    )
-    return Pricing(under, "; ".join([*notes, *([STAND_IN] if found.stands_in else [])]), found.usd)
-
-
-_NAMES = ", ".join(RULES)
-UNKNOWN = (
-    "calls.parquet doesn't say what its prompts share with earlier ones, as in the project's runs from before these "
-    "columns; a run made now says it"
-)
+    notes = [STAND_IN] if found.stands_in else []
+    if not prices:
+        models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
+        example = f"the price is an example, since none is known for {models} (compare --prices NAME: {SHORT_NAMES})"
+        notes.insert(0, example)
+    return Pricing(under, "; ".join(notes), found.usd)
 
 
 def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
@@ -332,25 +310,11 @@ def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
     return {role: names[0] for role, names in found.items() if names and names[:1] != main}
 
 
-def _rows_of_runs(
-    runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]
-) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
-    """The folder of each run, and a mask of its rows."""
-    for run in map(Path, runs):
-        folder = run if run.is_dir() else run.parent
-        ids = read_columns(load_table(run), ["run_id"])["run_id"].names
-        names = columns["run_id"].names
-        yield folder, np.isin(columns["run_id"].values, [names.index(id_) for id_ in ids if id_ in names])
-
-
 # Dollars of two architectures, had every prompt begun with the same tokens: where a cache begins to hold prompts.
 #
 # What is varied is the tokens of a context (instructions, tools, a document) at the beginning of all prompts of both
 # architectures: each call's input and each prefix that it shares grow by as much. The context was sent before the run,
 # its end is marked, and it is in time. What the model writes and how often it is called stays as it was.
-
-
-KEY = ["example_id", "trial"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,17 +323,17 @@ class ContextPrices:
 
     rows: pd.DataFrame
     """The rows of the second architecture, in the order of the dollars."""
-    usd: dict[str, NDArray[np.float64]]
+    usd: dict[str, Floats]
     stands_in: bool
-    """Whether what llama.cpp reported stands in for what prompts share (`call_prices.STAND_IN`)."""
+    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
-    def ratios(self, price: str, some: NDArray[np.bool_] | slice = slice(None), of: int = 1) -> NDArray[np.float64]:
+    def ratios(self, price: str, some: NDArray[np.bool_] | slice = slice(None), of: int = 1) -> Floats:
         """The first architecture's mean dollars by the second's, over all or `some` questions: of each context.
 
         With `of` above 1 it is of each so many contexts together.
         """
         first, second = self.usd[price][:, :, some].mean(axis=2).reshape(-1, of, 2).mean(axis=1).T
-        found: NDArray[np.float64] = first / second
+        found: Floats = first / second
         return found
 
 
@@ -379,13 +343,14 @@ def context_prices(
     """The dollars of a pair on the questions that both have. NaN where it isn't known what prompts share."""
     import pandas as pd
 
+    key = ["example_id", "trial"]
     sides = [rows[rows["architecture"] == name] for name in pair]
-    shared = sides[0][KEY].merge(sides[1][KEY])
-    sides = [side.merge(shared).sort_values(KEY, ignore_index=True) for side in sides]
+    shared = sides[0][key].merge(sides[1][key])
+    sides = [side.merge(shared).sort_values(key, ignore_index=True) for side in sides]
     both = pd.concat(sides, ignore_index=True)
     own = calls_of(calls, both)
 
-    def dollars(tariff: Tariff) -> NDArray[np.float64]:
+    def dollars(tariff: Tariff) -> Floats:
         found = [own.of_rows(priced(own, {"": tariff}, context=context).usd) for context in contexts]
         return np.reshape(found, (len(contexts), 2, len(shared)))
 

@@ -43,6 +43,12 @@ class ColumnValues:
         return ColumnValues(self.values[rows], self.names)
 
     @property
+    def texts(self) -> NDArray[np.object_]:
+        """The text of each row; empty for a missing one."""
+        texts: NDArray[np.object_] = np.array([*self.names, ""], dtype=object)[self.values]
+        return texts
+
+    @property
     def known(self) -> NDArray[Any]:
         """The numbers without missing ones."""
         known: NDArray[Any] = self.values[~np.isnan(self.values)]
