@@ -19,7 +19,7 @@ from rewoo_bench import compare, load
 from rewoo_bench.analysis.pairs import bounds
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import Interval, mean_of, ratio_of_means
-from rewoo_bench.analysis.summary import Estimate, summarise
+from rewoo_bench.analysis.summary import Estimate, summaries_of
 from rewoo_bench.runs.rows import left_out
 
 ROOT = Path(__file__).parents[1]
@@ -43,7 +43,7 @@ def table(run: Path) -> str:
         return f"{middle:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
     def cells(name: str) -> list[str]:
-        (own,) = summarise(rows[rows["architecture"] == name])
+        (own,) = summaries_of(rows[rows["architecture"] == name])
         tokens, *dollars = (mean_of(by_question[each, name].dropna()) for each in ("total_tokens", *SHOWN))
         measured = [shown(own.exact_match), shown(tokens, ",.0f"), f"{own.llm_calls:.2f}"]
         return [name, *measured, *map(shown, dollars)]

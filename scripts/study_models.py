@@ -20,11 +20,11 @@ from rewoo_bench.analysis.claims.claim_file import read_claims
 from rewoo_bench.analysis.claims.render import render_claims
 from rewoo_bench.analysis.claims.run_groups import RunGroup, gather
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import render as render_comparison
+from rewoo_bench.analysis.comparison_tables import render_comparison
 from rewoo_bench.analysis.pairs import OUTCOME, PRICED, Pair, Pricing, bounds
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
-from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summarise, valid_first_plans
+from rewoo_bench.analysis.summary import LOOPS, Estimate, loops_text, summaries_of, valid_first_plans
 from rewoo_bench.config.names import REPLAY, read_options
 from rewoo_bench.report.plots.draw import draw, read, save_figures
 from rewoo_bench.runners.architecture import TOOLS
@@ -179,7 +179,7 @@ def series_table(runs: Sequence[Path]) -> str:
     for run in runs:
         rows = load(run)
         ratios = dict(token_ratios(rows))
-        for one in summarise(rows):
+        for one in summaries_of(rows):
             figures = [interval(one.exact_match), interval(one.f1), f"{one.llm_calls:.2f}", f"{one.tool_calls:.2f}"]
             figures += [f"{one.total_tokens:,.0f}", ratios.get(one.architecture, ""), loops_text(one)]
             ended = f"{one.answered} / {one.failed} / {one.total}"

@@ -21,9 +21,9 @@ import numpy as np
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
-from rewoo_bench.analysis.summary import LOOPS, summarise
+from rewoo_bench.analysis.summary import LOOPS, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import differences, refusals, wait
+from rewoo_bench.runs.comparability import noted_differences, refusals, wait
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -105,7 +105,7 @@ def compare(
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
-    notes += differences(named)
+    notes += noted_differences(named)
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
     datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer
     of_parts = {str(name) for part in parts for name in part["dataset"].unique()} if by else set()
@@ -145,7 +145,7 @@ def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
     for name in means:
         if name in scored.columns and len(scored) and scored[name].notna().all():
             means[name] = float(scored[name].mean())
-    (summary,) = summarise(rows)
+    (summary,) = summaries_of(rows)
     return System(label, run_id, rows["example_id"].nunique(), summary, means)
 
 

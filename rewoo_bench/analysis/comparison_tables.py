@@ -1,8 +1,8 @@
-"""A comparison as data (`Comparison`), as tables (`tables`) and as text (`render`).
+"""A comparison as data (`Comparison`), as tables (`tables`) and as text (`render_comparison`).
 
 for table in tables(comparison):
     table.title, table.cells            # the first row of the cells is the header
-print(render(comparison, "markdown"))   # or terminal, latex, csv (one row per estimate), json
+print(render_comparison(comparison, "markdown"))   # or terminal, latex, csv (one row per estimate), json
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Format = Literal["terminal", "markdown", "csv", "latex", "json"]
+ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
     *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
@@ -82,7 +82,7 @@ class Comparison:
     """The prices of the dollars in `verdicts`; None for the run's own, unnamed."""
 
     def __str__(self) -> str:
-        return render(self, "terminal")
+        return render_comparison(self, "terminal")
 
     @property
     def verdicts(self) -> list[str]:
@@ -170,9 +170,9 @@ def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[s
 
 
 DISCORDANT = "only first / only second"
-MARK = "*"
+MEANINGLESS = "*"
 """Behind an accuracy that means nothing."""
-ORACLE = "accuracy is that of an oracle and means nothing"
+ORACLE_NOTE = "accuracy is that of an oracle and means nothing"
 _RIGHT_ALONE = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
 _NAMES = {
     "total_tokens": "total tokens",
@@ -187,30 +187,30 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TitledTable:
     """A title and cells; the first row is the header."""
 
     title: str
     cells: list[list[str]]
 
 
-def tables(comparison: Comparison) -> Iterator[Table]:
+def tables(comparison: Comparison) -> Iterator[TitledTable]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
     for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
         yield from _tables_of_systems(dataset, [each for each in comparison.systems if each.summary.dataset == dataset])
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
-        yield Table(f"{dataset}: differences of accuracy, paired by question", _differences(pairs))
+        yield TitledTable(f"{dataset}: differences of accuracy, paired by question", _differences(pairs))
         ratios = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
         for title, rows in (
             ("ratios", [_ratio(*each) for each in ratios if each[1].measure not in PER_SOLVED]),
             ("ratios per solved question", [_ratio(*each) for each in ratios if each[1].measure in PER_SOLVED]),
         ):
             if rows:
-                yield Table(f"{dataset}: {title}, paired by question", cells_of(rows))
+                yield TitledTable(f"{dataset}: {title}, paired by question", cells_of(rows))
 
 
-def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Table]:
+def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[TitledTable]:
     # The models are named where the planner or solver has one of its own, with the system where others differ.
     mixed = {each.label: each.summary.models for each in systems if each.summary.models != each.summary.model}
     is_same = len({each.summary.models for each in systems}) == 1
@@ -226,7 +226,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Tabl
     has_router = any(each.means["router_tokens"] for each in systems)
     for system in systems:
         label, of, more = {"system": system.label}, system.summary, system.means
-        mark = MARK if system.oracle else ""
+        mark = MEANINGLESS if system.oracle else ""
         timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
             {
@@ -272,11 +272,11 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Tabl
                 per_solved_text(of.usd_per_solved, ".3g"),
             )
             solved.append({**label, "tokens": per_token, "$": per_dollar})
-    yield Table(f"{about}: means per question [95% interval]", cells_of(means))
-    yield Table(f"{about}: how the questions ended", cells_of(endings))
-    yield Table(f"{about}: tokens per question", cells_of(tokens))
+    yield TitledTable(f"{about}: means per question [95% interval]", cells_of(means))
+    yield TitledTable(f"{about}: how the questions ended", cells_of(endings))
+    yield TitledTable(f"{about}: tokens per question", cells_of(tokens))
     if solved:
-        yield Table(f"{about}: per solved question (exact match) [95% interval]", cells_of(solved))
+        yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", cells_of(solved))
 
 
 def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
@@ -284,7 +284,7 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     only = f"only {pairs[0].b} / only {pairs[0].a}" if len(pairs) == 1 else DISCORDANT
     rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p"]]
     for pair in pairs:
-        effects, mark = {effect.measure: effect for effect in pair.figures}, MARK if pair.oracle else ""
+        effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
         row = [f"{pair.b} - {pair.a}", f"{pair.compared:,}", f"{pair.left_out:,} of {pair.rows:,}"]
         if score := effects.get("exact_match"):
             row.append(_interval(score.interval, "+.3f", mark))
@@ -328,7 +328,7 @@ def _p(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def render(comparison: Comparison, form: Format) -> str:
+def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
     """The whole comparison in one of the formats, without a newline at its end."""
     if form == "json":
         return json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -362,7 +362,7 @@ def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables."""
     lines = list(comparison.notes)
     if any(system.oracle for system in comparison.systems):
-        lines.insert(0, f"{MARK} {ORACLE}")
+        lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if comparison.pricing and comparison.pricing.cost_usd is not None:
         lines.append(f"price sheet: {comparison.pricing.under}")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):

@@ -138,7 +138,7 @@ class Prediction:
     """The largest of these errors."""
 
 
-def fit(name: LawName, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
+def fit_line(name: LawName, look_ups: ArrayLike, tokens: ArrayLike) -> FittedLine:
     """The law by least squares. Needs two different numbers of look-ups."""
     (fixed, step), *_ = np.linalg.lstsq(np.column_stack(_shape(name, look_ups)), np.asarray(tokens, float), rcond=None)
     return FittedLine(name, float(fixed), float(step))
@@ -152,14 +152,14 @@ def predict(rows: pd.DataFrame) -> Prediction | None:
     name, (short, long) = law_of(rows), _parted(rows)
     if name is None or look_ups(short).nunique() < 2:
         return None
-    law = fit(name, look_ups(short), short["input_tokens"])
+    law = fit_line(name, look_ups(short), short["input_tokens"])
     measured = long["input_tokens"].to_numpy(float)
     errors = np.abs(law.input_tokens(look_ups(long)) / measured - 1)
     mean, most = (float(errors.mean()), float(errors.max())) if len(errors) else (math.nan, math.nan)
     return Prediction(law, len(short), len(long), mean, most)
 
 
-def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
+def fitted_terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
     """The terms of a ReWOO law, each fitted as the whole is, so that they add up to it.
 
     `calls` are rows of calls.parquet. Empty where the law is another one, or an older run lacks the prompts' parts.
@@ -182,7 +182,7 @@ def terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
         term: size.groupby([calls.loc[size.index, key] for key in _KEY]).sum().reindex(short.index, fill_value=0.0)
         for term, size in sizes.items()
     }
-    return {term: fit("ReWOO", look_ups(short), size) for term, size in by_question.items() if size.any()}
+    return {term: fit_line("ReWOO", look_ups(short), size) for term, size in by_question.items() if size.any()}
 
 
 def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
@@ -242,7 +242,7 @@ _LEAST = 1e-9  # a fitted line may fall below zero
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BreakEvenRow:
     """Questions with the same number of tool calls: the ratio of dollars at each of `PRICES`."""
 
     tool_calls: int
@@ -302,7 +302,7 @@ class BreakEven:
     """The map of a pair."""
 
     pair: tuple[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[BreakEvenRow, ...]
     left_out: int
     """Questions without tool calls of the second architecture, or that failed in either."""
     predicted: Formula | None
@@ -329,7 +329,7 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
         a, b = ((paid[side][some], cached[side][some]) for side in "ab")
         labels = np.unique(ids[some], return_inverse=True)[1]
         ratios = (ratio_of_means(a[0] + price * a[1], b[0] + price * b[1], clusters=labels) for price in PRICES)
-        rows.append(Row(count, tuple(ratios)))
+        rows.append(BreakEvenRow(count, tuple(ratios)))
     predicted = None
     if pair == ("rewoo", "react") and len(rows) > 1:
         calls = counts.astype(np.float64)
@@ -337,7 +337,7 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
         names: tuple[LawName, LawName] = ("ReWOO", "ReAct")
         for name, side in zip(names, "ab", strict=True):
             fitted = (np.polyfit(calls, values, 1).tolist() for values in (whole[side] - cached[side], paid[side]))
-            sides.append(Side(fit(name, calls, whole[side]), *map(tuple, fitted)))
+            sides.append(Side(fit_line(name, calls, whole[side]), *map(tuple, fitted)))
         predicted = Formula(*sides)
     asked = int((questions["architecture"] == pair[0]).sum())
     return BreakEven(pair, tuple(rows), asked - len(both), predicted)

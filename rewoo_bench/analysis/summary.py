@@ -120,7 +120,7 @@ class Summary:
         return {**known, "note": ORACLE_ACCURACY if self.oracle else None}
 
 
-def summarise(rows: pd.DataFrame | pa.Table) -> list[Summary]:
+def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
     columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], _OPTIONAL)
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
@@ -191,7 +191,7 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     )
 
 
-def estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
+def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
     """Mean over questions of scores from 0 to 1, with its 95% interval; the trials of a question are one cluster.
 
     `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
@@ -281,7 +281,7 @@ def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
 LOOPS = "in loops (of tokens)"
 
 
-def table(summaries: Sequence[Summary]) -> str:
+def summary_table(summaries: Sequence[Summary]) -> str:
     """The summaries as plain text: for each data set and model a table of accuracy and two of costs.
 
     A solved question is an exact match. A column for each reason for which a question ended without an answer;

@@ -12,7 +12,7 @@ from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import terminal
 
 if TYPE_CHECKING:
-    from rewoo_bench.analysis.comparison_tables import Format
+    from rewoo_bench.analysis.comparison_tables import ComparisonFormat
 
 
 # fmt: off
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
-            prices: tuple[str, ...], form: Format) -> int:
+            prices: tuple[str, ...], form: ComparisonFormat) -> int:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
     question; the trials of a question count as one observation. The last lines say what each pair comes to.
     """
     from rewoo_bench.analysis.compare import compare as compare_rows
-    from rewoo_bench.analysis.comparison_tables import render
+    from rewoo_bench.analysis.comparison_tables import render_comparison
     from rewoo_bench.analysis.prices import pricing_of
     from rewoo_bench.runs.folder import load, manifests
 
@@ -50,6 +50,6 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
                               pricing=pricing_of(runs, rows, read, prices))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
-    click.echo(terminal(render(comparison, form)))
+    click.echo(terminal(render_comparison(comparison, form)))
     return 0
 # fmt: on

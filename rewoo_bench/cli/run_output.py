@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
 from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.analysis.summary import Summary, summarise
-from rewoo_bench.analysis.summary import table as summary_table
+from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
 from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -64,7 +63,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
     With `quiet` only the folder and failures. Whether an external agent answered no question, or no answer counts.
     """
     rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
-    summaries = summarise(rows)
+    summaries = summaries_of(rows)
     ends = list(zip(*(rows[name].to_pylist() for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
     agents = {each.name for each in manifest.architectures if each.runner == "agent"}

@@ -24,8 +24,7 @@ from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
-from rewoo_bench.analysis.summary import Summary
-from rewoo_bench.analysis.summary import summarise as summarise_rows
+from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.render import verdict_text
@@ -98,7 +97,7 @@ def advise(
 
 def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
     """Means of each architecture with their intervals. `rows` as for `compare`."""
-    return summarise_rows(frame_of(rows))
+    return summaries_of(frame_of(rows))
 
 
 def plot(

@@ -54,7 +54,7 @@ def refusals(manifests: Manifests) -> list[str]:
     return _sentences(facts)
 
 
-def differences(manifests: Manifests) -> list[str]:
+def noted_differences(manifests: Manifests) -> list[str]:
     """Other differences: models, prompts, settings, corpus, limits, versions; a sentence each."""
     facts = {what: {run: fact(each) for run, each in manifests.items()} for what, fact in _NOTED.items()}
     for run, manifest in manifests.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_runs import quiet, run
 
-from rewoo_bench.runs.comparability import differences
+from rewoo_bench.runs.comparability import noted_differences
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerReply
@@ -84,7 +84,7 @@ def test_a_resumed_run_keeps_its_prices(thousand: ModelServer, capfd: pytest.Cap
 def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
     for name, price in (("a", "input=1,output=10"), ("b", "input=2,output=10")):
         assert asked(thousand, "--price", price, "--out", name) == 0
-    noted = differences(manifests("a", "b"))
+    noted = noted_differences(manifests("a", "b"))
     assert any(line.startswith("price: ['input=1,output=10'] (") for line in noted)
 
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import Comparison, Format, render
+from rewoo_bench.analysis.comparison_tables import Comparison, ComparisonFormat, render_comparison
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.manifest import Manifest, manifest_of, write_manifest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "compare"
-ENDINGS: dict[Format, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}
+ENDINGS: dict[ComparisonFormat, str] = {"terminal": "txt", "markdown": "md", "latex": "tex"}
 A, B = "20261122-093000-a-0001", "20261122-094000-b-0002"  # two runs
 FAILED = {"exact_match": None, "f1": None, "stop_reason": "error", "error": "down", "prediction": None}
 
@@ -103,4 +103,4 @@ def small() -> Comparison:
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for form, ending in ENDINGS.items():
-        (GOLDEN / f"small.{ending}").write_text(render(small(), form) + "\n", encoding="utf-8")
+        (GOLDEN / f"small.{ending}").write_text(render_comparison(small(), form) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, bounds
-from rewoo_bench.analysis.prices import SHOWN, STAND_IN, UNKNOWN, ContextPrices, context_prices
+from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, STAND_IN, ContextPrices, context_prices
 from rewoo_bench.analysis.stats.bootstrap import SMALL
 from rewoo_bench.analysis.stats.paired import FEWEST, ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
@@ -272,7 +272,7 @@ def map_table(data: PlotData, pair: tuple[str, str]) -> pd.DataFrame:
 
 def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> ContextPrices:
     data.check_once()
-    lacking = NothingToDraw(f"needs what prompts share: {UNKNOWN}")
+    lacking = NothingToDraw(f"needs what prompts share: {SHARED_UNKNOWN}")
     if not len(data.calls):
         raise lacking
     found = context_prices(data.rows, data.calls, pair, contexts.tolist())

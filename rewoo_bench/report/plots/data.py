@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.prices import PRICED_COLUMNS
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
-from rewoo_bench.analysis.summary import estimate
+from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
@@ -188,7 +188,7 @@ def mean_of_questions(rows: pd.DataFrame, column: str) -> Interval:
 
 def share_right(rows: pd.DataFrame) -> Interval:
     """The share of right answers with its 95% interval, as in every table."""
-    found = estimate(rows, "exact_match", binary=True)
+    found = score_estimate(rows, "exact_match", binary=True)
     middle, low, high = (math.nan if value is None else value for value in (found.mean, found.low, found.high))
     return Interval(middle, low, high, found.n)
 

@@ -14,10 +14,10 @@ from rewoo_bench.analysis.cost_laws import (
     PARTS,
     Prediction,
     cut_off,
+    fitted_terms,
     look_ups,
     predict,
     scaled_parts,
-    terms,
 )
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import FEWEST, Interval
@@ -135,7 +135,7 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
     else:
         line = fixed if step == "0" else f"{fixed} {sign} {step} h"
     # The terms that the paper's formula of ReWOO lacks.
-    every = terms(data.calls[data.calls["architecture"] == name], data.of(name))
+    every = fitted_terms(data.calls[data.calls["architecture"] == name], data.of(name))
     own = {"the solver's exemplars": every.get("solver's exemplars"), "the LLM tool": every.get("LLM tool's prompts")}
     shares = []
     for term, more in own.items():

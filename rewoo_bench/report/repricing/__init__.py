@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
-from rewoo_bench.analysis.prices import STAND_IN, UNKNOWN, Calls, own_models, priced, read_calls
+from rewoo_bench.analysis.prices import SHARED_UNKNOWN, STAND_IN, Calls, own_models, priced, read_calls
 from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
@@ -260,7 +260,9 @@ def _rounds(calls: Calls) -> NDArray[np.int64]:
 def _lines(repriced: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[RepricedArchitecture]:
     priced_rows = repriced.questions(tariff)
     if priced_rows["repriced_usd"][~failed(rows)].isna().any():
-        raise DataError(f"{str(repriced.folder)!r}: {UNKNOWN}; or take what the provider reported: --recorded-cache")
+        raise DataError(
+            f"{str(repriced.folder)!r}: {SHARED_UNKNOWN}; or take what the provider reported: --recorded-cache"
+        )
     names = priced_rows["architecture"].astype(str).to_numpy(dtype=object)
     questions = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1]
     counted = priced_rows.assign(question=questions)[~priced_rows["failed"]]

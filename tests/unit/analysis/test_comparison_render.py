@@ -13,19 +13,19 @@ import pytest
 from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import ORACLE, Format, render, tables
+from rewoo_bench.analysis.comparison_tables import ORACLE_NOTE, ComparisonFormat, render_comparison, tables
 from rewoo_bench.analysis.pairs import Pricing
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_an_oracles_accuracy_carries_its_mark(model: str, form: Format) -> None:
+def test_an_oracles_accuracy_carries_its_mark(model: str, form: ComparisonFormat) -> None:
     comparison = compare(frame(system(model=model), system("react", model=model)))
-    shown = render(comparison, form)
-    assert ORACLE in shown
+    shown = render_comparison(comparison, form)
+    assert ORACLE_NOTE in shown
     assert shown.count("]\\*" if form == "markdown" else "]*") == 2 * 2 + 2  # EM and F1 of either, and of the pair
     assert comparison.to_frame().query("measure == 'exact_match'")["meaningless"].tolist() == [True, True, True]
-    assert ORACLE not in render(compare(frame(system(), system("react"))), form)
+    assert ORACLE_NOTE not in render_comparison(compare(frame(system(), system("react"))), form)
 
 
 def test_dollars_at_a_sheet_stand_under_its_name_and_in_place_of_unknown_ones() -> None:
@@ -35,16 +35,16 @@ def test_dollars_at_a_sheet_stand_under_its_name_and_in_place_of_unknown_ones() 
         header, *rows = next(tables(compared)).cells
         assert [name for name in header if "$" in name] == columns
         assert [row[header.index("$ / 1000, price sheet")] for row in rows] == ["2.000", "1.000"]
-        assert "price sheet: m's rule; m's prices" in render(compared, "terminal")
+        assert "price sheet: m's rule; m's prices" in render_comparison(compared, "terminal")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_it_is_printed_as_before(form: Format) -> None:
-    assert render(small(), form) + "\n" == (GOLDEN / f"small.{ENDINGS[form]}").read_text(encoding="utf-8")
+def test_it_is_printed_as_before(form: ComparisonFormat) -> None:
+    assert render_comparison(small(), form) + "\n" == (GOLDEN / f"small.{ENDINGS[form]}").read_text(encoding="utf-8")
 
 
 def test_csv_is_the_frame() -> None:
-    text = render(small(), "csv")
+    text = render_comparison(small(), "csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     (ratio,) = [
         row
@@ -61,14 +61,14 @@ def test_json_parses_back_and_has_no_nan() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    told = json.loads(render(small(), "json"), parse_constant=refuse)
+    told = json.loads(render_comparison(small(), "json"), parse_constant=refuse)
     first = told["pairs"][0]["figures"][0]
     assert (first["measure"], first["discordant"]["only_a"]) == ("exact_match", 2)
     assert told["systems"][2]["cost_usd"] is None
     assert [system["oracle"] for system in told["systems"]] == [False, False, False, True]
     lonely = compare(frame(system(matches="1"), system("react", "1")))
     assert lonely.pairs[0]["total_tokens"].interval.high == math.inf
-    assert json.loads(render(lonely, "json"))["pairs"][0]["figures"][2]["interval"]["high"] is None
+    assert json.loads(render_comparison(lonely, "json"))["pairs"][0]["figures"][2]["interval"]["high"] is None
 
 
 def cells(text: str, title: str) -> dict[str, list[str]]:
@@ -82,7 +82,7 @@ def test_the_n_is_that_of_the_interval_in_its_row() -> None:
     trials = [*system(matches="1-0-10"), *system(matches="1-0010", trial=1)]
     other = [*system("react", "110000"), *system("react", "110000", trial=1)]
     comparison = compare(frame(trials, other))
-    shown = render(comparison, "markdown")
+    shown = render_comparison(comparison, "markdown")
     assert [cells(shown, "means per question")[name][0] for name in ("rewoo", "react")] == ["5", "6"]
     assert cells(shown, "differences of accuracy")["react - rewoo"][:2] == ["5", "3 of 12"]
     assert comparison.pairs[0]["exact_match"].interval.n == 5
@@ -92,22 +92,24 @@ def test_the_n_is_that_of_the_interval_in_its_row() -> None:
 
 
 def test_of_one_pair_the_column_names_who_was_right_alone() -> None:
-    shown = render(compare(frame(system(matches="110100"), system("react", "101100", 2000))), "markdown")
+    shown = render_comparison(compare(frame(system(matches="110100"), system("react", "101100", 2000))), "markdown")
     table = cells(shown, "differences of accuracy")
     assert table["difference"][3] == "only react / only rewoo"
     assert table["react - rewoo"][3] == "1 / 1"
-    both = render(compare(frame(system(matches="110000"), system("react", "101100"), system("direct"))), "markdown")
+    both = render_comparison(
+        compare(frame(system(matches="110000"), system("react", "101100"), system("direct"))), "markdown"
+    )
     table = cells(both, "differences of accuracy")
     assert (table["difference"][3], table["react - rewoo"][3]) == ("only first / only second", "2 / 1")
     assert "the first is a and the second is b" in both
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_a_judges_column_is_there_where_it_judged(form: Format) -> None:
-    judged = render(compare(frame(system(judged_correct=True), system("react"))), form)
+def test_a_judges_column_is_there_where_it_judged(form: ComparisonFormat) -> None:
+    judged = render_comparison(compare(frame(system(judged_correct=True), system("react"))), form)
     assert "judged" in judged
     assert "1.000 [0.610, 1.000]" in judged
-    assert "judged" not in render(compare(frame(system(), system("react"))), form)
+    assert "judged" not in render_comparison(compare(frame(system(), system("react"))), form)
 
 
 def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
@@ -118,10 +120,10 @@ def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_loops_have_a_column_where_there_are_some(form: Format) -> None:
+def test_loops_have_a_column_where_there_are_some(form: ComparisonFormat) -> None:
     looped = system("react", loop_tokens=0)
     looped[0] |= {"stop_reason": "step_limit", "loop_step": 2, "loop_tokens": looped[0]["total_tokens"] // 2}
-    text = render(compare(frame(system(loop_tokens=0), looped)), form)
+    text = render_comparison(compare(frame(system(loop_tokens=0), looped)), form)
     assert "in loops (of tokens)" in text
     assert "16.7% (7.7%)" in text.replace("\\%", "%")
-    assert "in loops" not in render(compare(frame(system(), system("react"))), form)
+    assert "in loops" not in render_comparison(compare(frame(system(), system("react"))), form)

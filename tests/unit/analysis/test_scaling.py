@@ -9,7 +9,16 @@ import pandas as pd
 import pytest
 
 import rewoo_bench
-from rewoo_bench.analysis.cost_laws import PARTS, FittedLine, fit, law_of, look_ups, predict, scaled_parts, terms
+from rewoo_bench.analysis.cost_laws import (
+    PARTS,
+    FittedLine,
+    fit_line,
+    fitted_terms,
+    law_of,
+    look_ups,
+    predict,
+    scaled_parts,
+)
 from rewoo_bench.api import bench
 
 KEY = ["architecture", "example_id", "trial"]
@@ -74,7 +83,7 @@ def test_each_law_is_far_off_on_the_other_architecture(rows: pd.DataFrame) -> No
     for name, wrong in (("react", "ReWOO"), ("rewoo", "ReAct")):
         own = of(rows, name)
         short, long = (own[(own["hops"] <= 4) == few] for few in (True, False))
-        law = fit(wrong, short["hops"], short["input_tokens"])  # type: ignore[arg-type]
+        law = fit_line(wrong, short["hops"], short["input_tokens"])  # type: ignore[arg-type]
         assert np.abs(law.input_tokens(long["hops"]) / long["input_tokens"].to_numpy(float) - 1).mean() > 0.08
 
 
@@ -83,7 +92,7 @@ def test_a_law_is_found_again_in_numbers_made_by_it() -> None:
     assert FittedLine("ReAct", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [210, 330, 460]
     assert FittedLine("ReWOO", 100.0, 10.0).input_tokens([1, 2, 3]).tolist() == [110, 120, 130]
     for law in (FittedLine("ReAct", 100.0, 10.0), FittedLine("ReWOO", 100.0, 10.0)):
-        found = fit(law.name, hops, law.input_tokens(hops))
+        found = fit_line(law.name, hops, law.input_tokens(hops))
         assert (found.fixed, found.step) == pytest.approx((100, 10))
 
 
@@ -91,19 +100,19 @@ def test_the_solvers_exemplars_and_the_llm_tools_prompts_are_terms_of_their_own(
     chains: Path, rows: pd.DataFrame
 ) -> None:
     calls, own = pd.read_parquet(chains / "calls.parquet"), of(rows, SHOWN)
-    found, whole = terms(calls[calls["architecture"] == SHOWN], own), predict(own)
+    found, whole = fitted_terms(calls[calls["architecture"] == SHOWN], own), predict(own)
     assert whole is not None
     assert sum(law.fixed for law in found.values()) == pytest.approx(whole.law.fixed)
     assert sum(law.step for law in found.values()) == pytest.approx(whole.law.step)
     assert found["solver's exemplars"].fixed == pytest.approx(194, abs=20)
     assert found["solver's exemplars"].step == pytest.approx(0, abs=1e-6)
     assert found["LLM tool's prompts"].step > 50
-    assert terms(calls[calls["architecture"] == "react"], of(rows, "react")) == {}
-    plain = terms(calls[calls["architecture"] == "rewoo"], of(rows, "rewoo"))
+    assert fitted_terms(calls[calls["architecture"] == "react"], of(rows, "react")) == {}
+    plain = fitted_terms(calls[calls["architecture"] == "rewoo"], of(rows, "rewoo"))
     assert "solver's exemplars" not in plain
     assert "LLM tool's prompts" in plain
     older = calls[calls["architecture"] == SHOWN].drop(columns="found_tokens")
-    assert terms(older, own) == {}
+    assert fitted_terms(older, own) == {}
 
 
 def test_no_law_is_about_other_architectures(rows: pd.DataFrame) -> None:

@@ -18,9 +18,9 @@ from rewoo_bench.analysis.summary import (
     ORACLE_ACCURACY,
     Estimate,
     Summary,
-    estimate,
-    summarise,
-    table,
+    score_estimate,
+    summaries_of,
+    summary_table,
     valid_first_plans,
 )
 from rewoo_bench.runs.columns import QUESTIONS
@@ -55,7 +55,7 @@ def scored(*matches: bool | None) -> pd.DataFrame:
 
 
 def one(rows: pd.DataFrame) -> Summary:
-    (summary,) = summarise(rows)
+    (summary,) = summaries_of(rows)
     return summary
 
 
@@ -65,7 +65,7 @@ def one(rows: pd.DataFrame) -> Summary:
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0018, 0.1718)],
 )
 def test_exact_match_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
-    found = estimate(scored(*[True] * correct, *[False] * (n - correct)), "exact_match", binary=True)
+    found = score_estimate(scored(*[True] * correct, *[False] * (n - correct)), "exact_match", binary=True)
     assert found.n == n
     assert found.low == pytest.approx(low, abs=5e-5)
     assert found.high == pytest.approx(high, abs=5e-5)
@@ -73,7 +73,7 @@ def test_exact_match_has_wilsons_interval(correct: int, n: int, low: float, high
 
 def test_f1_has_students_interval() -> None:
     rows = frame(*(row(example_id=f"q{i}", f1=f1) for i, f1 in enumerate([0.2, 0.4, 0.6] * 20)))
-    found = estimate(rows, "f1")
+    found = score_estimate(rows, "f1")
     assert found.mean == pytest.approx(0.4)
     assert found.n == 60
     assert (found.low, found.high) == pytest.approx((0.4 - 0.042, 0.4 + 0.042), abs=0.002)
@@ -82,7 +82,7 @@ def test_f1_has_students_interval() -> None:
 @pytest.mark.parametrize("score", [True, False])
 def test_all_right_or_all_wrong_in_every_trial_is_no_certainty(score: bool) -> None:
     trials = [row(example_id=f"q{i}", trial=t, exact_match=score, f1=float(score)) for i in range(20) for t in range(3)]
-    for found in (estimate(frame(*trials), "exact_match", binary=True), estimate(frame(*trials), "f1")):
+    for found in (score_estimate(frame(*trials), "exact_match", binary=True), score_estimate(frame(*trials), "f1")):
         assert (found.mean, found.n) == (float(score), 20)
         assert found.low is not None
         assert found.high is not None
@@ -97,13 +97,13 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert (few.latency_p50_s, few.latency_p50_interval_s) == (None, None)
     assert (some.latency_p50_s, some.latency_p95_s, some.latency_p95_interval_s) == (35.0, None, None)
     assert many.latency_p95_interval_s == (63.0, 71.0)
-    assert "35.5 [27.0, 44.0]" in table([many])
-    assert table([some]).split("\n\n")[2].split()[-2] == "-"
+    assert "35.5 [27.0, 44.0]" in summary_table([many])
+    assert summary_table([some]).split("\n\n")[2].split()[-2] == "-"
 
 
 def test_trials_of_a_question_are_one_cluster() -> None:
     trials = [row(example_id=f"q{i}", trial=t, exact_match=i < 2) for i in range(4) for t in range(50)]
-    found = estimate(frame(*trials), "exact_match", binary=True)
+    found = score_estimate(frame(*trials), "exact_match", binary=True)
     assert (found.n, found.mean) == (4, 0.5)
     assert found.low is not None
     assert found.low < 0.1  # 200 independent answers would give 0.43
@@ -114,7 +114,7 @@ def test_trials_of_a_question_are_one_cluster() -> None:
     [((None,), Estimate(None, None, None, 0)), ((), Estimate(None, None, None, 0))],
 )
 def test_nothing_scored_is_no_estimate(matches: tuple[None, ...], expected: Estimate) -> None:
-    assert estimate(scored(*matches), "exact_match", binary=True) == expected
+    assert score_estimate(scored(*matches), "exact_match", binary=True) == expected
 
 
 def test_failed_questions_are_in_no_mean() -> None:
@@ -128,17 +128,17 @@ def test_failed_questions_are_in_no_mean() -> None:
 def test_a_table_of_pyarrow_is_summarised_as_one_of_pandas(tmp_path: Path) -> None:
     rows = [row(example_id=f"q{i // 2}", trial=i % 2, f1=i / 10, exact_match=i % 3 == 0) for i in range(9)]
     pq.write_table(pa.Table.from_pylist([*rows, row(**FAILED)], schema=QUESTIONS), tmp_path / "questions.parquet")
-    assert summarise(load_table(tmp_path)) == summarise(load(tmp_path))
+    assert summaries_of(load_table(tmp_path)) == summaries_of(load(tmp_path))
 
 
 def test_failures_are_shown() -> None:
-    accuracy = table(summarise(frame(row(), row(example_id="q1", **FAILED)))).split("\n\n")[1]
+    accuracy = summary_table(summaries_of(frame(row(), row(example_id="q1", **FAILED)))).split("\n\n")[1]
     assert [line.split()[-2:] for line in accuracy.splitlines()] == [["answered", "error"], ["1", "1"]]
     assert accuracy.splitlines()[1].split()[:2] == ["rewoo", "1"]  # n leaves it out
 
 
 def test_a_run_that_only_failed_is_shown() -> None:
-    shown = table(summarise(frame(row(**FAILED, usage_source=None, cost_usd=None))))
+    shown = summary_table(summaries_of(frame(row(**FAILED, usage_source=None, cost_usd=None))))
     assert shown.split("\n\n")[1].splitlines()[1].split()[-2:] == ["0", "1"]
     assert "nan" not in shown
 
@@ -146,40 +146,43 @@ def test_a_run_that_only_failed_is_shown() -> None:
 def test_an_unknown_price_is_unknown_and_never_nothing() -> None:
     rows = frame(row(), row(example_id="q1", cost_usd=None))
     assert one(rows).cost_usd is None
-    assert "unknown" in table(summarise(rows))
-    assert "2.000" in table(summarise(frame(row())))
+    assert "unknown" in summary_table(summaries_of(rows))
+    assert "2.000" in summary_table(summaries_of(frame(row())))
 
 
 def test_estimated_tokens_are_marked() -> None:
     mixed = frame(row(), row(example_id="q1", usage_source="estimated"))
     assert one(mixed).usage_source == "mixed"
-    assert "tokens estimated" in table(summarise(mixed))
-    assert "tokens estimated" not in table(summarise(frame(row())))
+    assert "tokens estimated" in summary_table(summaries_of(mixed))
+    assert "tokens estimated" not in summary_table(summaries_of(frame(row())))
 
 
 def test_a_judges_column_is_there_where_it_judged() -> None:
     judged = frame(row(judged_correct=True), row(example_id="q1", judged_correct=False))
     assert one(judged).judged_correct.mean == 0.5
-    assert ("judged" in table(summarise(judged)), "judged" in table(summarise(frame(row())))) == (True, False)
+    assert ("judged" in summary_table(summaries_of(judged)), "judged" in summary_table(summaries_of(frame(row())))) == (
+        True,
+        False,
+    )
 
 
 def test_with_trials_the_rows_are_counted_too() -> None:
     trials = frame(*(row(example_id=f"q{i}", trial=trial) for i in range(5) for trial in range(2)))
-    heading, accuracy, *_ = table(summarise(trials)).split("\n\n")
+    heading, accuracy, *_ = summary_table(summaries_of(trials)).split("\n\n")
     assert heading.endswith("n = questions that count; rows = questions times trials")
     counts = dict(zip(accuracy.splitlines()[0].split("  ")[-2:], accuracy.split()[-2:], strict=True))
     assert (accuracy.splitlines()[1].split()[1], counts) == ("5", {"rows": "10", "answered": "10"})
-    assert "rows" not in table(summarise(frame(row())))
+    assert "rows" not in summary_table(summaries_of(frame(row())))
 
 
 def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
     rows = frame(row(), row(architecture="react"), row(dataset="hotpotqa"))
-    assert [(s.architecture, s.dataset) for s in summarise(rows)] == [
+    assert [(s.architecture, s.dataset) for s in summaries_of(rows)] == [
         ("rewoo", "sample"),
         ("react", "sample"),
         ("rewoo", "hotpotqa"),
     ]
-    _, accuracy, costs, _, _, others, *_ = table(summarise(rows)).split("\n\n")
+    _, accuracy, costs, _, _, others, *_ = summary_table(summaries_of(rows)).split("\n\n")
     assert [line.split()[0] for line in accuracy.splitlines()] == ["architecture", "rewoo", "react"]
     assert [line.split()[0] for line in costs.splitlines()] == ["architecture", "rewoo", "react"]
     assert len(others.splitlines()) == 2
@@ -192,7 +195,7 @@ def test_a_table_fits_120_columns_whatever_its_questions_ended_with() -> None:
         for architecture in ("rewoo-react", "plan-execute")
         for i, reason in enumerate(reasons)
     ]
-    shown = table(summarise(frame(*rows)))
+    shown = summary_table(summaries_of(frame(*rows)))
     assert max(map(len, shown.splitlines())) <= 120
     assert "step_limit  invalid_plan  unparsable" in shown
 
@@ -204,7 +207,7 @@ def test_what_a_solved_question_costs_has_an_interval_and_stands_in_80_columns()
     assert found.low is not None
     assert found.high is not None
     assert found.low < 200 < found.high
-    block = table([one(rows)]).split("\n\n")[-1]
+    block = summary_table([one(rows)]).split("\n\n")[-1]
     assert block.split()[:5] == ["per", "solved", "question", "tokens", "[95%"]
     assert f"200 [{found.low:,.0f}, {found.high:,.0f}]" in block
     assert max(map(len, block.splitlines())) <= 80
@@ -214,21 +217,21 @@ def test_of_few_solved_questions_what_one_costs_has_no_interval() -> None:
     rows = frame(*(row(example_id=f"q{i}", exact_match=i < 14, total_tokens=140) for i in range(20)))
     found = one(rows).tokens_per_solved
     assert (found.mean, found.low, found.high) == (200.0, None, None)
-    assert "200 [under 15 solved]" in table([one(rows)])
+    assert "200 [under 15 solved]" in summary_table([one(rows)])
 
 
 def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
     found = one(scored(*[False] * 20)).tokens_per_solved
     assert (found.mean, found.high, found.n) == (None, None, 20)
-    assert f"none solved, more than {found.low:,.0f}" in table([one(scored(*[False] * 20))])
+    assert f"none solved, more than {found.low:,.0f}" in summary_table([one(scored(*[False] * 20))])
 
 
 def test_an_oracle_solves_nothing_by_itself() -> None:
-    assert "per solved" not in table(summarise(frame(row(model="oracle"))))
+    assert "per solved" not in summary_table(summaries_of(frame(row(model="oracle"))))
 
 
 def test_no_rows_make_no_table() -> None:
-    assert table(summarise(frame())) == ""
+    assert summary_table(summaries_of(frame())) == ""
 
 
 def test_a_hundred_thousand_rows_are_read_and_summarised_in_seconds(tmp_path: Path) -> None:
@@ -242,40 +245,42 @@ def test_a_hundred_thousand_rows_are_read_and_summarised_in_seconds(tmp_path: Pa
             ids = pa.array([f"{part}-{each['example_id']}" for each in rows])
             writer.write_table(batch.set_column(QUESTIONS.get_field_index("example_id"), "example_id", ids))
     with processor_time(60):
-        summaries = summarise(load(tmp_path / "big.parquet"))
+        summaries = summaries_of(load(tmp_path / "big.parquet"))
     assert [(s.total, s.exact_match.n) for s in summaries] == [(50_000, 50_000)] * 2
 
 
 def test_an_oracles_accuracy_is_marked_in_the_table_and_as_data() -> None:
     summary = one(frame(row(model="oracle?extra_steps=1")))
-    assert ORACLE_ACCURACY in table([summary])
+    assert ORACLE_ACCURACY in summary_table([summary])
     assert summary.as_dict()["note"] == ORACLE_ACCURACY
     real = one(frame(row(model="openai/oracle")))
-    assert ORACLE_ACCURACY not in table([real])
+    assert ORACLE_ACCURACY not in summary_table([real])
     assert real.as_dict()["note"] is None
 
 
 def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_any() -> None:
     right = [row(example_id="q1"), row(example_id="q2")]
-    assert "reasoning_truncated" not in table(summarise(frame(*right)))
+    assert "reasoning_truncated" not in summary_table(summaries_of(frame(*right)))
     cut = row(example_id="q3", stop_reason="reasoning_truncated", exact_match=False, f1=0.0)
     summary = one(frame(*right, cut))
     assert summary.reasoning_truncated == 1
-    assert table([summary]).splitlines()[2].endswith("reasoning_truncated")
+    assert summary_table([summary]).splitlines()[2].endswith("reasoning_truncated")
 
 
 def test_a_median_of_some_rows_says_of_how_many() -> None:
     timed = [row for each in range(60) for row in system(ids=range(each, each + 1), matches="1", latency_s=1.0 + each)]
     recalled = system(ids=range(60, 100), matches="1" * 40, latency_s=None)
-    (summary,) = summarise(systems(timed, recalled))
+    (summary,) = summaries_of(systems(timed, recalled))
     assert summary.latency_n == 60
-    assert "(n = 60)" in table([summary])
-    assert "(n = " not in table(summarise(systems(timed)))
+    assert "(n = 60)" in summary_table([summary])
+    assert "(n = " not in summary_table(summaries_of(systems(timed)))
 
 
 def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> None:
-    assert table(summarise(frame(row(planner_model="big")))).startswith("sample, m (planner big): means per question")
-    both = table(summarise(frame(row(planner_model="big", solver_model="tiny"), row(architecture="react"))))
+    assert summary_table(summaries_of(frame(row(planner_model="big")))).startswith(
+        "sample, m (planner big): means per question"
+    )
+    both = summary_table(summaries_of(frame(row(planner_model="big", solver_model="tiny"), row(architecture="react"))))
     assert "sample, m (planner big, solver tiny): means" in both
     assert "sample, m: means" in both
 
@@ -296,10 +301,10 @@ def test_the_table_has_the_shares_of_questions_and_of_tokens_in_loops() -> None:
     straight = [row(example_id=f"q{i}", loop_tokens=0) for i in range(1, 4)]
     summary = one(frame(row(**LOOP), *straight, row(example_id="q4", **FAILED)))
     assert (summary.loop_share, summary.loop_token_share) == (0.25, 0.125)
-    shown = table([summary]).splitlines()
+    shown = summary_table([summary]).splitlines()
     assert shown[2].endswith("in loops (of tokens)")
     assert shown[3].endswith("25.0% (12.5%)")
-    assert "loops" not in table([one(frame(*straight))])
+    assert "loops" not in summary_table([one(frame(*straight))])
 
 
 def test_rows_that_know_no_loops_are_in_no_share_of_them() -> None:

@@ -15,7 +15,7 @@ from gate_runs import row, write_run
 from repricing_runs import ask, text, write
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import render
+from rewoo_bench.analysis.comparison_tables import render_comparison
 from rewoo_bench.analysis.pairs import SAVING, Effect, Pair, Pricing, at_once, own_prices, verdict, verdicts_of_run
 from rewoo_bench.analysis.prices import STAND_IN, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
@@ -122,10 +122,10 @@ def test_several_data_sets_are_named() -> None:
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
 def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
-    shown = render(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
+    shown = render_comparison(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
     assert "react took" in shown.splitlines()[-3 if form == "markdown" else -2]
     assert "the data show a saving" in shown.splitlines()[-1]
-    assert json.loads(render(compare(frame(system(), system("react"))), "json"))["verdicts"]
+    assert json.loads(render_comparison(compare(frame(system(), system("react"))), "json"))["verdicts"]
 
 
 def test_the_own_prices_are_named_by_their_models() -> None:

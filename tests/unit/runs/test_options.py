@@ -81,7 +81,7 @@ from pathlib import Path
 import anyio
 import rewoo_bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.runs.comparability import differences
+from rewoo_bench.runs.comparability import noted_differences
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.gate.baseline import BASELINE_OPTIONS
 from rewoo_bench.analysis.claims.run_groups import _SETTINGS
@@ -106,7 +106,7 @@ with suppress(rewoo_bench.UsageError):
 runs = {folder: read_manifest(Path(folder)) for folder in ("one", "two", "three")}
 colours = {folder: run.options["colour"] for folder, run in runs.items()}
 print(colours, len(anyio.run(evaluated, "blue")), "colour" in BASELINE_OPTIONS, "colour" in _SETTINGS)
-print(differences(runs))
+print(noted_differences(runs))
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summarise, table
+from rewoo_bench.analysis.summary import ORACLE_ACCURACY, summaries_of, summary_table
 from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import verdict_text
@@ -55,16 +55,18 @@ def test_a_replay_of_a_replay_is_followed_to_the_oracle(recorded: BenchRun, repl
 
 
 def test_the_summary_of_a_replayed_oracle_has_the_note_and_no_latency(replayed: BenchRun) -> None:
-    summaries = summarise(replayed.rows)
-    assert ORACLE_ACCURACY in table(summaries)
+    summaries = summaries_of(replayed.rows)
+    assert ORACLE_ACCURACY in summary_table(summaries)
     assert {summary.as_dict()["note"] for summary in summaries} == {ORACLE_ACCURACY}
 
 
 def test_an_oracle_has_no_latency_in_the_tables(recorded: BenchRun) -> None:
     assert recorded.rows["latency_s"].notna().all()
-    for summary in summarise(recorded.rows):
+    for summary in summaries_of(recorded.rows):
         assert (summary.latency_p50_s, summary.latency_p95_s) == (None, None)
-    cells = next(line for line in table(summarise(recorded.rows)).splitlines()[-2:] if line.startswith("rewoo"))
+    cells = next(
+        line for line in summary_table(summaries_of(recorded.rows)).splitlines()[-2:] if line.startswith("rewoo")
+    )
     assert cells.split()[-3:] == ["-", "-", "unknown"]
 
 
