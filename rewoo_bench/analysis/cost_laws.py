@@ -162,7 +162,7 @@ def predict(rows: pd.DataFrame) -> Prediction | None:
 def fitted_terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
     """The terms of a ReWOO law, each fitted as the whole is, so that they add up to it.
 
-    `calls` are rows of calls.parquet. Empty where the law is another one, or an older run lacks the prompts' parts.
+    `calls` are rows of calls.parquet. Empty where the law is another one, or the prompts' parts aren't known.
     """
     prediction = predict(rows)
     parts = scaled_parts(calls)
@@ -267,7 +267,7 @@ class BreakEvenRow:
 class Side:
     """The cost of an architecture as a function of the tool calls, in units of the price of an input token.
 
-    All input follows the paper's formula (`analysis.scaling`), which knows no detours. What isn't read from a
+    All input follows the paper's formula (above), which knows no detours. What isn't read from a
     cache grows by the same amount with each tool call.
     """
 

@@ -40,7 +40,7 @@ _NAMES = (
 
 
 def valid_first_plans(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Where the first plan could be run as written. Runs of earlier versions don't count their broken plans."""
+    """Where the first plan could be run as written; broken plans that weren't counted are taken for none."""
     valid = (rows["replans"] == 0) & (rows["stop_reason"] != "invalid_plan")
     return valid & ~(rows["broken_plans"].astype(float) > 0) if "broken_plans" in rows else valid
 

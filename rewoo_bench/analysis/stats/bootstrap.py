@@ -52,24 +52,19 @@ def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000
     error = math.sqrt(float((y * y).mean()) / (n - 1))
     low, high = -student(n, level), student(n, level)
     if error and SMALL <= n <= LARGE:
-        scores = _scores(resampled_means(columns, resamples, seed), error, n)
+        # How far log((x + y) / x) of each resample is from zero, in its own standard errors (delta method).
+        x, y, xx, xy, yy = resampled_means(columns, resamples, seed).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (yy * x**2 - 2 * x * y * xy + y**2 * xx) / (x * (x + y)) ** 2
+            own = np.sqrt(np.maximum(variance, 0.0) / (n - 1))
+            own[own < _NO_SPREAD * error] = 0.0
+            scores = np.log1p(y / x) / own
+        scores = scores[~np.isnan(scores)]
         first, last = np.quantile(scores, [(1 - level) / 2, (1 + level) / 2], method="nearest")
         if np.isfinite([first, last]).all():
             low, high = -float(last), -float(first)
     centre = math.log(b.mean() / a.mean())
     return centre + low * error, centre + high * error
-
-
-def _scores(means: Floats, error: float, n: int) -> Floats:
-    """How far log((x + y) / x) of each resample is from zero, in its own standard errors (delta method)."""
-    x, y, xx, xy, yy = means.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = (yy * x**2 - 2 * x * y * xy + y**2 * xx) / (x * (x + y)) ** 2
-        own = np.sqrt(np.maximum(variance, 0.0) / (n - 1))
-        own[own < _NO_SPREAD * error] = 0.0
-        scores: Floats = np.log1p(y / x) / own
-    known: Floats = scores[~np.isnan(scores)]
-    return known
 
 
 def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:

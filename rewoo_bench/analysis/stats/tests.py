@@ -55,16 +55,9 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     if labels is not None:
         _, position = np.unique(labels, return_inverse=True)
         signs = np.bincount(position, weights=signs, minlength=0).astype(np.int64)
-    return McNemar(only_a, only_b, _signs_flipped(signs))
-
-
-def _signs_flipped(differences: NDArray[np.int64]) -> float:
-    """P of a sum as far from zero as this one where every difference may as well have the other sign.
-
-    0.5 of [3, -1, 2].
-    """
+    # The distribution of the sum where every difference may as well have the other sign: 0.5 for [3, -1, 2].
     gammaln = scipy.special.gammaln
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    sizes, counts = np.unique(np.abs(signs[signs != 0]), return_counts=True)
     law = np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         heads = np.arange(count + 1)
@@ -73,8 +66,8 @@ def _signs_flipped(differences: NDArray[np.int64]) -> float:
         steps[:: 2 * size] = np.exp(logs)
         convolve = np.convolve if len(law) * len(steps) < _LONG else scipy.signal.fftconvolve
         law = convolve(law, steps)
-    farthest = len(law) // 2
-    return min(1.0, float(law[np.abs(np.arange(len(law)) - farthest) >= abs(int(differences.sum()))].sum()))
+    as_far = np.abs(np.arange(len(law)) - len(law) // 2) >= abs(int(signs.sum()))
+    return McNemar(only_a, only_b, min(1.0, float(law[as_far].sum())))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
