@@ -56,24 +56,24 @@ class ChatAnswer:
         choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:
             return "", ""
-        self.finish_reason = as_text(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = text_or_empty(choice.get("finish_reason")) or self.finish_reason
         said = _object(choice.get("message") or choice.get("delta"))
         calls = said.get("tool_calls")
         for place, call in enumerate(map(_object, calls if isinstance(calls, list) else ())):
             index, function = call.get("index"), _object(call.get("function"))
             number = index if isinstance(index, int) else place
             known = self.calls.setdefault(number, ChatCall())
-            known.id = known.id or as_text(call.get("id"))
-            known.name += as_text(function.get("name"))
-            known.text += as_text(function.get("arguments"))
-        text = as_text(said.get("content"))
-        thoughts = as_text(said.get("reasoning_content")) or as_text(said.get("reasoning"))
+            known.id = known.id or text_or_empty(call.get("id"))
+            known.name += text_or_empty(function.get("name"))
+            known.text += text_or_empty(function.get("arguments"))
+        text = text_or_empty(said.get("content"))
+        thoughts = text_or_empty(said.get("reasoning_content")) or text_or_empty(said.get("reasoning"))
         self.text += text
         self.thoughts += thoughts
         return text, thoughts
 
 
-class Form:
+class TranslatedRequest:
     """A request in another dialect. `path` and `body` are OpenAI's, `dropped` the fields that have no place there."""
 
     path: str
@@ -89,7 +89,7 @@ class Form:
         return "application/json", json.dumps(self.whole(json.loads(wire.body)))
 
 
-class ChatForm(Form):
+class TranslatedChat(TranslatedRequest):
     """A chat's request, whose answer may be streamed, as `stream_type`."""
 
     path = CHAT
@@ -126,7 +126,7 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def as_text(value: Any) -> str:
+def text_or_empty(value: Any) -> str:
     """A JSON value that may be a text; anything else is none."""
     return value if isinstance(value, str) else ""
 
@@ -168,29 +168,18 @@ def function_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
 # Ollama's dialect (docs.ollama.com/api): chat and generate, streamed unless the client says no, and embeddings.
 
 ROOT = "/api/"
-VERSION = "0.12.0"  # the first that all clients of 2026 take
+_VERSION = "0.12.0"  # the first that all clients of 2026 take
 _SETTINGS = ("temperature", "top_p", "seed", "stop", "presence_penalty", "frequency_penalty")
 _READ_FIELDS = {"model", "messages", "prompt", "system", "images", "tools", "format", "options", "stream", "think"}
 _IMAGES = {"/9j/": "jpeg", "iVBOR": "png", "UklGR": "webp", "R0lGOD": "gif"}  # by their first bytes in Base64
 
 
-def find_form(path: str) -> Callable[[Mapping[str, Any]], Form] | None:
-    """What reads a request for this path, if it is one of Ollama's."""
-    forms: dict[str, Callable[[Mapping[str, Any]], Form]] = {
-        "/api/chat": OllamaChat,
-        "/api/generate": OllamaGenerate,
-        "/api/embed": OllamaEmbedding,
-        "/api/embeddings": OllamaEmbedding,
-    }
-    return forms.get(path)
-
-
-def facts(path: str, model: str) -> dict[str, Any] | None:
+def ollama_facts(path: str, model: str) -> dict[str, Any] | None:
     """The answer to a request that asks no model; None for an unknown one."""
     details = {"format": "gguf", "family": "", "families": [], "parameter_size": "", "quantization_level": ""}
     entry = {"name": model, "model": model, "modified_at": _now(), "size": 0, "digest": "", "details": details}
     answers: dict[str, dict[str, Any]] = {
-        "/api/version": {"version": VERSION},
+        "/api/version": {"version": _VERSION},
         "/api/tags": {"models": [entry]},
         "/api/ps": {"models": [entry]},
         "/api/show": {"details": details, "model_info": {}, "capabilities": ["completion", "tools"]},
@@ -198,7 +187,7 @@ def facts(path: str, model: str) -> dict[str, Any] | None:
     return answers.get(path)
 
 
-class OllamaChat(ChatForm):
+class OllamaChat(TranslatedChat):
     """A request for a chat's next message.
 
     OllamaChat({"model": "llama3", "messages": […], "options": {"num_predict": 9}, "stream": False}).body
@@ -288,7 +277,7 @@ class OllamaGenerate(OllamaChat):
         yield {"role": "user", "content": _content(body.get("prompt"), body.get("images"))}
 
 
-class OllamaEmbedding(Form):
+class OllamaEmbedding(TranslatedRequest):
     """A request for embeddings; an older client asks for one, by its `prompt`."""
 
     path = EMBEDDINGS
@@ -303,6 +292,14 @@ class OllamaEmbedding(Form):
             return {"embedding": vectors[0]}
         counted = (document.get("usage") or {}).get("prompt_tokens", 0)
         return {"model": self.body["model"], "embeddings": vectors, "prompt_eval_count": counted}
+
+
+OLLAMA_FORMS: Mapping[str, Callable[[Mapping[str, Any]], TranslatedRequest]] = {
+    "/api/chat": OllamaChat,
+    "/api/generate": OllamaGenerate,
+    "/api/embed": OllamaEmbedding,
+    "/api/embeddings": OllamaEmbedding,
+}
 
 
 def _content(text: Any, images: Any) -> Any:

@@ -35,17 +35,30 @@ class Function:
 
     async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
         """The function's answer. `variables` are the gateway's. Raises `AgentFailed`."""
-        given = {
-            "base_url": variables["OPENAI_BASE_URL"],
-            "api_key": session.key,
-            "model": variables["REWOO_BENCH_MODEL"],
-        }
         is_async = inspect.iscoroutinefunction(self._function)
         loop = asyncio.get_running_loop()
-        tools = {name: _as_function(session, name, None if is_async else loop) for name in session.tools}
-        call = partial(self._function, question, **given, tools=tools)
+
+        def as_function(name: str) -> Callable[..., Any]:
+            async def call(**arguments: Any) -> str:
+                return (await session.call_tool(name, arguments)).text
+
+            def call_from_thread(**arguments: Any) -> str:
+                return asyncio.run_coroutine_threadsafe(call(**arguments), loop).result()
+
+            made: Callable[..., Any] = call if is_async else call_from_thread
+            made.__name__, made.__doc__ = name, session.tools[name].description
+            return made
+
+        work = partial(
+            self._function,
+            question,
+            base_url=variables["OPENAI_BASE_URL"],
+            api_key=session.key,
+            model=variables["REWOO_BENCH_MODEL"],
+            tools={name: as_function(name) for name in session.tools},
+        )
         try:
-            answer = await _in_task(call()) if is_async else await _in_thread(call)
+            answer = await _in_task(work()) if is_async else await _in_thread(work)
         except (LimitReached, SessionClosed) as error:
             raise AgentFailed(str(error)) from error
         except Exception as error:  # of the user's code: this question's failure
@@ -53,21 +66,6 @@ class Function:
         if answer is not None and not isinstance(answer, str):
             raise AgentFailed(f"the agent returned {type(answer).__name__}; expected a text")
         return answer
-
-
-def _as_function(session: AgentSession, name: str, loop: asyncio.AbstractEventLoop | None) -> Callable[..., Any]:
-    """A tool as an async function, or as a plain one that a thread calls, which waits for the `loop`."""
-
-    async def call(**arguments: Any) -> str:
-        return (await session.call_tool(name, arguments)).text
-
-    def call_from_thread(**arguments: Any) -> str:
-        assert loop is not None
-        return asyncio.run_coroutine_threadsafe(call(**arguments), loop).result()
-
-    made: Callable[..., Any] = call if loop is None else call_from_thread
-    made.__name__, made.__doc__ = name, session.tools[name].description
-    return made
 
 
 async def _in_task(work: Coroutine[Any, Any, Any]) -> Any:

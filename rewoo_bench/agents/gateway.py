@@ -30,7 +30,7 @@ from aiohttp import web
 
 from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
-from rewoo_bench.agents.chat_forms import Form
+from rewoo_bench.agents.chat_forms import TranslatedRequest
 from rewoo_bench.agents.http import (
     AZURE,
     LARGEST_REQUEST,
@@ -41,7 +41,7 @@ from rewoo_bench.agents.http import (
     error_response,
     json_response,
     openapi,
-    read_json,
+    read_body,
 )
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.wire_calls import UnknownResponse
@@ -155,42 +155,58 @@ class Gateway:
             return error_response(path, error.status, str(error))
 
     async def _answer(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        dialect, _ = dialect_of(path)
-        if request.method == "POST" and dialect in PATHS:
+        method, (dialect, _) = request.method, dialect_of(path)
+        if method == "POST" and dialect in PATHS:
             return await self._complete(request, session, path)
-        if path.startswith(ollama.ROOT) and (facts := ollama.facts(path, self.model_name)) is not None:
+        if path.startswith(ollama.ROOT) and (facts := ollama.ollama_facts(path, self.model_name)) is not None:
             return json_response(facts)
-        if request.method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
+        if method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
             return await self._translate(request, session, path)
         if dialect.startswith(f"{RESPONSES}/"):
-            return json_response(session.responses.answer(request.method, dialect, request.query))
+            return json_response(session.responses.answer(method, dialect, request.query))
         if (found := _MODELS.fullmatch(dialect)) is not None:
-            models = [_model_object(name) for name in (self.model_name, self.embedding_name) if name]
-            if found["name"]:
-                return json_response(models[0])
-            return json_response({"object": "list", "data": models, "models": models})
-        return await self._offer_tools(request, session, path)
+            models = []  # as in the lists of OpenAI, Anthropic and Gemini
+            for name in filter(None, (self.model_name, self.embedding_name)):
+                verbs = ["generateContent", "countTokens"]
+                of_gemini = {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": verbs}
+                of_openai = {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench"}
+                models.append({**of_openai, "type": "model", **of_gemini})
+            whole = {"object": "list", "data": models, "models": models}
+            return json_response(models[0] if found["name"] else whole)
+        if path == "/mcp":
+            return await answer_mcp(request, session)
+        if path == "/tools" and method == "GET":
+            return json_response(openapi(session.tools.values(), f"{self.address(session)}/tools"))
+        name = path.removeprefix("/tools/")
+        if not path.startswith("/tools/") or method != "POST" or name not in session.tools:
+            return error_response(path, 404, f"there is no {method} {path}; tools: {', '.join(session.tools)}")
+        _, arguments = await read_body(request)
+        if not isinstance(arguments, dict):
+            raise BadRequest(f"the arguments are no JSON object but {type(arguments).__name__}")
+        observation = await session.call_tool(name, arguments)
+        return json_response({"result": observation.text, "failed": observation.failed})
 
     async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         """Answers a request in a dialect that is asked as OpenAI's."""
-        read = gemini.find_form(path, request.query) or ollama.find_form(path)
-        is_count = path.endswith(f":{gemini.COUNT}")
-        if read is None and not is_count:
+        read = gemini.find_gemini_form(path, request.query) or ollama.OLLAMA_FORMS.get(path)
+        if read is None and not path.endswith(f":{gemini.COUNT}"):
             raise BadRequest(f"there is no {path}", 404)
-        _, body = await read_json(request)
+        _, body = await read_body(request)
         try:
-            form, count = (None, gemini.answer_count(body)) if read is None else (read(body), None)
+            if read is None:
+                return json_response(gemini.answer_count(body))
+            form = read(body)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadRequest(f"the request can't be read: {type(error).__name__}: {error}") from error
-        return json_response(count) if form is None else await self._complete(request, session, path, form)
+        return await self._complete(request, session, path, form)
 
     async def _complete(
-        self, request: web.Request, session: AgentSession, path: str, form: Form | None = None
+        self, request: web.Request, session: AgentSession, path: str, form: TranslatedRequest | None = None
     ) -> web.StreamResponse:
         """The model's answer to a request in its own dialect, or in `form`."""
         dialect, deployment = dialect_of(path)
         if form is None:
-            data, body = await read_json(request)
+            data, body = await read_body(request)
         else:
             dialect, data, body = form.path, b"", form.body
         if not isinstance(body, dict):
@@ -201,12 +217,12 @@ class Gateway:
         facts = read_request(dialect, passed)
         sender = Sender(request, session, form)
 
-        def keep(answer: str | bytes) -> None:
+        def keep_response(answer: str | bytes) -> None:
             if dialect == RESPONSES:
-                session.responses.keep(passed, answer, body.get("previous_response_id"))
+                session.responses.add(passed, answer, body.get("previous_response_id"))
 
         async def send(piece: bytes) -> None:
-            keep(piece)  # before the client has it, whose next request may refer to it
+            keep_response(piece)  # before the client has it, whose next request may refer to it
             await sender.send(piece)
 
         headers = passed_on(request.headers.items(), key=session.key)
@@ -222,17 +238,18 @@ class Gateway:
         except (ModelError, LimitReached, SessionClosed) as error:
             if isinstance(error, ModelError) and error.response is not None and error.response.begun:
                 sender.set_headers(error.response.headers)
-                if not sender.has_begun:
+                if sender.response is None:
                     await sender.send(error.response.begun.encode())  # the recorded part of a stream, of a replay
-            if (broken_off := sender.break_off()) is not None:
-                return broken_off
-            raise
+            if sender.response is None:
+                raise
+            sender.break_off()
+            return sender.response
         if (answer := call.answer.result().wire) is not None:
-            keep(answer.body)
+            keep_response(answer.body)
         try:
             return await sender.finish(call)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            if form is None or sender.has_begun:
+            if form is None or sender.response is not None:
                 raise
             said = f"the provider's answer can't be translated: {type(error).__name__}: {error}"
             _log.warning("%s", said)
@@ -251,24 +268,3 @@ class Gateway:
             return passed
         session.notes[f"asked for the {'embedding ' if is_embedding else ''}model {str(body.get('model'))[:80]}"] += 1
         return {**passed, "model": name}
-
-    async def _offer_tools(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        if path == "/mcp":
-            return await answer_mcp(request, session)
-        name = path.removeprefix("/tools").removeprefix("/")
-        if path == "/tools" and request.method == "GET":
-            return json_response(openapi(session.tools.values(), f"{self.address(session)}/tools"))
-        if not path.startswith("/tools/") or request.method != "POST" or name not in session.tools:
-            return error_response(path, 404, f"there is no {request.method} {path}; tools: {', '.join(session.tools)}")
-        _, arguments = await read_json(request)
-        if not isinstance(arguments, dict):
-            raise BadRequest(f"the arguments are no JSON object but {type(arguments).__name__}")
-        observation = await session.call_tool(name, arguments)
-        return json_response({"result": observation.text, "failed": observation.failed})
-
-
-def _model_object(name: str) -> dict[str, Any]:
-    """A model in the lists of OpenAI, Anthropic and Gemini."""
-    methods = ["generateContent", "countTokens"]
-    of_gemini = {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-    return {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench", "type": "model", **of_gemini}

@@ -1,6 +1,6 @@
 """Gemini's dialect: generateContent, streamGenerateContent, countTokens and embeddings.
 
-    make = find_form("/v1beta/models/gemini-x:generateContent", {})
+    make = find_gemini_form("/v1beta/models/gemini-x:generateContent", {})
     make({"contents": [{"role": "user", "parts": [{"text": "2 + 2?"}]}]}).body
     # {"model": "gemini-x", "messages": [{"role": "user", "content": "2 + 2?"}]}
 
@@ -15,10 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import CallIds, ChatAnswer, ChatForm, Form, function_call, schema_format
+from rewoo_bench.agents.chat_forms import (
+    CallIds,
+    ChatAnswer,
+    TranslatedChat,
+    TranslatedRequest,
+    function_call,
+    schema_format,
+)
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, read_request
 from rewoo_bench.text.tokens import count_messages
-from rewoo_bench.types import Usage
 
 PATH = re.compile(r"/v1(?:(?:alpha|beta)\d*)?/(?:.*/)?models/(?P<model>[^/]+):(?P<verb>\w+)")
 COUNT = "countTokens"
@@ -38,7 +44,7 @@ _READ_FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generat
 _CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "none"}
 
 
-def find_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Form] | None:
+def find_gemini_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], TranslatedRequest] | None:
     """What reads a request for this path, if it is one of Gemini's."""
     found = PATH.fullmatch(path)
     verb = found["verb"] if found else ""
@@ -50,7 +56,7 @@ def find_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any
     return None
 
 
-def error_body(status: int, message: str) -> dict[str, Any]:
+def gemini_error(status: int, message: str) -> dict[str, Any]:
     """An error in Gemini's form."""
     name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
     return {"error": {"code": status, "message": message, "status": name}}
@@ -62,7 +68,7 @@ def answer_count(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}
 
 
-class GeminiChat(ChatForm):
+class GeminiChat(TranslatedChat):
     """A request for content."""
 
     def __init__(self, body: Mapping[str, Any], *, model: str, streamed: bool, is_sse: bool) -> None:
@@ -86,7 +92,13 @@ class GeminiChat(ChatForm):
             schema = settings.get("responseJsonSchema") or _schema(settings.get("responseSchema"))
             self.body["response_format"] = schema_format(schema)
         if tools := list(self._tools(given.get("tools") or [])):
-            self.body |= {"tools": tools, **_tool_choice(given.get("toolConfig") or {})}
+            self.body["tools"] = tools
+            calling = _camel(_camel(given.get("toolConfig") or {}).get("functionCallingConfig") or {})
+            allowed, choice = calling.get("allowedFunctionNames") or [], _CHOICES.get(str(calling.get("mode")))
+            if choice == "required" and len(allowed) == 1:
+                self.body["tool_choice"] = {"type": "function", "function": {"name": allowed[0]}}
+            elif choice:
+                self.body["tool_choice"] = choice
         if streamed:
             self.body |= {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -113,7 +125,13 @@ class GeminiChat(ChatForm):
         if answer is None:
             return {"candidates": [candidate], "modelVersion": self.model}
         candidate["finishReason"] = _FINISH_REASONS.get(answer.finish_reason, "STOP")
-        return {"candidates": [candidate], "usageMetadata": _usage(answer.usage), "modelVersion": self.model}
+        # Thoughts stand beside the candidates' tokens, and cached input is a part of the prompt's.
+        counts, reasoning = answer.usage, answer.usage.reasoning_tokens
+        usage = {"promptTokenCount": counts.input_tokens, "candidatesTokenCount": counts.output_tokens - reasoning}
+        usage["totalTokenCount"] = counts.total_tokens
+        usage |= {"cachedContentTokenCount": counts.cached_input_tokens} if counts.cached_input_tokens else {}
+        usage |= {"thoughtsTokenCount": reasoning} if reasoning else {}
+        return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": self.model}
 
     def _parts(self, text: str, thoughts: str) -> list[dict[str, Any]]:
         thought = [{"text": thoughts, "thought": True}] if thoughts and self._shows_thoughts else []
@@ -165,7 +183,7 @@ class GeminiChat(ChatForm):
                 yield {"type": "function", "function": {**function, "parameters": parameters}}
 
 
-class GeminiEmbedding(Form):
+class GeminiEmbedding(TranslatedRequest):
     """A request for one embedding, or for several."""
 
     path = EMBEDDINGS
@@ -203,15 +221,6 @@ def _result(response: Any) -> str:
     return response if isinstance(response, str) else json.dumps(response)
 
 
-def _tool_choice(config: Mapping[str, Any]) -> dict[str, Any]:
-    calling = _camel(_camel(config).get("functionCallingConfig") or {})
-    choice: Any = _CHOICES.get(str(calling.get("mode")))
-    allowed = calling.get("allowedFunctionNames") or []
-    if choice == "required" and len(allowed) == 1:
-        choice = {"type": "function", "function": {"name": allowed[0]}}
-    return {"tool_choice": choice} if choice else {}
-
-
 def _schema(given: Any) -> Any:
     """A schema of OpenAPI, as Gemini writes it, as JSON Schema."""
     if not isinstance(given, Mapping):
@@ -235,14 +244,3 @@ def _calls(answer: ChatAnswer) -> list[dict[str, Any]]:
         {"functionCall": {"id": call.id or f"call_{number}", "name": call.name, "args": call.arguments}}
         for number, call in answer.calls.items()
     ]
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    """Thoughts stand beside the candidates' tokens, and cached input is a part of the prompt's."""
-    more = {"cachedContentTokenCount": usage.cached_input_tokens, "thoughtsTokenCount": usage.reasoning_tokens}
-    return {
-        "promptTokenCount": usage.input_tokens,
-        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
-        "totalTokenCount": usage.total_tokens,
-        **{name: count for name, count in more.items() if count},
-    }

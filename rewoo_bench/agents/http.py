@@ -13,11 +13,11 @@ from aiohttp import web
 
 from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
-from rewoo_bench.agents.chat_forms import ChatForm, Form
+from rewoo_bench.agents.chat_forms import TranslatedChat, TranslatedRequest
 from rewoo_bench.agents.session import AgentCall, AgentSession
 from rewoo_bench.models.hosted.dialects import MESSAGES, OF_ANTHROPIC, dialect_error, ends_stream
 from rewoo_bench.models.hosted.http_endpoint import load_json
-from rewoo_bench.types import NO_FIELDS, Tool
+from rewoo_bench.types import NO_FIELDS, Tool, input_schema
 
 LARGEST_REQUEST = 64 << 20  # bytes
 AZURE = "/openai/"
@@ -32,7 +32,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-async def read_json(request: web.Request) -> tuple[bytes, Any]:
+async def read_body(request: web.Request) -> tuple[bytes, Any]:
     """The body of a request, and its JSON. Raises `BadRequest`."""
     try:
         data = await request.read()
@@ -53,8 +53,9 @@ def dialect_of(path: str) -> tuple[str, str | None]:
     return plain.removeprefix("/v1"), found["model"] if found else None
 
 
-def json_response(value: Any, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=json.dumps(value).encode(), content_type="application/json")
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    body = json.dumps(value).encode()
+    return web.Response(status=status, body=body, content_type="application/json", headers=headers)
 
 
 def error_response(
@@ -68,24 +69,25 @@ def error_response(
     if path.startswith(ollama.ROOT):
         body: dict[str, Any] = {"error": message}
     elif gemini.PATH.fullmatch(path):
-        body = gemini.error_body(status, message)
+        body = gemini.gemini_error(status, message)
     else:
         dialect, _ = dialect_of(path)
         of_messages = dialect.startswith(MESSAGES) and dialect not in OF_ANTHROPIC
         body = dialect_error(MESSAGES if of_messages else dialect, status, message, fields)
-    text = json.dumps(body).encode()
-    return web.Response(status=status, body=text, content_type="application/json", headers=headers)
+    return json_response(body, status, headers)
 
 
 class Sender:
     """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
 
-    def __init__(self, request: web.Request, session: AgentSession, form: Form | None = None) -> None:
+    def __init__(self, request: web.Request, session: AgentSession, form: TranslatedRequest | None = None) -> None:
+        self.response: web.StreamResponse | None = None
+        """A stream that has begun."""
+        self.headers: Mapping[str, str] = {}
+        """The provider's, to be set before a stream begins."""
         self._form = form
         self._request = request
         self._session = session
-        self._response: web.StreamResponse | None = None
-        self._headers: Mapping[str, str] = {}
         self._is_gone = False
         self._has_ended = False  # the last event was sent: a client may close its connection there
 
@@ -95,42 +97,36 @@ class Sender:
         transport = self._request.transport
         return not self._has_ended and (transport is None or transport.is_closing())
 
-    @property
-    def has_begun(self) -> bool:
-        return self._response is not None
-
     def set_headers(self, headers: Mapping[str, str]) -> None:
-        """Sets the provider's headers, before a stream begins."""
-        self._headers = headers
+        self.headers = headers
 
-    def break_off(self) -> web.StreamResponse | None:
-        """Ends a stream that has begun so that the client sees its failure: the connection is closed."""
-        if self._response is not None and self._request.transport is not None:
+    def break_off(self) -> None:
+        """Closes the connection, so that the client sees the failure of a stream that has begun."""
+        if self._request.transport is not None:
             self._request.transport.close()
-        return self._response
 
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
         kind = "text/event-stream"
-        if isinstance(self._form, ChatForm):
+        if isinstance(self._form, TranslatedChat):
             kind, piece = self._form.stream_type, self._form.add(piece)
         if self._is_gone or not piece:
             return
         try:
-            if self._response is None:
-                self._response = web.StreamResponse(headers={**self._headers, "Content-Type": kind})
-                await self._response.prepare(self._request)
+            if self.response is None:
+                self.response = web.StreamResponse(headers={**self.headers, "Content-Type": kind})
+                await self.response.prepare(self._request)
             is_last = self._form is None and ends_stream(piece)
             for _ in range(2 if is_last else 0):
                 await asyncio.sleep(0)  # a client that has hung up by now is seen before the event is written
-            await self._response.write(piece)
+            await self.response.write(piece)
             self._has_ended |= is_last
         except (ConnectionError, RuntimeError):
             self._note_hang_up()
 
     async def finish(self, call: AgentCall) -> web.StreamResponse:
         """The response; a recorded answer, or that of an earlier attempt, is sent whole."""
-        response = self._response
+        response = self.response
         if response is None:
             wire = call.answer.result().wire
             assert wire is not None  # models without an endpoint are refused before the run
@@ -142,7 +138,7 @@ class Sender:
             return response
         try:
             await response.prepare(self._request)
-            if self._response is not None and isinstance(self._form, ChatForm):
+            if self.response is not None and isinstance(self._form, TranslatedChat):
                 await response.write(self._form.end())
                 self._has_ended = True
             await response.write_eof()
@@ -160,26 +156,21 @@ class Sender:
         self._session.notes["clients_that_hung_up"] += 1
 
 
-_RESULT = {
-    "type": "object",
-    "properties": {"result": {"type": "string"}, "failed": {"type": "boolean"}},
-    "required": ["result", "failed"],
-}
-
-
 def openapi(tools: Iterable[Tool], address: str) -> dict[str, Any]:
     """The question's tools as JSON over HTTP: an OpenAPI 3.1 document with a POST operation for each tool."""
-    answer = {"description": "The tool's answer", "content": {"application/json": {"schema": _RESULT}}}
+    fields = {"result": {"type": "string"}, "failed": {"type": "boolean"}}
+    result = {"type": "object", "properties": fields, "required": [*fields]}
+    answer = {"description": "The tool's answer", "content": {"application/json": {"schema": result}}}
     paths = {}
     for tool in tools:
-        content = {"application/json": {"schema": tool.arguments.model_json_schema()}}
+        body = {"required": True, "content": {"application/json": {"schema": input_schema(tool.arguments)}}}
         operation = {"operationId": tool.name, "description": tool.description, "responses": {"200": answer}}
-        paths[f"/{tool.name}"] = {"post": {**operation, "requestBody": {"required": True, "content": content}}}
+        paths[f"/{tool.name}"] = {"post": {**operation, "requestBody": body}}
     info = {"title": "Tools of a question", "version": "1"}
     return {"openapi": "3.1.0", "info": info, "servers": [{"url": address}], "paths": paths}
 
 
-VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
+_MCP_VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 _NO_JSON, _INVALID_REQUEST, _NO_METHOD, _INVALID_PARAMS = -32700, -32600, -32601, -32602
 
 
@@ -193,50 +184,45 @@ async def answer_mcp(request: web.Request, session: AgentSession) -> web.StreamR
     if request.method != "POST":
         return web.Response(status=405, headers={"Allow": "POST"})
     try:
-        _, message = await read_json(request)
+        _, message = await read_body(request)
     except BadRequest as error:
-        return json_response(_error(None, _NO_JSON, str(error)), error.status)
-    answer: Any
-    if isinstance(message, list) and message:  # a batch
-        answer = [one for each in message if (one := await _answer(each, session)) is not None] or None
-    else:
-        answer = await _answer(message, session)
-    return web.Response(status=202) if answer is None else json_response(answer)  # None is for notifications
+        return json_response(_mcp_error(None, _NO_JSON, str(error)), error.status)
+    is_batch = isinstance(message, list) and bool(message)
+    answers = [await _mcp_answer(each, session) for each in (message if is_batch else [message])]
+    if not (answers := [answer for answer in answers if answer is not None]):  # notifications alone
+        return web.Response(status=202)
+    return json_response(answers if is_batch else answers[0])
 
 
-async def _answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-        return _error(None, _INVALID_REQUEST, "expected a JSON-RPC request")
+async def _mcp_answer(message: Any, session: AgentSession) -> dict[str, Any] | None:
+    """The answer to a message; None for a notification."""
+    if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
+        return _mcp_error(None, _INVALID_REQUEST, "expected a JSON-RPC request")
     if "id" not in message:
         return None
-    number, method = message["id"], message["method"]
+    number, result = message["id"], dict[str, Any]()
     params: dict[str, Any] = message["params"] if isinstance(message.get("params"), dict) else {}
     if method == "initialize":
         wanted = params.get("protocolVersion")
         info = {"name": "rewoo_bench", "version": version("rewoo-bench")}
-        spoken = wanted if wanted in VERSIONS else VERSIONS[0]
-        return _result(number, {"protocolVersion": spoken, "capabilities": {"tools": {}}, "serverInfo": info})
-    if method == "ping":
-        return _result(number, {})
-    if method == "tools/list":
+        spoken = wanted if wanted in _MCP_VERSIONS else _MCP_VERSIONS[0]
+        result = {"protocolVersion": spoken, "capabilities": {"tools": {}}, "serverInfo": info}
+    elif method == "tools/list":
         tools = [
-            {"name": tool.name, "description": tool.description, "inputSchema": tool.arguments.model_json_schema()}
+            {"name": tool.name, "description": tool.description, "inputSchema": input_schema(tool.arguments)}
             for tool in session.tools.values()
         ]
-        return _result(number, {"tools": tools})
-    if method != "tools/call":
-        return _error(number, _NO_METHOD, f"no method {method!r}")
-    name, arguments = params.get("name"), params.get("arguments") or {}
-    if not isinstance(name, str) or name not in session.tools or not isinstance(arguments, dict):
-        return _error(number, _INVALID_PARAMS, f"no tool {name!r}; available: {', '.join(session.tools)}")
-    observation = await session.call_tool(name, arguments)
-    content = [{"type": "text", "text": observation.text}]
-    return _result(number, {"content": content, "isError": observation.failed})
-
-
-def _result(number: Any, result: dict[str, Any]) -> dict[str, Any]:
+        result = {"tools": tools}
+    elif method == "tools/call":
+        name, arguments = params.get("name"), params.get("arguments") or {}
+        if not isinstance(name, str) or name not in session.tools or not isinstance(arguments, dict):
+            return _mcp_error(number, _INVALID_PARAMS, f"no tool {name!r}; available: {', '.join(session.tools)}")
+        observation = await session.call_tool(name, arguments)
+        result = {"content": [{"type": "text", "text": observation.text}], "isError": observation.failed}
+    elif method != "ping":
+        return _mcp_error(number, _NO_METHOD, f"no method {method!r}")
     return {"jsonrpc": "2.0", "id": number, "result": result}
 
 
-def _error(number: Any, code: int, message: str) -> dict[str, Any]:
+def _mcp_error(number: Any, code: int, message: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}

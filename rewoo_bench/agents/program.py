@@ -1,4 +1,4 @@
-"""An agent as a process for each question (`Program`), or as one that answers many, several at once (`Worker`).
+"""An agent as a process for each question (`Program`), or as one that answers many, several at once (`WorkerProcess`).
 
 A program has the question on its standard input and in REWOO_BENCH_QUESTION. Its answer is the last line of its
 standard output, or `{"answer": …}`. A worker reads and prints lines of JSON; any other line on its standard output is
@@ -19,7 +19,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
-from anyio.abc import Process
+from anyio.abc import ByteSendStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from rewoo_bench.agents.session import AgentSession
@@ -49,9 +49,6 @@ def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dic
     return {**plain, **local, **{name: os.path.expandvars(value) for name, value in own.items()}, **session}
 
 
-_PROCESSES = Path("/proc")
-
-
 async def watch(pid: int, session: AgentSession, base_url: str) -> None:
     """Adds to `session.connections` until it is cancelled, less often after the model's first answer.
 
@@ -63,12 +60,25 @@ async def watch(pid: int, session: AgentSession, base_url: str) -> None:
         await anyio.sleep(0.5 if session.has_answer else 0.1)
 
 
+_PROCESSES = Path("/proc")
+
+
 def connections_of(pid: int) -> set[str]:
     """The addresses that a process and those that it started are connected to, without those among themselves.
 
     `{"127.0.0.1:8001", "[2001:db8::1]:443"}`, as far as Linux shows it: who answers in the place of the gateway.
     """
-    sockets = {socket for each in _with_children(pid) for socket in _sockets(each)}
+    processes, sockets = [_PROCESSES / str(pid)], set[str]()  # the inodes of the sockets
+    for process in processes:  # it grows; a process that has ended meanwhile is passed over
+        for children in (process / "task").glob("*/children"):
+            with suppress(OSError):
+                processes += [_PROCESSES / child for child in children.read_text().split()]
+        with suppress(OSError):
+            for descriptor in (process / "fd").iterdir():
+                with suppress(OSError):
+                    target = str(descriptor.readlink())
+                    if target.startswith("socket:["):
+                        sockets.add(target[8:-1])
     ends: list[tuple[str, str]] = []
     for name in ("tcp", "tcp6") if sockets else ():
         with suppress(OSError):
@@ -77,24 +87,6 @@ def connections_of(pid: int) -> set[str]:
                 if state in ("01", "02") and rest[5] in sockets:  # established, or asked for
                     ends.append((_address(here), _address(there)))
     return {there for _, there in ends} - {here for here, _ in ends}
-
-
-def _with_children(pid: int) -> Iterator[int]:
-    yield pid
-    for children in (_PROCESSES / str(pid) / "task").glob("*/children"):
-        with suppress(OSError):  # it has ended
-            for child in children.read_text().split():
-                yield from _with_children(int(child))
-
-
-def _sockets(pid: int) -> Iterator[str]:
-    """The inodes of the sockets of a process."""
-    with suppress(OSError):
-        for descriptor in (_PROCESSES / str(pid) / "fd").iterdir():
-            with suppress(OSError):
-                target = str(descriptor.readlink())
-                if target.startswith("socket:["):
-                    yield target[8:-1]
 
 
 def _address(text: str) -> str:
@@ -132,9 +124,35 @@ class Program:
         The time until its first request is no latency, nor is that from its answer to its own end, some seconds at
         most. Where it made no request, nothing shows when it had started.
         """
-        start, output = time.monotonic(), Tail(0, _LONGEST_OUTPUT)
+        start, output, log = time.monotonic(), Tail(0, _LONGEST_OUTPUT), session.log
+        data = question.encode("utf-8", "replace")
+        env = agent_environment(self._settings.env, variables)
+        if len(data) < _LONGEST_VARIABLE and "\0" not in question:
+            env[QUESTION] = question
+
+        async def send(stdin: ByteSendStream) -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+                await stdin.send(data)
+                await stdin.aclose()
+
         try:
-            answer = await self._answer(question, session, output, variables)
+            started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
+            async with started as process, anyio.create_task_group() as group:
+                assert process.stdin is not None
+                group.start_soon(read_into, process.stdout, output)
+                group.start_soon(read_into, process.stderr, log)
+                group.start_soon(send, process.stdin)
+                async with background_task(partial(watch, process.pid, session, variables["OPENAI_BASE_URL"])):
+                    code = await process.wait()
+                # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
+                group.cancel_scope.deadline = anyio.current_time() + 1.0
+            is_cut = output.size > _LONGEST_OUTPUT
+            if is_cut and "\n" not in output.text.rstrip().partition("bytes left out …\n")[2]:
+                raise AgentFailed(f"the agent's answer has more than {_LONGEST_OUTPUT >> 20} MB")
+            if code:
+                ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                raise AgentFailed(f"the agent {ended}{error_line(log)}")
+            answer = answer_in_output(output.text)
         finally:
             if session.first_request.done():
                 session.row_notes.add_startup(start, session.first_request.result())
@@ -142,30 +160,6 @@ class Program:
             end = time.monotonic()
             session.row_notes.add_startup(max(output.ended_at, session.last_active, end - _LONGEST_END_S), end)
         return answer
-
-    async def _answer(
-        self, question: str, session: AgentSession, output: Tail, variables: Mapping[str, str]
-    ) -> str | None:
-        log = session.log
-        env = agent_environment(self._settings.env, variables)
-        if len(question.encode("utf-8", "replace")) < _LONGEST_VARIABLE and "\0" not in question:
-            env[QUESTION] = question
-        started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
-        async with started as process, anyio.create_task_group() as group:
-            group.start_soon(read_into, process.stdout, output)
-            group.start_soon(read_into, process.stderr, log)
-            group.start_soon(_write, process, question)
-            async with background_task(partial(watch, process.pid, session, variables["OPENAI_BASE_URL"])):
-                code = await process.wait()
-            # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
-            group.cancel_scope.deadline = anyio.current_time() + 1.0
-        is_cut = output.size > _LONGEST_OUTPUT
-        if is_cut and "\n" not in output.text.rstrip().partition("bytes left out …\n")[2]:
-            raise AgentFailed(f"the agent's answer has more than {_LONGEST_OUTPUT >> 20} MB")
-        if code:
-            ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            raise AgentFailed(f"the agent {ended}{error_line(log)}")
-        return read_answer(output.text)
 
 
 def check_program(command: str, settings: AgentSettings) -> None:
@@ -176,14 +170,7 @@ def check_program(command: str, settings: AgentSettings) -> None:
         raise UsageError(f"agent: can't start {command!r}: no such program; expected a name on PATH, or a path")
 
 
-async def _write(process: Process, question: str) -> None:
-    assert process.stdin is not None
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
-        await process.stdin.send(question.encode("utf-8", "replace"))
-        await process.stdin.aclose()
-
-
-def read_answer(output: str) -> str | None:
+def answer_in_output(output: str) -> str | None:
     """The answer in an output: `{"answer": …}` as the whole or as the last line, else the last line with a text."""
     lines = [line.strip() for line in output.split("\n") if line.strip()]  # an answer may hold other separators
     for text in (output, *lines[-1:]):
@@ -205,24 +192,25 @@ _NODE = re.compile(r"(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b(?: \[\w+\])?)(
 
 
 def error_line(log: Tail) -> str:
-    """The line of a log that names the error, else its last one, as the end of a message."""
+    """The line of a log that names an error of Python, Node, Rust or Java, else its last one, as a message's end."""
     lines = [line.rstrip() for line in log.text.splitlines() if line.strip()]
-    return f": {_named_error(lines).strip()[:300]}" if lines else ""
-
-
-def _named_error(lines: Sequence[str]) -> str:
-    """The line of Python, Node, Rust or Java that names the error."""
+    if not lines:
+        return ""
+    found = lines[-1]
+    if found.startswith("Node.js v"):
+        found = next((line for line in reversed(lines) if _NODE.fullmatch(line)), found)
     for position in reversed(range(len(lines))):
         line = lines[position]
         if line.strip() == "Traceback (most recent call last):":
-            return next((each for each in lines[position + 1 :] if not each[0].isspace()), lines[-1])
+            found = next((each for each in lines[position + 1 :] if not each[0].isspace()), lines[-1])
+            break
         if line.startswith("thread '") and "panicked at" in line:
-            return f"{line} {lines[position + 1].strip()}" if line.endswith(":") and lines[position + 1 :] else line
+            found = " ".join([line, *(each.strip() for each in lines[position + 1 :][:1] if line.endswith(":"))])
+            break
         if line.startswith("Exception in thread"):
-            return line
-    if lines[-1].startswith("Node.js v"):
-        return next((line for line in reversed(lines) if _NODE.fullmatch(line)), lines[-1])
-    return lines[-1]
+            found = line
+            break
+    return f": {found.strip()[:300]}"
 
 
 _LONGEST_LINE = 1 << 20  # bytes
@@ -237,7 +225,7 @@ _FIELDS = {
 }
 
 
-class Worker:
+class WorkerProcess:
     """The process, started with the first question and again after it has ended. A context manager."""
 
     def __init__(self, settings: AgentSettings, command: tuple[str, ...], groups: ProcessGroups) -> None:
@@ -251,7 +239,7 @@ class Worker:
         self._has_started = False
         self._first_request: float | None = None
         """When the process made its first request; None where it printed a line before."""
-        self._input: anyio.abc.ByteSendStream | None = None
+        self._input: ByteSendStream | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
@@ -268,28 +256,20 @@ class Worker:
         `variables` are the gateway's. Questions wait for the worker's first request of all: that is no latency.
         """
         start, was_starting = time.monotonic(), self._input is None or not self._has_started
-        session.first_request.add_done_callback(self._take_first_request)
-        try:
-            return await self._ask(question, session, variables)
-        finally:
-            session.first_request.remove_done_callback(self._take_first_request)
-            if was_starting and self._first_request is not None:
-                session.row_notes.add_startup(start, max(start, self._first_request))
-
-    def _take_first_request(self, request: asyncio.Future[float]) -> None:
-        if not self._has_started and not request.cancelled():
-            self._has_started, self._first_request = True, request.result()
-
-    async def _ask(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
         fields = {name: variables[variable] for name, variable in _FIELDS.items()}
         key = fields["api_key"]
         line = json.dumps({"id": key, "question": question, **fields}) + "\n"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._open[key] = future
+        session.first_request.add_done_callback(self._take_first_request)
         try:
             async with self._starting:
                 if self._input is None:
-                    await self._start()
+                    self._log, self._has_started, self._first_request = Tail(), False, None
+                    started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
+                    self._task = asyncio.create_task(self._run(started))
+                    process = await started  # raises what `ProcessGroups.start` raises
+                    self._input, self._pid = process.stdin, process.pid
                 assert self._input is not None
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its end fails the question
                     await self._input.send(line.encode())
@@ -304,15 +284,13 @@ class Worker:
         finally:
             self._open.pop(key, None)
             session.log.add(self._log.text.encode())
+            session.first_request.remove_done_callback(self._take_first_request)
+            if was_starting and self._first_request is not None:
+                session.row_notes.add_startup(start, max(start, self._first_request))
 
-    async def _start(self) -> None:
-        """Starts the process; raises what `ProcessGroups.start` raises."""
-        started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
-        self._log = Tail()
-        self._has_started, self._first_request = False, None
-        self._task = asyncio.create_task(self._run(started))
-        process = await started
-        self._input, self._pid = process.stdin, process.pid
+    def _take_first_request(self, request: asyncio.Future[float]) -> None:
+        if not self._has_started and not request.cancelled():
+            self._has_started, self._first_request = True, request.result()
 
     async def _run(self, started: asyncio.Future[Process]) -> None:
         """The life of a process: reads its lines, and fails the open questions at its end."""
@@ -339,7 +317,7 @@ class Worker:
                         future.set_exception(AgentFailed(f"{reason}{error_line(self._log)}"))
 
     async def _read(self, process: Process) -> str:
-        """Reads answers until there are no more; the reason."""
+        """Answers questions until the process ends, or prints a line that is none of ours; the reason."""
         assert process.stdout is not None
         stream = BufferedByteReceiveStream(process.stdout)
         while True:
@@ -352,34 +330,20 @@ class Worker:
                     code = await process.wait()
                     return f"the worker ended with exit code {code}"
                 return "the worker closed its standard output"
-            if fault := self._take(line):
-                return fault
-
-    def _take(self, line: bytes) -> str | None:
-        """Answers the questions of a line; the fault where the line is none of ours."""
-        self._has_started = True
-        shown = line.decode("utf-8", "replace").strip()
-        for reply in _documents(shown):
-            if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
-                return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
-            future = self._open.get(reply["id"])
-            if future is None or future.done():
-                continue
-            if reply.get("error"):
-                future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
-            else:
-                future.set_result(as_answer(reply.get("answer")))
-        return None
-
-
-def _documents(line: str) -> Iterator[Any]:
-    """The JSON documents of a line; None for what is no JSON. Threads that print at the same time share a line."""
-    decoder, rest = json.JSONDecoder(), line
-    while rest:
-        try:
-            document, end = decoder.raw_decode(rest)
-        except (ValueError, RecursionError):
-            yield None
-            return
-        yield document
-        rest = rest[end:].lstrip()
+            self._has_started = True
+            shown = rest = line.decode("utf-8", "replace").strip()
+            while rest:  # threads that print at the same time share a line
+                try:
+                    reply, end = json.JSONDecoder().raw_decode(rest)
+                except (ValueError, RecursionError):
+                    reply, end = None, 0
+                if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
+                    return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
+                rest = rest[end:].lstrip()
+                future = self._open.get(reply["id"])
+                if future is None or future.done():
+                    continue
+                if reply.get("error"):
+                    future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
+                else:
+                    future.set_result(as_answer(reply.get("answer")))

@@ -7,17 +7,16 @@ evaluator -> AgentRunner -> process or function -> gateway -> meter -> provider
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import to_thread
 
 from rewoo_bench.agents.function import Function
-from rewoo_bench.agents.program import AgentFailed, Program, Worker, check_program
+from rewoo_bench.agents.program import AgentFailed, Program, WorkerProcess, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.calls.live import RequestRefused
@@ -46,7 +45,7 @@ class AgentRunner:
     def __init__(self, prompts: Prompts, settings: AgentSettings) -> None:
         self.prompts = prompts
         self.settings = settings
-        self._agent: Function | Program | Worker | None = None
+        self._agent: Function | Program | WorkerProcess | None = None
         if settings.callable:
             self._agent = Function(import_object(settings.callable, "agent: callable"))
         self._gateway: Gateway | None = None
@@ -61,7 +60,7 @@ class AgentRunner:
         command = await to_thread.run_sync(command_in_environment, self.settings)
         check_program(command[0], self.settings)  # before any other architecture is paid for
         if self.settings.protocol == "worker":
-            self._agent = Worker(self.settings, command, groups)
+            self._agent = WorkerProcess(self.settings, command, groups)
             stack.push_async_callback(self._agent.aclose)
         else:
             self._agent = Program(self.settings, command, groups)
@@ -72,83 +71,70 @@ class AgentRunner:
         assert gateway is not None, "an agent needs `connect` first"
         assert agent is not None
         assert isinstance(model, Meter)
+        answer: str | None = None
+        failed: AgentFailed | None = None
         async with self._places:
             with gateway.open_session(model, tools) as session:
-                attempt = _Attempt(session, self.settings)
+
+                async def end_after_limit(scope: anyio.CancelScope) -> None:
+                    await session.is_limited.wait()
+                    await anyio.sleep(_AFTER_LIMIT_S)
+                    scope.cancel()
+
                 try:
-                    async with anyio.create_task_group() as group:
-                        group.start_soon(session.serve)
-                        await attempt.run(partial(agent.answer, question, session, gateway.environment(session)))
-                        group.cancel_scope.cancel()
+                    async with anyio.create_task_group() as serving:
+                        serving.start_soon(session.serve)
+                        with anyio.move_on_after(self.settings.timeout_s) as timer:
+                            async with anyio.create_task_group() as asking:
+                                asking.start_soon(end_after_limit, asking.cancel_scope)
+                                try:
+                                    answer = await agent.answer(question, session, gateway.environment(session))
+                                except AgentFailed as error:
+                                    failed = error
+                                await session.finished()
+                                asking.cancel_scope.cancel()
+                        serving.cancel_scope.cancel()
                 finally:
-                    session.row_notes.so_far = attempt.so_far()
-            return attempt.trajectory()
+                    session.row_notes.so_far = self._so_far(session)
+            is_late = timer.cancelled_caught and answer is None and failed is None
+            return self._trajectory(session, answer, failed, is_late=is_late)
 
-
-class _Attempt:
-    """One question: its answer, or the reason for none."""
-
-    def __init__(self, session: AgentSession, settings: AgentSettings) -> None:
-        self._session = session
-        self._timeout_s = settings.timeout_s
-        self._secrets = settings.secrets
-        self._answer: str | None = None
-        self._error: AgentFailed | None = None
-        self._is_late = False
-
-    async def run(self, ask: Callable[[], Awaitable[str | None]]) -> None:
-        """Asks the agent, within its time, and for a moment after a limit of its question was reached."""
-        with anyio.move_on_after(self._timeout_s) as scope:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._end_after_limit, group.cancel_scope)
-                try:
-                    self._answer = await ask()
-                except AgentFailed as error:
-                    self._error = error
-                await self._session.finished()
-                group.cancel_scope.cancel()
-        self._is_late = scope.cancelled_caught and self._answer is None and self._error is None
-
-    async def _end_after_limit(self, scope: anyio.CancelScope) -> None:
-        await self._session.is_limited.wait()
-        await anyio.sleep(_AFTER_LIMIT_S)
-        scope.cancel()
-
-    def trajectory(self) -> Trajectory:
+    def _trajectory(
+        self, session: AgentSession, answer: str | None, failed: AgentFailed | None, *, is_late: bool
+    ) -> Trajectory:
         """Raises the limit that was reached, and the provider's own failure that left the agent without an answer."""
-        session, failure = self._session, self._session.failure
+        failure = session.failure
         if session.limit is not None:
             raise session.limit
-        is_answered = self._error is None and not self._is_late and bool(self._answer and self._answer.strip())
+        is_answered = failed is None and bool(answer and answer.strip())
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
             is_unknown = isinstance(failure, RequestRefused) and not (failure.is_accepted or session.has_answer)
             if is_unknown or failure.status not in _OWN_FAULTS:
                 raise failure
-        so_far = self.so_far()
+        so_far = self._so_far(session)
         if is_answered:
             if not session.has_answer:
                 session.row_notes.flags.add("unmetered")
             notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
-            return replace(so_far, answer=self._answer, stop_reason="answered", notes=notes)
+            return replace(so_far, answer=answer, stop_reason="answered", notes=notes)
         reason: StopReason
-        if self._error is not None:
+        if failed is not None:
             refused = f"; the provider's answer to its request: {failure}" if failure else ""
-            reason, message = "agent_failed", redact(f"{self._error}{refused}", self._secrets)
-        elif self._is_late:
-            reason, message = "time_limit", f"no answer within {self._timeout_s:g} s"
+            reason, message = "agent_failed", redact(f"{failed}{refused}", self.settings.secrets)
+        elif is_late:
+            reason, message = "time_limit", f"no answer within {self.settings.timeout_s:g} s"
         else:
             reason, message = "empty_answer", "the agent gave no answer"
         return replace(so_far, stop_reason=reason, notes={**so_far.notes, "error": message})
 
-    def so_far(self) -> Trajectory:
+    def _so_far(self, session: AgentSession) -> Trajectory:
         """Steps and notes, however the question ends."""
-        session = self._session
         notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
         if own_count := read_own_count(session.log.text, session.key):
             notes["own_count"] = own_count
         if session.log.size:
-            notes["stderr"] = redact(session.log.text, self._secrets)
+            notes["stderr"] = redact(session.log.text, self.settings.secrets)
         if session.connections:
             notes["connections"] = sorted(session.connections)
         return Trajectory(None, "error", tuple(session.steps), notes=notes)

@@ -59,10 +59,9 @@ class AgentCall:
     answer: asyncio.Future[Completion]
     is_client_gone: Callable[[], bool]
 
-    def is_for(self, *, retry: bool) -> bool:
-        """Whether an equal request is another attempt at this one: a `retry`, or its client has gone without it."""
-        has_failed = self.answer.done() and self.answer.exception() is not None
-        return not has_failed and (retry or self.is_client_gone())
+    @property
+    def has_failed(self) -> bool:
+        return self.answer.done() and self.answer.exception() is not None
 
 
 @dataclass
@@ -137,9 +136,10 @@ class AgentSession:
         `ModelError`, `LimitReached` or `SessionClosed`.
         """
         digest = sha256(json.dumps(request.identity).encode()).digest()
-        # Where some of the equal calls have lost their clients, the attempt is at one of those.
-        attempted = [call for call in self._undelivered.get(digest, ()) if call.is_for(retry=is_retry)]
-        attempted.sort(key=lambda call: not call.is_client_gone())
+        asked = Request(facts.messages, role=_ROLES.get(request.path, AGENT_PLACE), max_tokens=facts.max_tokens, wire=request)
+        # The attempt is at a call whose client has gone without the answer, or, of a client's retry, at any.
+        equal = [call for call in self._undelivered.get(digest, ()) if not call.has_failed]
+        attempted = [call for call in equal if call.is_client_gone()] or (equal if is_retry else [])
         if attempted:
             call = attempted[0]
             call.is_client_gone = is_client_gone
@@ -147,17 +147,17 @@ class AgentSession:
             call = AgentCall(digest, asyncio.get_running_loop().create_future(), is_client_gone)
             self._undelivered.setdefault(digest, []).append(call)
             failed = self._failed.pop(digest, None) if is_retry else None
-            self._submit(call.answer, lambda: self._complete(request, facts, digest, failed))
+            self._submit(call.answer, lambda: self._complete(asked, request, digest, failed))
         await asyncio.wait([call.answer])
         self.last_active = time.monotonic()
-        if call.answer.exception() is not None:
+        if call.has_failed:
             self.forget(call)
         if attempted:
             self.notes["second_attempts"] += 1
             # Recorded in the question's task: a replay or a resumed run doesn't take it for another sample.
             noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             with suppress(SessionClosed):
-                self._submit(noted, lambda: self.meter.note_second_attempt(_request_of(request, facts)))
+                self._submit(noted, lambda: self.meter.note_second_attempt(asked))
                 await asyncio.shield(noted)
         call.answer.result()
         return call
@@ -211,20 +211,10 @@ class AgentSession:
                 shown = show_call(read) if isinstance(read, dict) else shown
             self._add_step(use.name, shown, Observation(check_text(result.text), result.failed))
 
-    def _read_reply(self, path: str, completion: Completion) -> None:
-        """Takes the model's words, and the calls that it asks for."""
-        if completion.wire is None or completion.wire.is_second_attempt:
-            return
-        reply = read_reply(path, completion.wire.body)
-        if reply.text:
-            self._words = f"{self._words}\n{reply.text}".strip()[-_MOST_WORDS:]
-        self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
-
-    async def _complete(self, request: WireRequest, facts: WireFacts, digest: bytes, failed: Call | None) -> Completion:
-        asked, meter = _request_of(request, facts), self.meter
-        role = asked.role
-        failed_before = self.failure
-        if role == AGENT_PLACE:
+    async def _complete(self, asked: Request, request: WireRequest, digest: bytes, failed: Call | None) -> Completion:
+        """The meter's answer. `failed` is the call that this one is a client's next attempt at."""
+        meter, is_agents, failed_before = self.meter, asked.role == AGENT_PLACE, self.failure
+        if is_agents:
             self._read_request(request)
         try:
             completion = await meter.complete(asked)
@@ -242,54 +232,56 @@ class AgentSession:
             self.failure = None
         if failed is not None:
             meter.count_as_attempt(failed)
-        self.has_answer |= role == AGENT_PLACE
-        if completion.wire is not None and completion.wire.is_second_attempt:
+        self.has_answer |= is_agents
+        wire = completion.wire
+        if wire is None:
+            return completion
+        if wire.is_second_attempt:
             self.notes["second_attempts"] += 1
             meter.uncount_second_attempt()
-        elif completion.wire is not None and (completion.wire.translated or request.is_translated):
+            return completion
+        if wire.translated or request.is_translated:
             self.notes["translated"] += 1
-            dropped = (*request.dropped, *completion.wire.dropped)
+            dropped = (*request.dropped, *wire.dropped)
             for name in dropped[:_MOST_DROPPED]:
                 self.notes[f"dropped the field {name[:80]}"] += 1
             if {*dropped} - {"metadata"}:  # which changes no answer
                 flag("dropped_fields")
-        if role == AGENT_PLACE:
-            self._read_reply(request.path, completion)
+        if is_agents:  # the model's words, and the calls that it asks for
+            reply = read_reply(request.path, wire.body)
+            if reply.text:
+                self._words = f"{self._words}\n{reply.text}".strip()[-_MOST_WORDS:]
+            self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
         return completion
 
     def _submit(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:
-        """Hands work over to the task of the question. Raises `SessionClosed`."""
+        """Hands work over to the task of the question, which sets the answer. Raises `SessionClosed`."""
+
+        def fail(error: Exception) -> None:
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # seen, also where the client has gone
+
+        async def carry_out() -> None:
+            try:
+                result = await work()
+            except (ModelError, LimitReached) as error:
+                if isinstance(error, LimitReached):
+                    self.limit = self.limit or error
+                    self.is_limited.set()
+                fail(error)
+                if isinstance(error, ModelError) and (error.unreachable or error.status == UNAUTHORISED):
+                    raise  # without a provider the agent could only answer by guessing
+            except BaseException:  # it isn't the agent's to handle
+                fail(SessionClosed())
+                raise
+            else:
+                if not answer.done():
+                    answer.set_result(result)
+
         self._open.add(answer)
         answer.add_done_callback(self._open.discard)
         try:
-            self._send.send_nowait(lambda: self._work(answer, work))
+            self._send.send_nowait(carry_out)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise SessionClosed from None
-
-    async def _work(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:
-        """Sets the answer. An error that isn't the agent's to handle is raised here, in the question's task."""
-        try:
-            result = await work()
-        except (ModelError, LimitReached) as error:
-            if isinstance(error, LimitReached):
-                self.limit = self.limit or error
-                self.is_limited.set()
-            _fail(answer, error)
-            if isinstance(error, ModelError) and (error.unreachable or error.status == UNAUTHORISED):
-                raise  # without a provider the agent could only answer by guessing
-        except BaseException:
-            _fail(answer, SessionClosed())
-            raise
-        else:
-            if not answer.done():
-                answer.set_result(result)
-
-
-def _request_of(wire: WireRequest, facts: WireFacts) -> Request:
-    return Request(facts.messages, role=_ROLES.get(wire.path, AGENT_PLACE), max_tokens=facts.max_tokens, wire=wire)
-
-
-def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        answer.exception()  # seen, also where the client has gone

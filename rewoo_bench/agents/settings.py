@@ -140,15 +140,14 @@ def _environment(wanted: bytes, packages: list[str]) -> Path:
             uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
             if uv is None:
                 raise UsageError("agent: its requirements are installed by uv, which isn't here: pip install uv")
-            _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
-            _run([uv, "pip", "install", "--quiet", "--python", str(python), *packages])
+            for command in (
+                [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
+                [uv, "pip", "install", "--quiet", "--python", str(python), *packages],
+            ):
+                ended = subprocess.run(command, capture_output=True, text=True, check=False)
+                if ended.returncode:
+                    message = redact(" ".join(ended.stderr.split()) or "no message")
+                    shown = message if len(message) <= 600 else f"{message[:600]} …"
+                    raise UsageError(f"agent: uv {' '.join(command[1:3])} failed: {shown}")
             done.touch()
     return python
-
-
-def _run(command: list[str]) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        message = redact(" ".join(ended.stderr.split()) or "no message")
-        shown = message if len(message) <= 600 else f"{message[:600]} …"
-        raise UsageError(f"agent: uv {' '.join(command[1:3])} failed: {shown}")

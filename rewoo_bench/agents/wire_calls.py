@@ -1,7 +1,7 @@
 """An agent's own tool calls, read from its requests and their answers: no part of the gateway has seen them run.
 
-    reply = read_reply("/chat/completions", body)       # Reply("I'll look it up.", (ToolUse("call_1", "find", "{…}"),))
-    read_results("/chat/completions", request_body)     # {"call_1": Result("Kyiv lies on a river.")}
+    read_reply("/chat/completions", body)            # ModelReply("I'll see.", (ToolUse("call_1", "find", "{…}"),))
+    read_results("/chat/completions", request_body)  # {"call_1": ToolResult("Kyiv lies on a river.")}
 
 A model asks for a call in its reply, and the agent's next request has the result. Sources: the API references of OpenAI
 (chat completions, responses) and Anthropic (messages).
@@ -10,16 +10,14 @@ A model asks for a call in its reply, and the agent's next request has the resul
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import ChatAnswer, as_text
+from rewoo_bench.agents.chat_forms import ChatAnswer, text_or_empty
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
 from rewoo_bench.text.escaping import replace_surrogates
-
-_RESULTS = ("function_call_output", "custom_tool_call_output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """A model's visible text, and the calls that it asks for."""
 
     text: str
@@ -40,14 +38,14 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """The result that an agent sent back."""
 
     text: str
     failed: bool = False
 
 
-def read_reply(path: str, body: str) -> Reply:
+def read_reply(path: str, body: str) -> ModelReply:
     """A whole answer, or a stream of events. What can't be read is left out."""
     try:
         whole = load_json(body)
@@ -55,19 +53,45 @@ def read_reply(path: str, body: str) -> Reply:
         whole = None
     documents = [whole] if isinstance(whole, dict) else list(documents_of(body.encode("utf-8", "replace")))
     texts: list[str] = []
-    uses: dict[int | str, list[str]] = {}
-    if path in (MESSAGES, RESPONSES):
-        for document in documents:
-            (_message if path == MESSAGES else _response)(document, texts, uses)
-    else:
-        answer = ChatAnswer()
-        texts += [answer.read(document)[0] for document in documents]
-        uses |= {number: [call.id, call.name, call.text] for number, call in answer.calls.items()}
+    uses: dict[Any, list[str]] = {}  # id, name and arguments, by the place in the answer, or by the id
+    answer = ChatAnswer()
+    for document in documents:
+        if path == MESSAGES:
+            _read_message(document, texts, uses)
+        elif path == RESPONSES:
+            items = _objects(document.get("output"))
+            if document.get("type") == "response.output_item.done":  # an event of a stream
+                items = _objects([document.get("item")])
+            for item in items:
+                if item.get("type") in ("function_call", "custom_tool_call"):
+                    name, given = str(item.get("call_id") or ""), item.get("arguments", item.get("input"))
+                    uses[name] = [name, str(item.get("name") or ""), text_or_empty(given)]
+                parts = [part for part in _objects(item.get("content")) if part.get("type") == "output_text"]
+                texts += [text_or_empty(part.get("text")) for part in parts]
+        else:
+            texts.append(answer.read(document)[0])
+    uses |= {number: [call.id, call.name, call.text] for number, call in answer.calls.items()}
     found = (ToolUse(*map(replace_surrogates, use)) for use in uses.values() if use[0] and use[1])
-    return Reply(replace_surrogates("".join(texts)).strip(), tuple(found))
+    return ModelReply(replace_surrogates("".join(texts)).strip(), tuple(found))
 
 
-def read_results(path: str, body: bytes) -> dict[str, Result]:
+def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
+    """Adds what a message of Anthropic's, or an event of its stream, has."""
+    index = document.get("index") if isinstance(document.get("index"), int) else -1
+    blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(_objects(document.get("content"))))
+    blocks += [(index, block) for block in _objects([document.get("content_block")])]
+    for position, block in blocks:
+        texts.append(text_or_empty(block.get("text")))
+        if block.get("type") == "tool_use":
+            given = json.dumps(block["input"]) if block.get("input") else ""
+            uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
+    for delta in _objects([document.get("delta")]):
+        texts.append(text_or_empty(delta.get("text")))
+        if index in uses:
+            uses[index][2] += text_or_empty(delta.get("partial_json"))
+
+
+def read_results(path: str, body: bytes) -> dict[str, ToolResult]:
     """The results in a request, by the id of their call; of several with one id the last."""
     try:
         request = load_json(body)
@@ -75,22 +99,23 @@ def read_results(path: str, body: bytes) -> dict[str, Result]:
         return {}
     if not isinstance(request, dict):
         return {}
-    found: dict[str, Result] = {}
+    found: dict[str, ToolResult] = {}
     for turn in _objects(request.get("input" if path == RESPONSES else "messages")):
-        if path == RESPONSES and turn.get("type") in _RESULTS:
-            found[str(turn.get("call_id"))] = Result(_text(turn.get("output")))
+        if path == RESPONSES and turn.get("type") in ("function_call_output", "custom_tool_call_output"):
+            found[str(turn.get("call_id"))] = ToolResult(_text(turn.get("output")))
         elif path == MESSAGES:
             for block in _objects(turn.get("content")):
                 if block.get("type") == "tool_result":
-                    found[str(block.get("tool_use_id"))] = Result(
-                        _text(block.get("content")), bool(block.get("is_error"))
-                    )
+                    result = ToolResult(_text(block.get("content")), bool(block.get("is_error")))
+                    found[str(block.get("tool_use_id"))] = result
         elif turn.get("role") == "tool":
-            found[str(turn.get("tool_call_id"))] = Result(_text(turn.get("content")))
+            found[str(turn.get("tool_call_id"))] = ToolResult(_text(turn.get("content")))
     return found
 
 
-def by_ids_of_replies(body: bytes, results: Mapping[str, Result], asked: Mapping[str, ToolUse]) -> dict[str, Result]:
+def by_ids_of_replies(
+    body: bytes, results: Mapping[str, ToolResult], asked: Mapping[str, ToolUse]
+) -> dict[str, ToolResult]:
     """The results of a chat's request by the ids that its replies gave.
 
     A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
@@ -122,38 +147,6 @@ def is_same_call(use: ToolUse, name: str, arguments: Mapping[str, Any] | None) -
     return isinstance(asked, dict) and all(arguments.get(each, value) == value for each, value in asked.items())
 
 
-def _message(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
-    blocks = list(enumerate(_objects(document.get("content"))))
-    index = document.get("index")
-    index = index if isinstance(index, int) else -1
-    if isinstance(block := document.get("content_block"), Mapping):
-        blocks.append((index, block))
-    for position, block in blocks:
-        texts.append(as_text(block.get("text")))
-        if block.get("type") == "tool_use":
-            given = json.dumps(block["input"]) if block.get("input") else ""
-            uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
-    if isinstance(delta := document.get("delta"), Mapping):
-        texts.append(as_text(delta.get("text")))
-        if index in uses:
-            uses[index][2] += as_text(delta.get("partial_json"))
-
-
-def _response(document: Mapping[str, Any], texts: list[str], uses: dict[int | str, list[str]]) -> None:
-    """A whole response, or the event of a stream in which an item of its output is done."""
-    items = _objects(document.get("output"))
-    if document.get("type") == "response.output_item.done" and isinstance(item := document.get("item"), Mapping):
-        items = [item]
-    for item in items:
-        if item.get("type") in ("function_call", "custom_tool_call"):
-            given = item.get("arguments", item.get("input"))
-            name = str(item.get("call_id") or "")
-            uses[name] = [name, str(item.get("name") or ""), as_text(given)]
-        for part in _objects(item.get("content")):
-            if part.get("type") == "output_text":
-                texts.append(as_text(part.get("text")))
-
-
 def _as_json(arguments: str) -> Any:
     """Arguments as a JSON value; None where they are none."""
     try:
@@ -175,7 +168,7 @@ def _text(value: Any) -> str:
     return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
-MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped
+_MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped
 _ENDS = ("response.completed", "response.incomplete")
 _PAGE = 20
 
@@ -204,7 +197,7 @@ class _Kept:
 class KeptResponses:
     """The responses of one question, at most `most_bytes`, for requests that refer to them (OpenAI's Responses API).
 
-        kept.keep({"input": "Which river?"}, {"id": "resp_1", "output": [{"type": "message", …}]})
+        kept.add({"input": "Which river?"}, {"id": "resp_1", "output": [{"type": "message", …}]})
         kept.unfold({"previous_response_id": "resp_1", "input": "How long is it?"})
         # {"input": [{"role": "user", …}, {"type": "message", …}, {"role": "user", …}]}
 
@@ -212,7 +205,7 @@ class KeptResponses:
     limits and the journal have the whole prompt, and no request refers to another question or to a run before.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._kept: dict[str, _Kept] = {}  # the last used one at the end
         self._size = 0
@@ -230,25 +223,43 @@ class KeptResponses:
                 message = f"Previous response with id {previous!r} not found in this question."
                 code = "previous_response_not_found"
                 raise UnknownResponse(400, message, param="previous_response_id", code=code)
-            kept = self._kept[previous] = self._kept.pop(previous)
+            kept = self._use(previous)
             before = [*kept.input, *kept.output]
-        items = [self._item(item["id"]) if _is_reference(item) else item for item in own]
+        for place, reference in enumerate(own):
+            if _is_reference(reference):
+                wanted = reference["id"]
+                known = (
+                    item
+                    for name, kept in reversed(self._kept.items())
+                    for item in (*kept.output, *_with_ids(name, kept.input))
+                )
+                found = next((item for item in known if isinstance(item, Mapping) and item.get("id") == wanted), None)
+                if found is None:
+                    raise UnknownResponse(404, f"Item with id {wanted!r} not found in this question.", param="input")
+                own[place] = found
         plain = {name: value for name, value in body.items() if name != "previous_response_id"}
-        return {**plain, "input": [*before, *items]}
+        return {**plain, "input": [*before, *own]}
 
-    def keep(self, request: Mapping[str, Any], answer: str | bytes, previous: Any = None) -> None:
+    def add(self, request: Mapping[str, Any], answer: str | bytes, previous: Any = None) -> None:
         """Keeps the response in an answer, or in a piece of its stream, unless the request says `store: false`.
 
         `request` is the unfolded one, `previous` what it referred to.
         """
         if request.get("store") is False:
             return
-        for document in _responses(answer if isinstance(answer, bytes) else answer.encode()):
-            name, items = str(document.get("id")), _items(request.get("input"))
+        answer = answer if isinstance(answer, bytes) else answer.encode()
+        documents: list[Any] = []
+        if answer.lstrip().startswith(b"{"):
+            documents = [load_json(answer)]
+        elif any(end.encode() in answer for end in _ENDS):
+            documents = [event.get("response") for event in documents_of(answer) if event.get("type") in _ENDS]
+        for document in _objects(documents):
+            if not isinstance(name := document.get("id"), str):
+                continue
+            items = _items(request.get("input"))
             document = {**document, **({"previous_response_id": previous} if previous else {})}
             self._drop(name)
-            kept = _Kept(document, items, len(json.dumps([document, items])))
-            self._kept[name] = kept
+            kept = self._kept[name] = _Kept(document, items, len(json.dumps([document, items])))
             self._size += kept.size
             while self._size > self._most_bytes:
                 self._drop(next(iter(self._kept)))
@@ -265,26 +276,34 @@ class KeptResponses:
         if method == "DELETE":
             self._drop(name)
             return {"id": name, "object": "response", "deleted": True}
+        kept = self._use(name)
+        if not rest:
+            return kept.document
+        # A page of its input, the last item first unless asked otherwise.
+        items = _with_ids(name, kept.input)[:: 1 if query.get("order") == "asc" else -1]
+        ids = [item.get("id") if isinstance(item, Mapping) else None for item in items]
+        start = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
+        limit = query.get("limit", "")
+        end = start + (int(limit) if limit.isdecimal() else _PAGE)
+        first, last = (ids[start:end][0], ids[start:end][-1]) if ids[start:end] else (None, None)
+        more = {"first_id": first, "last_id": last, "has_more": end < len(items)}
+        return {"object": "list", "data": items[start:end], **more}
+
+    def _use(self, name: str) -> _Kept:
+        """The response, which is the last used one now."""
         kept = self._kept[name] = self._kept.pop(name)
-        return _page(name, kept.input, query) if rest else kept.document
+        return kept
 
     def _drop(self, name: str) -> None:
         if (kept := self._kept.pop(name, None)) is not None:
             self._size -= kept.size
 
-    def _item(self, wanted: str) -> Any:
-        for name, kept in reversed(self._kept.items()):
-            for item in (*kept.output, *_named(name, kept.input)):
-                if isinstance(item, Mapping) and item.get("id") == wanted:
-                    return item
-        raise UnknownResponse(404, f"Item with id {wanted!r} not found in this question.", param="input")
-
 
 def _items(given: Any) -> list[Any]:
-    """The input of a request as a list; a text is a message of the user."""
+    """The input of a request as a new list; a text is a message of the user."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
-    return given if isinstance(given, list) else []
+    return [*given] if isinstance(given, list) else []
 
 
 def _is_reference(item: Any) -> bool:
@@ -294,36 +313,9 @@ def _is_reference(item: Any) -> bool:
     return item.get("type") == "item_reference" or (item.get("type") is None and item.keys() <= {"id", "type"})
 
 
-def _responses(answer: bytes) -> Iterator[Mapping[str, Any]]:
-    """The whole responses in an answer or in events."""
-    if answer.lstrip().startswith(b"{"):
-        document = load_json(answer)
-        if isinstance(document, dict) and isinstance(document.get("id"), str):
-            yield document
-        return
-    for event in documents_of(answer) if any(end.encode() in answer for end in _ENDS) else ():
-        inner = event.get("response")
-        if event.get("type") in _ENDS and isinstance(inner, Mapping) and isinstance(inner.get("id"), str):
-            yield inner
-
-
-def _named(response: str, items: Sequence[Any]) -> list[Any]:
+def _with_ids(response: str, items: Sequence[Any]) -> list[Any]:
     """Input items, each with an id; those that came without one have the same each time."""
     return [
         {"id": f"msg_{response}_{number}", **item} if isinstance(item, Mapping) else item
         for number, item in enumerate(items)
     ]
-
-
-def _page(name: str, items: Sequence[Any], query: Mapping[str, str]) -> Mapping[str, Any]:
-    """A page of a response's input, the last item first unless asked otherwise."""
-    named = _named(name, items)
-    named = named if query.get("order") == "asc" else named[::-1]
-    ids = [item.get("id") if isinstance(item, Mapping) else None for item in named]
-    start = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
-    limit = query.get("limit", "")
-    end = start + (int(limit) if limit.isdecimal() else _PAGE)
-    page = ids[start:end]
-    first, last = (page[0], page[-1]) if page else (None, None)
-    data = named[start:end]
-    return {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": end < len(named)}

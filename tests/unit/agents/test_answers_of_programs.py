@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.agents.program import agent_environment, error_line, read_answer
+from rewoo_bench.agents.program import agent_environment, answer_in_output, error_line
 from rewoo_bench.system.processes import Tail
 
 
@@ -31,7 +31,7 @@ from rewoo_bench.system.processes import Tail
     ],
 )
 def test_the_answer_is_the_last_line_or_json(output: str, answer: str | None) -> None:
-    assert read_answer(output) == answer
+    assert answer_in_output(output) == answer
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(0, 20), st.integers(1, 20))

@@ -15,7 +15,7 @@ def document(name: str, size: int = 1000) -> Any:
 
 
 def keep(kept: KeptResponses, request: Any, answer: Any) -> None:
-    kept.keep(request, json.dumps(answer))
+    kept.add(request, json.dumps(answer))
 
 
 def test_the_longest_unused_responses_are_given_up() -> None:
@@ -54,6 +54,6 @@ def test_pages_of_a_responses_input_follow_one_another() -> None:
 @pytest.mark.parametrize("answer", ["[]", "7", '{"id": 7}', "{}", "data: [1]\n\n", "data: {\n\n"])
 def test_an_answer_that_is_no_response_is_not_kept(answer: str) -> None:
     kept = KeptResponses()
-    kept.keep({"input": "a"}, answer)
+    kept.add({"input": "a"}, answer)
     with pytest.raises(UnknownResponse):
         kept.answer("GET", "/responses/7", {})

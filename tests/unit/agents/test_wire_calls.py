@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.agents.wire_calls import Reply, Result, ToolUse, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ModelReply, ToolResult, ToolUse, is_same_call, read_reply, read_results
 
 CHAT, MESSAGES, RESPONSES = "/chat/completions", "/messages", "/responses"
-TWO = Reply("I look.", (ToolUse("c1", "find", '{"q": "Kyiv"}'), ToolUse("c2", "now", "{}")))
+TWO = ModelReply("I look.", (ToolUse("c1", "find", '{"q": "Kyiv"}'), ToolUse("c2", "now", "{}")))
 
 
 def stream(*documents: Any) -> str:
@@ -93,12 +93,12 @@ RESULTS = {
 def test_a_reply_has_words_and_calls_in_every_dialect(name: str) -> None:
     reply = read_reply(*REPLIES[name])
     asked = tuple(ToolUse(use.id, use.name, use.arguments or "{}") for use in reply.uses)
-    assert Reply(reply.text, asked) == TWO
+    assert ModelReply(reply.text, asked) == TWO
 
 
 @pytest.mark.parametrize("path", RESULTS)
 def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
-    assert read_results(path, json.dumps(RESULTS[path]).encode()) == {"c1": Result("a river")}
+    assert read_results(path, json.dumps(RESULTS[path]).encode()) == {"c1": ToolResult("a river")}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
 )
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 def test_what_cannot_be_read_is_left_out(path: str, body: str) -> None:
-    assert read_reply(path, body) == Reply("", ())
+    assert read_reply(path, body) == ModelReply("", ())
     assert read_results(path, body.encode()) == {}
 
 
