@@ -136,7 +136,9 @@ class AgentSession:
         `ModelError`, `LimitReached` or `SessionClosed`.
         """
         digest = sha256(json.dumps(request.identity).encode()).digest()
-        asked = Request(facts.messages, role=_ROLES.get(request.path, AGENT_PLACE), max_tokens=facts.max_tokens, wire=request)
+        asked = Request(
+            facts.messages, role=_ROLES.get(request.path, AGENT_PLACE), max_tokens=facts.max_tokens, wire=request
+        )
         # The attempt is at a call whose client has gone without the answer, or, of a client's retry, at any.
         equal = [call for call in self._undelivered.get(digest, ()) if not call.has_failed]
         attempted = [call for call in equal if call.is_client_gone()] or (equal if is_retry else [])

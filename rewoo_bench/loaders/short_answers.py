@@ -82,7 +82,7 @@ def triviaqa_example(row: RawRow) -> Example:
 def strategyqa_example(row: RawRow) -> Example:
     """A row as an example whose answer is `yes` or `no`; also one of ReWOO's file (below). Raises `RowError`.
 
-    Its chain are the pages that the first annotator took evidence from, as look-ups that need no other.
+    The pages that the first annotator took evidence from are its chain, look-ups that need no other.
     """
     is_official = "qid" in row and "question" in row
     id_, question = (identifier(row, "qid"), text_field(row, "question")) if is_official else _input(row)
