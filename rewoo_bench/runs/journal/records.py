@@ -13,13 +13,16 @@ from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 from struct import pack, unpack
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
 from rewoo_bench.types import CallCost, Completion, Request, ToolCall, Usage, WireResponse, input_schema
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 SECOND_ATTEMPT = "second_attempt"
 """In a record that is no call: an agent's client asked once more, and got the answer of its first attempt."""
@@ -84,8 +87,9 @@ def texts_of(request: Request) -> tuple[str, ...]:
     form = _form(tuple([message.role for message in messages]), request.grammar)
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
         calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
-        shown = [{"name": t.name, "about": t.description, "args": input_schema(t.arguments)} for t in tools]
-        form += json.dumps({"calls": calls, "tools": shown, "schema": schema}, default=str)
+        offered = _tools_form(tuple([(tool.name, tool.description, tool.arguments) for tool in tools]))
+        more = f'"tools": {offered}, "schema": {json.dumps(schema, default=str)}'
+        form += f'{{"calls": {json.dumps(calls, default=str)}, {more}}}'
     if request.wire is not None:
         form += json.dumps(request.wire.identity)
     return (*[message.content for message in messages], form)
@@ -104,6 +108,13 @@ def call_fields(call: ToolCall) -> dict[str, Any]:
 @lru_cache(maxsize=1024)
 def _form(roles: tuple[str, ...], grammar: str | None) -> str:
     return json.dumps({"roles": " ".join(roles), "grammar": grammar})
+
+
+@lru_cache(maxsize=64)
+def _tools_form(tools: tuple[tuple[str, str, type[BaseModel]], ...]) -> str:
+    """Names, descriptions and arguments of tools as JSON; every call of an architecture offers the same ones."""
+    shown = [{"name": name, "about": about, "args": input_schema(arguments)} for name, about, arguments in tools]
+    return json.dumps(shown, default=str)
 
 
 def as_bytes(value: Any) -> bytes:
