@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
+from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.rows import UNMETERED, flagged, oracle_rows
 from rewoo_bench.runs.table_columns import ColumnValues, model_labels, read_columns
 from rewoo_bench.text.escaping import text_table
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 
 CONFIDENCE = 0.95
-ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
 ROUTED_TO = "routed_to"
 STARTUP = "startup_s"
 _OPTIONAL = (ROUTED_TO, STARTUP, "planner_model", "solver_model", "loop_step", "loop_tokens")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from rewoo_bench.analysis.compare import compare as compare_rows
+from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
 from rewoo_bench.text.escaping import terminal
-
-if TYPE_CHECKING:
-    from rewoo_bench.analysis.comparison_tables import ComparisonFormat
 
 
 # fmt: off
@@ -40,11 +39,6 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
     question; the trials of a question count as one observation. The last lines say what each pair comes to.
     """
-    from rewoo_bench.analysis.compare import compare as compare_rows
-    from rewoo_bench.analysis.comparison_tables import render_comparison
-    from rewoo_bench.analysis.prices import pricing_of
-    from rewoo_bench.runs.folder import load, manifests
-
     rows, read = load(*runs), manifests(*runs)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
                               pricing=pricing_of(runs, rows, read, prices))

@@ -171,12 +171,9 @@ def _folders(incomplete: str) -> list[CompletionItem]:
 
 def _names(kind: PluginKind) -> list[str]:
     """Bundled names, and those of installed packages."""
-    from rewoo_bench.config.named import DESCRIPTIONS
-    from rewoo_bench.config.plugins import installed_plugins
-    from rewoo_bench.system.files import bundled_names
+    from rewoo_bench.config.named import known_names
 
-    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
-    return [*bundled, *(plugin.name for plugin in installed_plugins(kind))]
+    return known_names(kind)
 
 
 def _past_runs() -> Iterator[Path]:

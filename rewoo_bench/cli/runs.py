@@ -10,6 +10,7 @@ import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.past_runs import find_runs
 from rewoo_bench.text.escaping import terminal, text_table
 
@@ -49,7 +50,5 @@ def runs(folder: Path, as_json: bool) -> int:
     full = [[*row, *[""] * (columns - len(row))] for row in cells]
     click.echo(terminal("\n".join(text_table(full, left=True))))
     if any(run.oracle for run in past):
-        from rewoo_bench.analysis.summary import ORACLE_ACCURACY  # 0.2 s of numpy and pyarrow
-
         click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
     return DONE

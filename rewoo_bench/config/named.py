@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewoo_bench.config.names import TOOLS
-from rewoo_bench.config.plugins import check_name, find_plugin, installed_plugins, plugin_folder
+from rewoo_bench.config.plugins import PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
     ArchitectureSpec,
     DatasetSpec,
@@ -59,9 +59,10 @@ def find_named(kind: FolderKind, name: str) -> Named | None:
     return Named(name, Path(name)) if name and Path(name).is_dir() else None
 
 
-def known_names(kind: FolderKind) -> list[str]:
+def known_names(kind: PluginKind) -> list[str]:
     """Bundled and installed names, sorted."""
-    return sorted({*bundled_names(kind, DESCRIPTIONS[kind]), *(plugin.name for plugin in installed_plugins(kind))})
+    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
+    return sorted({*bundled, *(plugin.name for plugin in installed_plugins(kind))})
 
 
 def read_architecture(named: Named) -> ArchitectureSpec:

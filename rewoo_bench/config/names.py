@@ -17,6 +17,9 @@ def is_oracle(model: str) -> bool:
     return model == ORACLE_MODEL or model.startswith(f"{ORACLE_MODEL}?")
 
 
+ORACLE_ACCURACY = "an oracle is told the answers: its accuracy means nothing"
+
+
 def model_label(model: str, planner: str = "", solver: str = "") -> str:
     """A run's model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
     others = [f"{role} {name}" for role, name in (("planner", planner), ("solver", solver)) if name not in ("", model)]

@@ -6,6 +6,7 @@ options -> data set, architectures, models, toolbox -> evaluator -> run folder
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -55,14 +56,15 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.tools.mcp_server import McpServers
 
+if sys.platform != "win32":
+    import resource
+
 _OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connections of tools
 
 
 def allow_open_files(connections: int) -> None:
     """Raises this process's limit of open files for that number of connections, or raises `UsageError`."""
-    try:
-        import resource
-    except ImportError:  # Windows, where there is no such limit
+    if sys.platform == "win32":  # there is no such limit
         return
     needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -43,7 +43,6 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
     import datasets
     import httpx  # huggingface_hub's client, which lets its errors through
     import huggingface_hub
-    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     where, is_offline = f"{source.path} ({config})", datasets.config.HF_HUB_OFFLINE
     of_hub = (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError)
@@ -65,7 +64,7 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
 
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-        disable_progress_bars()
+        huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]  # documented
     with faults():
         if not is_offline:  # asked once: `datasets` itself retries for half a minute first
             huggingface_hub.HfApi().dataset_info(source.path, revision=source.revision, timeout=REACH_TIMEOUT_S)

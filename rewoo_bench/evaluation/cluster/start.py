@@ -91,7 +91,7 @@ async def check_nodes(resources: Mapping[str, float]) -> None:
     """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process."""
     import ray
 
-    nodes = _nodes()
+    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     if not any(all(node["Resources"].get(name, 0) >= much for name, much in resources.items()) for node in nodes):
         raise UsageError(f"--worker-resources: no node of the cluster has {json.dumps(dict(resources))}")
     ray.cloudpickle.register_pickle_by_value(probe)  # type: ignore[no-untyped-call]
@@ -100,13 +100,6 @@ async def check_nodes(resources: Mapping[str, float]) -> None:
     for node in nodes:
         there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
         check_versions(here, there, node["NodeManagerAddress"])
-
-
-def _nodes() -> list[dict[str, Any]]:
-    """The nodes that live."""
-    import ray
-
-    return [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
 
 
 def _on(node: str) -> Any:
@@ -134,7 +127,8 @@ async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, 
 
     place: Any = "SPREAD"
     if not resources:  # the nodes with processors in turn
-        if not (nodes := _nodes()):
+        nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        if not nodes:
             raise RunStopped("no node of the Ray cluster is left")
         working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
         place = _on(working[number % len(working)]["NodeID"])

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from rewoo_bench.analysis.pairs import bounds, column, dollars_at
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
-from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right

@@ -25,7 +25,7 @@ from aiohttp import web
 from anyio import to_thread
 from pydantic_core import to_json
 
-from rewoo_bench.analysis.summary import ORACLE_ACCURACY
+from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.report.rows import QuestionKey
 from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot

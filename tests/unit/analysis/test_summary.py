@@ -15,7 +15,6 @@ from parts import MOMENT
 from timing import processor_time
 
 from rewoo_bench.analysis.summary import (
-    ORACLE_ACCURACY,
     Estimate,
     Summary,
     score_estimate,
@@ -23,6 +22,7 @@ from rewoo_bench.analysis.summary import (
     summary_table,
     valid_first_plans,
 )
+from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load, load_table
 
