@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
 from hypothesis import settings
@@ -30,6 +31,7 @@ settings.load_profile("any machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the slow tests, too")
+    parser.addoption("--nightly", action="store_true", help="three times as many kills, flipped bits and other draws")
 
 
 def _leaves_out_slow(config: pytest.Config) -> bool:
@@ -52,6 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     # litellm hides this one itself when it is imported, but only until the end of the test that did so.
     config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class:UserWarning")
+
+
+@pytest.fixture
+def repeats(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How many of so many random trials are made: all of them with `--nightly`, else a third."""
+    return (lambda trials: trials) if request.config.getoption("--nightly") else (lambda trials: -(-trials // 3))
 
 
 @pytest.fixture

@@ -67,8 +67,10 @@ def count_messages(messages: Sequence[Message]) -> int:
 
 def count_message(message: Message) -> int:
     """Tokens of a message, with those that a chat form adds to it."""
-    calls = sum(count_call(call.name, call.arguments) for call in message.tool_calls)
-    return TOKENS_PER_MESSAGE + count_tokens(message.content) + calls
+    tokens = TOKENS_PER_MESSAGE + count_tokens(message.content)
+    for call in message.tool_calls:
+        tokens += count_call(call.name, call.arguments)
+    return tokens
 
 
 def count_call(name: str, arguments: Mapping[str, object]) -> int:

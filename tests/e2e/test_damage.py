@@ -6,6 +6,7 @@ import random
 import shutil
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -32,8 +33,8 @@ def flip(path: Path, place: int) -> None:
     path.write_bytes(content)
 
 
-def places(path: Path, seed: int) -> list[int]:
-    return random.Random(seed).sample(range(8 * path.stat().st_size), FLIPS)
+def places(path: Path, seed: int, count: int) -> list[int]:
+    return random.Random(seed).sample(range(8 * path.stat().st_size), count)
 
 
 def compared(folder: str, without: list[str]) -> pd.DataFrame:
@@ -55,10 +56,10 @@ def copied(recorded: Path) -> Path:
 
 
 def test_a_resume_of_a_damaged_journal_has_the_same_rows_or_says_why_not(
-    recorded: Path, capfd: pytest.CaptureFixture[str]
+    recorded: Path, capfd: pytest.CaptureFixture[str], repeats: Callable[[int], int]
 ) -> None:
     whole, codes = compared("recorded", NOT_THE_SAME), Counter[int]()
-    for place in places(recorded / "journal.sqlite", seed=1):
+    for place in places(recorded / "journal.sqlite", seed=1, count=repeats(FLIPS)):
         flip(copied(recorded), place)
         capfd.readouterr()
         codes[code := quiet("--resume", "here", "-n", QUESTIONS + 1)] += 1
@@ -71,14 +72,14 @@ def test_a_resume_of_a_damaged_journal_has_the_same_rows_or_says_why_not(
             assert code in (2, 3), (place, err)
             assert err.startswith("rewoo-bench: "), (place, err)
             assert err.count("\n") == 1, (place, err)
-    assert codes[0] > FLIPS / 2
+    assert codes[0] > repeats(FLIPS) / 2
 
 
 def test_a_replay_of_a_damaged_journal_has_the_same_rows_or_says_why_not(
-    recorded: Path, capfd: pytest.CaptureFixture[str]
+    recorded: Path, capfd: pytest.CaptureFixture[str], repeats: Callable[[int], int]
 ) -> None:
     whole, codes = compared("recorded", OF_A_REPLAY), Counter[int]()
-    for place in places(recorded / "journal.sqlite", seed=2):
+    for place in places(recorded / "journal.sqlite", seed=2, count=repeats(FLIPS)):
         flip(copied(recorded), place)
         capfd.readouterr()
         codes[code := quiet(*ROWS, "--model", "replay/here", "--out", "again")] += 1
@@ -92,7 +93,7 @@ def test_a_replay_of_a_damaged_journal_has_the_same_rows_or_says_why_not(
         assert (code == 3) == failed.any()
         assert rows.loc[failed, "error"].str.contains("recorded").all()
         pd.testing.assert_frame_equal(rows[~failed], whole[~failed], check_categorical=False)
-    assert codes[0] > FLIPS / 2
+    assert codes[0] > repeats(FLIPS) / 2
 
 
 def test_a_damaged_call_is_named_and_made_again(capfd: pytest.CaptureFixture[str]) -> None:

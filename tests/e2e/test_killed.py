@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -151,12 +151,15 @@ def paid_for(entries: list[BookEntry], kills: list[float]) -> int:
     return sum(entry.usage.total_tokens for entry in entries if entry.usage and entry.time > begun)
 
 
-def test_a_hundred_kills_leave_no_trace_but_in_the_times(tmp_path: Path, questions: Path, launcher: Launcher) -> None:
+def test_kills_at_any_moment_leave_no_trace_but_in_the_times(
+    tmp_path: Path, questions: Path, launcher: Launcher, repeats: Callable[[int], int]
+) -> None:
     moments = random.Random(7)
     with ModelServer(answer) as steady:
         launcher.start(*new_run(steady, questions, tmp_path / "unbroken"))
         assert launcher.code() == 0, launcher.errors.read_text()
     kills: list[float] = []
+    wanted = repeats(KILLS)
     with ModelServer(Flaky(seed=3), latency_s=LATENCY_S) as server:
         arguments = new_run(server, questions, tmp_path / "broken")
         code = -signal.SIGKILL
@@ -166,17 +169,17 @@ def test_a_hundred_kills_leave_no_trace_but_in_the_times(tmp_path: Path, questio
             killer = threading.Thread(
                 target=kill_after, args=(pid, server, *moment), kwargs={"alone": len(kills) % 2 == 0}
             )
-            if len(kills) < KILLS:
+            if len(kills) < wanted:
                 killer.start()
             code = launcher.code()
-            if len(kills) < KILLS:
+            if len(kills) < wanted:
                 killer.join()
             if code == -signal.SIGKILL:
                 kills.append(time.monotonic())
             began = (tmp_path / "broken" / "run.json").exists()
             arguments = ["--resume", tmp_path / "broken", "--no-progress"] if began else arguments
         assert code == 0, launcher.errors.read_text()[-2000:]
-    assert len(kills) == KILLS
+    assert len(kills) == wanted
 
     pd.testing.assert_frame_equal(compared(tmp_path / "broken"), compared(tmp_path / "unbroken"))
 
