@@ -26,6 +26,10 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.models.hosted.providers import is_provider_name
 from rewoo_bench.types import GoldAware, Model
 
+_OTHER_SIGNATURE = """'complete' gets one argument, the request. Change it to
+    from rewoo_bench.types import Request
+    async def complete(self, request: Request):
+        messages, role, stop = request.messages, request.role, request.stop     # and max_tokens, tools, schema, …"""
 _IMPORT_PATH = re.compile(r"(?!ft:)[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # "ft:…" is OpenAI's
 
 
@@ -57,7 +61,7 @@ async def open_own_model(name: str) -> AsyncIterator[Model]:
     if not iscoroutinefunction(getattr(model, "complete", None)):
         raise UsageError(f"{where} is no model: {type(model).__name__} has no method 'async def complete(…)'")
     if len(signature(model.complete).parameters) != 1:
-        raise UsageError(f"{where}: 'complete' gets one argument: async def complete(self, request: Request)")
+        raise UsageError(f"{where}: {_OTHER_SIGNATURE}")
     try:
         yield model
     finally:

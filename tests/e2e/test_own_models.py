@@ -100,7 +100,7 @@ def test_a_model_that_wants_the_gold_gets_it_and_the_manifest_says_so() -> None:
         ("own_models_missing:Echo", "--model: can't import 'own_models_missing:Echo': No module named"),
         ("own_models_test:Ehco", "--model: module 'own_models_test' has no 'Ehco'"),
         ("own_models_test:Sync", "is no model: Sync has no method 'async def complete(…)'"),
-        ("own_models_test:Old", "gets one argument: async def complete(self, request: Request)"),
+        ("own_models_test:Old", "gets one argument, the request. Change it to\n"),
         ("own_models_test:Wanting", "can't be made without arguments: TypeError: "),
         ("own_models_test:number", "is neither a model nor a function or class that makes one"),
     ],
