@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
@@ -27,6 +26,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.rows import left_out
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike
 
 
@@ -42,6 +42,8 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     out the solver's own exemplars, a question that occurs more than twice, and a second plan (`rest`). An LLM tool's
     prompts come on top: `prompts` + `tool_prompts` is all input of the question.
     """
+    import pandas as pd
+
     asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
     asked = asked.sort_values("call_index")
     groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices

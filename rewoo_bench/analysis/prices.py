@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.cost_laws import PARTS
@@ -35,6 +34,7 @@ from rewoo_bench.runs.rows import failed
 from rewoo_bench.runs.table_columns import ColumnValues, read_columns
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 
@@ -197,6 +197,8 @@ def _stand_in(columns: Mapping[str, Floats], row: NDArray[np.int64]) -> dict[str
     llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
     to the longest earlier prompt of the question. Marks are NaN where the parts aren't known.
     """
+    import pandas as pd
+
     tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
     parts = np.stack([columns[name] for name in PARTS])
     marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
@@ -339,6 +341,8 @@ def context_prices(
     rows: pd.DataFrame, calls: pd.DataFrame, pair: tuple[str, str], contexts: Sequence[float]
 ) -> ContextPrices:
     """The dollars of a pair on the questions that both have. NaN where it isn't known what prompts share."""
+    import pandas as pd
+
     key = ["example_id", "trial"]
     sides = [rows[rows["architecture"] == name] for name in pair]
     shared = sides[0][key].merge(sides[1][key])
