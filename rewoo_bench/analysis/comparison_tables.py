@@ -29,7 +29,7 @@ from rewoo_bench.analysis.summary import (
     score_text,
 )
 from rewoo_bench.text.escaping import (
-    csv_cell,
+    csv_text,
     latex,
     markdown_table,
     plain_line,
@@ -333,9 +333,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
     if form == "json":
         return json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
-        cells = comparison.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
-        text: str = cells.to_csv(index=False, lineterminator="\n")
-        return text.removesuffix("\n")
+        return csv_text(comparison.to_frame())
     lines_of: dict[str, Callable[[str], str]] = {
         "terminal": plain_line,
         "markdown": lambda text: f"> {plain_markdown(text)}\n>",

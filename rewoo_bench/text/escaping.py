@@ -13,7 +13,10 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Characters that move the cursor, change colours, open links or titles (C0, DEL, C1), that turn the direction of text
 # or are invisible (bidi controls, zero-width signs), and that no output can encode (lone surrogates).
@@ -74,6 +77,13 @@ def csv_cell(text: str) -> str:
 def controls_as_json(text: str) -> str:
     """JSON with an escape sequence for each control character in its strings."""
     return _CONTROLS.sub(_shown, text)
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """A table as CSV, without a newline at its end; its texts are `csv_cell`s."""
+    cells = table.map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
+    text: str = cells.to_csv(index=False, lineterminator="\n")
+    return text.removesuffix("\n")
 
 
 def with_finite_numbers(value: Any) -> Any:

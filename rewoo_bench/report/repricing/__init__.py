@@ -44,7 +44,7 @@ from rewoo_bench.runs.rows import failed, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import (
-    csv_cell,
+    csv_text,
     markdown_table,
     plain_line,
     plain_markdown,
@@ -357,9 +357,7 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
     if form == "json":
         return json.dumps(repriced.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     if form == "csv":
-        cells = repriced.to_frame().map(lambda cell: csv_cell(cell) if isinstance(cell, str) else cell)
-        text: str = cells.to_csv(index=False, lineterminator="\n")
-        return text.removesuffix("\n")
+        return csv_text(repriced.to_frame())
 
     def listed(notes: Sequence[str]) -> str:
         return (
