@@ -50,6 +50,7 @@ def read_options(options: str) -> dict[str, str]:
 RUNNERS = {
     "rewoo": "rewoo_bench.runners.rewoo:ReWOO",
     "react": "rewoo_bench.runners.react:ReAct",
+    "react-json": "rewoo_bench.runners.react:JsonReAct",
     "react-native": "rewoo_bench.runners.react_native:NativeReAct",
     "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
     "llmcompiler": "rewoo_bench.runners.llmcompiler:LLMCompiler",

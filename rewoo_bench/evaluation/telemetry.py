@@ -11,6 +11,7 @@ texts of prompts, answers or tools are exported. `trace_id` of questions.parquet
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -182,4 +183,4 @@ class _Ids(RandomIdGenerator):
 
 
 def _nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000) * 1000
+    return int(moment.timestamp() * 1_000_000) * 1000 if moment else time.time_ns()

@@ -5,28 +5,35 @@ Yao et al. 2022, arXiv 2210.03629. The text form, for any model:
     Thought: …
     Action: Search[…]
     Observation: …
+
+In JSON, without thoughts, and with the results of earlier turns by name (the single-step agent of Otani et al. 2026,
+arXiv 2605.08477):
+
+    {"action": {"tool": "Search", "args": {"query": "{{E1}}"}}}
+    Result of E2: …
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.errors import ActionError
+from rewoo_bench.errors import ActionError, PlanError
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
-from rewoo_bench.runners.notation.grammars import action_grammar
-from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.grammars import action_grammar, action_schema
+from rewoo_bench.runners.notation.plan import substitute
+from rewoo_bench.runners.notation.plan_checks import with_tool_names
+from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_action
 from rewoo_bench.runners.notation.replies import FINISH, Action, answer_in, parse_action
-from rewoo_bench.runners.notation.tools import Observation, call_tool, describe_tools
+from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
-_STOP = ["\nObservation"]
 _NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
 
 RepeatGuard = Literal["none", "nudge", "stop"]
@@ -133,51 +140,122 @@ class ReAct:
 
         `before` holds steps of an earlier phase; the model sees them as its own turns.
         """
-        actions: dict[str, Tool | None] = {**tools, FINISH: None}
-        grammar = action_grammar(actions)
-        turns = ReActTurns(self.settings, tools, model, self.prompts)
+        finish = self.finish()
+        actions: dict[str, Tool | None] = {**tools, **finish}
+        form = self.form(actions)
+        turns = ReActTurns(self.settings, tools, model, self.prompts, self.notation)
         messages = self.prompts.conversation(
-            "agent", f"Question: {question}", tools=describe_tools(tools), max_steps=self.max_steps
+            "agent", f"Question: {question}", tools=self.describe(tools), max_steps=self.max_steps
         )
         for step in before:
             turn_before = Action(step.thought, step.tool or "", step.argument).as_turn()
             messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
+            id_ = self.step_id(turn)
             with at_place(f"turn {turn}"):
-                completion = await model.complete(Request(messages, role="agent", stop=_STOP, grammar=grammar))
+                completion = await model.complete(Request(messages, role="agent", stop=self.stop, **form))
                 text = completion.text.strip()
                 try:
-                    action = parse_action(text, actions)
+                    written, action = self.read(text, actions, turns.steps)
                 except ActionError as error:
-                    turns.add(turn, Step(str(turn), thought=text, observation=str(error), failed=True))
+                    turns.add(turn, Step(id_, thought=text, observation=str(error), failed=True))
                     if repairs == self.settings.max_repairs:
                         return turns.end(None, "unparsable")
                     repairs += 1
-                    messages += [Message("assistant", text), Message("user", f"Observation: {error}")]
+                    messages += [Message("assistant", text), Message("user", self.observed(id_, str(error)))]
                     continue
                 if action.tool == FINISH:
-                    answer = str(action.arguments)
-                    turns.add(turn, Step(str(turn), action.thought, FINISH, answer))
+                    answer = show_call(action.arguments)
+                    turns.add(turn, Step(id_, action.thought, FINISH, answer))
                     return turns.end(answer, "answered")
-                step = await turns.act(str(turn), action.tool, action.arguments, action.thought)
+                step = await turns.act(id_, action.tool, action.arguments, action.thought)
             [seen] = turns.add(turn, step)
             if turns.is_stopped:
                 return turns.end(None, "repeated")
-            messages += [Message("assistant", action.as_turn()), Message("user", f"Observation: {seen}")]
+            messages += [Message("assistant", written), Message("user", self.observed(id_, seen))]
         if not self.settings.answer_at_limit:
             return turns.end(None, "step_limit")
         asked = f"{messages.pop().content}\nNo turn is left. Use {FINISH} now, with the best answer there is."
         messages.append(Message("user", asked))
         with at_place(AT_LIMIT):
-            request = Request(messages, role="agent", stop=_STOP, grammar=action_grammar([FINISH]))
-            completion = await model.complete(request)
+            completion = await model.complete(Request(messages, role="agent", stop=self.stop, **self.form(finish)))
         try:
-            partial = str(parse_action(completion.text, {FINISH: None}).arguments)
+            partial = show_call(self.read(completion.text, finish, turns.steps)[1].arguments)
         except ActionError:
             partial = answer_in(completion.text)
         return turns.end(partial or None, "step_limit")
 
+    # How a turn is written; JsonReAct writes it in another way.
+
+    notation: Notation = "text"
+    stop: Sequence[str] = ("\nObservation",)
+
+    def finish(self) -> Mapping[str, Tool | None]:
+        """The action that ends the question."""
+        return {FINISH: None}
+
+    def describe(self, tools: Mapping[str, Tool]) -> str:
+        """The actions as the prompt lists them."""
+        return describe_tools(tools)
+
+    def form(self, actions: Mapping[str, Tool | None]) -> dict[str, Any]:
+        """The fields of a request that describe a turn with one of these actions."""
+        return {"grammar": action_grammar(actions)}
+
+    def step_id(self, turn: int) -> str:
+        """The name of a turn's step."""
+        return str(turn)
+
+    def read(self, text: str, actions: Mapping[str, Tool | None], done: Sequence[Step]) -> tuple[str, Action]:
+        """A turn as it goes into the trace, and its action. Raises `ActionError`."""
+        action = parse_action(text, actions)
+        return action.as_turn(), action
+
+    def observed(self, id_: str, text: str) -> str:
+        """An observation, or what is wrong with a turn, as the model sees it."""
+        return f"Observation: {text}"
+
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for each hop, and one for the answer."""
         return len(chain) + 1
+
+
+class JsonReAct(ReAct):
+    """ReAct with actions in JSON and no thoughts. An action may use the results of earlier ones, as in a plan."""
+
+    notation: Notation = "json"
+    stop: Sequence[str] = ("\nResult of",)
+
+    def finish(self) -> Mapping[str, Tool | None]:
+        return {FINISH: Finish()}
+
+    def describe(self, tools: Mapping[str, Tool]) -> str:
+        return describe_tools({**tools, FINISH: Finish()}, "json")
+
+    def form(self, actions: Mapping[str, Tool | None]) -> dict[str, Any]:
+        return {"schema": action_schema({name: tool for name, tool in actions.items() if tool})}
+
+    def step_id(self, turn: int) -> str:
+        return f"E{turn}"
+
+    def read(self, text: str, actions: Mapping[str, Tool | None], done: Sequence[Step]) -> tuple[str, Action]:
+        tools = {name: tool for name, tool in actions.items() if tool}
+        try:
+            step = with_tool_names(read_plan(text, "json", tools), tools).steps[0]
+        except PlanError as error:
+            raise ActionError(
+                f'No action can be read: {error}. Write {{"action": {{"tool": …, "args": {{…}}}}}}.'
+            ) from None
+        if step.tool not in tools:
+            raise ActionError(f"There is no tool {excerpt(step.tool)!r}. The tools are: {', '.join(tools)}.")
+        results = {each.id: each.observation for each in done if not each.failed}
+        if missing := [need for need in step.depends_on if need not in results]:
+            raise ActionError(f"There is no result of {missing[0]}; there are: {', '.join(results) or 'none'}.")
+        arguments = substitute(step.args, results)
+        if step.tool == FINISH and not show_call(arguments).strip():
+            raise ActionError(f"{FINISH} has no answer.")
+        return write_action(step), Action(step.thought, step.tool, arguments)
+
+    def observed(self, id_: str, text: str) -> str:
+        return f"Result of {id_}: {text}"

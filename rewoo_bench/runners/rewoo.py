@@ -3,6 +3,9 @@
 plan     = planner(question)                 one model call
 evidence = {step: tool(step's argument)}     no model, but for an LLM tool
 answer   = solver(question, plan, evidence)  one model call
+
+With `replan = "on_failure"` the plan runs until a step fails, and the planner writes the rest from the results so far;
+with `solver = false` the plan ends with the answer. Both are as in Otani et al. 2026, arXiv 2605.08477.
 """
 
 from __future__ import annotations
@@ -11,15 +14,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, substitute, with_hash_signs
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
-from rewoo_bench.runners.notation.replies import answer_in, answered, citations
-from rewoo_bench.runners.notation.tools import NO_RESULTS, Observation, call_tool, describe_tools
+from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations
+from rewoo_bench.runners.notation.tools import NO_RESULTS, Finish, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
@@ -91,12 +94,18 @@ class ReWOOSettings(BaseModel):
 
     notation: Literal["text", "json"] = "text"
     """How the planner writes."""
+    bare_steps: bool = False
+    """Whether a step in JSON is its id, tool and args alone, without a thought and `depends_on`."""
     max_steps: int = Field(default=8, ge=1)
-    """Steps of a plan."""
+    """Steps of a plan; with `replan` of all plans together."""
     too_long: TooLong = "reject"
     """A longer plan is broken, or loses its last steps."""
     max_replans: int = Field(default=0, ge=0)
-    """New planner calls after a broken plan."""
+    """New planner calls after a broken plan, and with `replan` after a failed step; there the default is 8."""
+    replan: Literal["never", "on_failure"] = "never"
+    """Whether the planner writes the rest anew, from the results so far, once a step fails or finds nothing."""
+    solver: bool = True
+    """Whether a solver answers; else the plan ends with `Finish`, whose input is the answer."""
     invalid_plan: Literal["run", "stop"] = "run"
     """Where every plan was broken: the sound steps of the last one run, or the question ends."""
     schedule: Schedule = "ready"
@@ -110,7 +119,14 @@ class ReWOOSettings(BaseModel):
     slot_tokens: int = Field(default=200, ge=1)
     """Tokens to which the evidence of a step is shortened."""
     map_tokens: int = Field(default=1500, ge=1)
-    """Tokens to which all evidence for the solver is shortened, shared by the slots."""
+    """Tokens to which all evidence for the solver, or for a new plan, is shortened, shared by the slots."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _replans_on_failure(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("replan") == "on_failure":
+            return {"max_replans": 8, **values}
+        return values
 
 
 @dataclass
@@ -122,26 +138,40 @@ class PlanAndEvidence:
     """Without steps where no plan was sound enough to run."""
     faulty: Collection[str] = ()
     """Steps of the plan that can't be run."""
+    stops_on_failure: bool = False
+    """Whether no step starts once one has failed or found nothing."""
+    has_failed: bool = False
     done: dict[str, Step] = field(default_factory=dict)
     drafts: list[dict[str, Any]] = field(default_factory=list)
     dropped_steps: int = 0
 
     async def work(self, schedule: Schedule = "ready") -> None:
-        """The Worker: runs every step once, after all its inputs. `done` fills up as steps end."""
+        """The Worker: runs every step once, after all its inputs. `done` fills up as steps end.
+
+        Where it stops on a failure, the plan loses the steps that weren't run.
+        """
         by_id = {step.id: step for step in self.plan.steps}
         levels = self.plan.levels()
 
         async def run_step(id_: str) -> None:
+            if id_ in self.done or self.has_failed:
+                return
             step = by_id[id_]
+            if step.tool == FINISH and id_ not in self.faulty:
+                known = {need: self.done[need].observation for need in step.depends_on}
+                self.done[id_] = Step(id_, step.thought, FINISH, show_call(substitute(step.args, known)))
+                return
             if id_ in self.faulty:
                 argument = with_hash_signs(show_call(step.args))
                 done = Step(id_, step.thought, step.tool, argument, NO_EVIDENCE, failed=True)
             else:
                 done = await self.caller.call(step, self.done, levels[id_])
             self.done[id_] = done
+            self.has_failed |= self.stops_on_failure and (done.failed or done.observation == NO_RESULTS)
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
         await in_order(self.plan.dependencies(), run_step, schedule)
+        self.plan = Plan(steps=tuple(step for step in self.plan.steps if step.id in self.done))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -183,26 +213,43 @@ class ReWOO:
         self.settings = settings or ReWOOSettings()
         self.max_steps = self.settings.max_steps
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        prompts.fill("solver")
+        if self.settings.replan == "on_failure":
+            prompts.fill("replan", results="", next="")
+        if self.settings.solver:
+            prompts.fill("solver")
         check_shorten(self.settings.shorten, prompts)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
-        """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say."""
+        """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say.
+
+        Without a solver it ends as `step_limit` where no plan came to its end.
+        """
         planned = await self.gather(question, model, tools)
-        if not planned.plan.steps and self.settings.invalid_plan == "stop":
+        if not planned.plan.steps and (self.settings.invalid_plan == "stop" or not self.settings.solver):
             return planned.end(None, "invalid_plan")
-        return await self.solve(question, planned, model)
+        if self.settings.solver:
+            return await self.solve(question, planned, model)
+        last = planned.steps[-1]
+        if last.tool != FINISH or last.failed:
+            return planned.end(None, "step_limit")
+        emit("answered", answer=last.argument)
+        return planned.end(last.argument, "answered")
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
-        """Steps of a plan without a mistake (`plan_size`)."""
-        return plan_size(chain)
+        """Steps of a plan without a mistake (`plan_size`); without a solver one gives the answer, and one reads it."""
+        if self.settings.solver:
+            return plan_size(chain)
+        is_worked_out = bool(chain) and chain[-1].tool == "Calculator"
+        return plan_size(chain) + (1 if is_worked_out else 2)
 
     async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:
         """Planner and Worker: the first sound plan of at most 1 + `max_replans` drafts, and its evidence.
 
-        Where no draft is sound, the settings say whether the sound steps of the last one run.
+        Where no draft is sound, the settings say whether the sound steps of the last one run. With `replan` further
+        drafts go on where a plan failed.
         """
         settings = self.settings
+        tools = tools if settings.solver else {**tools, FINISH: Finish()}
         budget = EvidenceBudget(settings.shorten, model, self.prompts)
         caller = StepCaller(
             tools,
@@ -211,37 +258,72 @@ class ReWOO:
             failed_input=settings.failed_input,
             show_errors=settings.show_errors,
         )
-        planned = PlanAndEvidence(caller)
+        planned = PlanAndEvidence(caller, stops_on_failure=settings.replan == "on_failure")
         described = describe_tools(tools, settings.notation)
         messages = self.prompts.conversation(
             "planner", f"Question: {question}", tools=described, max_steps=settings.max_steps
         )
-        form: dict[str, Any] = {"schema": plan_schema(tools, settings.max_steps)}
-        if settings.notation == "text":
-            form = {"grammar": plan_grammar(tools, settings.max_steps)}
         for attempt in range(1 + settings.max_replans):
+            left = settings.max_steps - len(planned.done)
+            if not left:
+                break
+            first = 1 + max((step.number for step in planned.plan.steps), default=0)
+            form: dict[str, Any] = {"schema": plan_schema(tools, left, bare=settings.bare_steps)}
+            if settings.notation == "text":
+                form = {"grammar": plan_grammar(tools, left, first)}
             emit("planner_started", attempt=attempt)
             with at_place(f"planner {attempt}"):
                 completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
             plan, faults, planned.dropped_steps = read_checked(
-                completion.text, settings.notation, tools, settings.max_steps, settings.too_long
+                completion.text, settings.notation, tools, left, settings.too_long, planned.done
             )
+            if plan is not None:
+                faults += self._own_faults(plan, planned)
             planned.drafts.append({"text": completion.text, "faults": faults})
-            if plan is not None and not faults:
-                planned.plan = plan
-                break
-            emit("plan_rejected", faults=faults)
-            complaint = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
-            messages += [Message("assistant", completion.text), Message("user", complaint)]
-        else:
-            if plan is not None and settings.invalid_plan == "run":
-                whole = len({step.id for step in plan.steps})
-                planned.plan, planned.faulty = part_to_run(plan, tools, settings.max_steps)
-                planned.dropped_steps += whole - len(planned.plan.steps)
-        if planned.plan.steps:
-            emit("plan_created", plan=planned.plan.as_json())
-            await planned.work(settings.schedule)
+            if plan is None or faults:
+                emit("plan_rejected", faults=faults)
+                asked = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
+            else:
+                planned.plan = Plan(steps=(*planned.plan.steps, *plan.steps))
+                emit("plan_created", plan=plan.as_json())
+                await planned.work(settings.schedule)
+                if not planned.has_failed or attempt == settings.max_replans:
+                    break
+                asked = f"{await self._results(planned)}\n\nQuestion: {question}"
+            messages += [Message("assistant", completion.text), Message("user", asked)]
+        if not planned.plan.steps and plan is not None and settings.invalid_plan == "run":
+            whole = len({step.id for step in plan.steps})
+            planned.plan, planned.faulty = part_to_run(plan, tools, settings.max_steps)
+            planned.dropped_steps += whole - len(planned.plan.steps)
+            if planned.plan.steps:
+                emit("plan_created", plan=planned.plan.as_json())
+                await planned.work(settings.schedule)
         return planned
+
+    def _own_faults(self, plan: Plan, planned: PlanAndEvidence) -> list[str]:
+        """Faults of a plan that only these settings know: a place of `Finish`, a result that there isn't."""
+        faults = []
+        if not self.settings.solver:
+            faults += [
+                f"#{step.id}: {FINISH} has to be the last step" for step in plan.steps[:-1] if step.tool == FINISH
+            ]
+            if plan.steps[-1].tool != FINISH:
+                faults.append(f"the plan has to end with {FINISH}")
+        without = [id_ for id_, step in planned.done.items() if step.failed]
+        faults += [
+            f"#{step.id} uses #{id_}, which failed" for step in plan.steps for id_ in without if id_ in step.depends_on
+        ]
+        return faults
+
+    async def _results(self, planned: PlanAndEvidence) -> str:
+        """What a new plan is written from: the steps so far, with their results, the last one failed or empty."""
+        planned.has_failed = False
+        with at_place(f"replan {len(planned.drafts)}"):
+            shown = await planned.caller.evidence_budget.all_shortened(planned.steps, self.settings.map_tokens)
+        shown |= planned.caller.errors  # also where the solver doesn't see them
+        lines = [f"#{step.id} = {step.call}\nResult: {shown[step.id]}" for step in planned.plan.steps]
+        first = f"E{1 + planned.plan.steps[-1].number}"
+        return self.prompts.fill("replan", results="\n\n".join(lines), next=first)
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""

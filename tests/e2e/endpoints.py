@@ -15,6 +15,7 @@ from rewoo_bench.types import ToolCall, Usage
 
 ARCHITECTURES = (
     *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
+    *("rewoo-lazy", "react-json"),
     "router?policy=model",
 )
 
@@ -23,7 +24,9 @@ Answer = str | ServerReply | ServerFault
 
 # A part of the system prompt that tells an architecture from all others.
 _PROMPTS = {
+    "rewoo-lazy": "The last step is Finish",
     "rewoo-json": "The plan is JSON",
+    "react-json": 'with one "action"',
     "react-native": "Call a tool for every fact",
     "plan-execute": "by a plan that is done step by step",
     "llmcompiler": "The last line is join()",
@@ -43,6 +46,14 @@ def answer(request: dict[str, Any]) -> Answer:
     if asking == "rewoo-json":
         step = {"id": "E1", "thought": "find it", "tool": "Search", "args": {"query": f"Kyiv {name}"}}
         return json.dumps({"steps": [{**step, "depends_on": []}]})
+    if asking == "rewoo-lazy":
+        search = {"id": "E1", "tool": "Search", "args": {"query": f"Kyiv {name}"}}
+        read = {"id": "E2", "tool": "LLM", "args": {"question": f"{name}? Context: {{{{E1}}}}"}}
+        return json.dumps({"steps": [search, read, {"id": "E3", "tool": "Finish", "args": {"answer": "{{E2}}"}}]})
+    if asking == "react-json":
+        done = "Result of" in str(request["messages"][-1]["content"])
+        tool, args = ("Finish", {"answer": f"the river of {name}"}) if done else ("Search", {"query": f"Kyiv {name}"})
+        return json.dumps({"action": {"tool": tool, "args": args}})
     if asking == "llmcompiler":
         return f'1. Search("Kyiv {name}")\n2. join()'
     last = str(request["messages"][-1]["content"])

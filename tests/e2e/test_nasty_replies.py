@@ -20,6 +20,7 @@ NASTY = '\x00\x1b[2J\ud800 \udfff\u2028\ufffe"\\'
 ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
 ARCHITECTURES = [
     *("direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "llmcompiler"),
+    *("rewoo-lazy", "react-json"),
 ]
 ARCHITECTURES += ["router?policy=model"]
 

@@ -58,7 +58,7 @@ def test_marks_of_a_cache_are_known(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "chain"
-    names = "rewoo,react,react-native,plan-execute,llmcompiler,rewoo-react,direct,cot"
+    names = "rewoo,rewoo-lazy,react-json,react,react-native,plan-execute,llmcompiler,rewoo-react,direct,cot"
     flags = ("--dataset", "chain?hops=1..6", "-n", "30", "--trials", "2", "--max-steps", "11", "--model", "oracle")
     assert quiet("--arch", names, *flags, "--out", folder) == 0
     return folder

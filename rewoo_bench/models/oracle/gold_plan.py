@@ -17,6 +17,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.text.words import bm25, fold, index_terms, title_key, without_disambiguation
 from rewoo_bench.types import Example, Hop, Message
 
@@ -26,7 +27,7 @@ _MORE = ("history", "overview", "details", "facts", "sources", "background")
 _WHICH = "which name leads on"
 _PLACE = re.compile(r"\{(\d+)\}")
 _NUMBER = re.compile(r"[$€£]?\s*([-−]?(?:\d[\d,]*)?\.?\d+(?:e[+-]?\d+)?)\s*%?\.?", re.IGNORECASE)
-_SHOWN = re.compile(r"(?m)^(?:Observation|Evidence|Result): (.*)$|^(?:#E|(?=\d+\. \w+\())(\d+)(?: = |\. )")
+_SHOWN = re.compile(r"(?m)^(?:Observation|Evidence|Result(?: of E\d+)?): (.*)$|^(?:#E|(?=\d+\. \w+\())(\d+)(?: = |\. )")
 _THE_SAME = re.compile(r"the same as (?:#E|\$)(\d+)")
 
 
@@ -270,7 +271,17 @@ def gold_plan(
             add(search_tool, extra.argument, "Look at one more page to be sure.")
         elif CALCULATOR in tools:
             add(CALCULATOR, extra.argument, "Work out one more number to be sure.")
-    if not steps:
+    if not steps and not (known and FINISH in tools):
         tool = search_tool if search_tool in tools else (*tools, search_tool)[0]
         add(tool, path.example.question[:100], "Look for the question itself.")
+    if FINISH in tools:
+        answer, last = path.example.answers[0], len(path.hops) - 1
+        if last in done and path.hops[last].value == answer:
+            found = slot(last)
+        elif READER in tools:
+            shown = " ".join(done[number] or f"{hop.title}:" for number, hop in enumerate(path.hops) if number in done)
+            found = add(READER, f"{path.example.question} Context: {shown}", "Read the answer.")
+        else:
+            found = f"#{steps[-1].id}" if steps else UNKNOWN_ANSWER
+        add(FINISH, found, "End with the answer.")
     return Plan(steps=tuple(steps))

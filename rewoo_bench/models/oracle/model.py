@@ -34,17 +34,20 @@ from rewoo_bench.models.oracle.gold_plan import (
     is_calculation,
     shown_numbers,
 )
-from rewoo_bench.runners.notation.grammars import Grammar
-from rewoo_bench.runners.notation.plan_formats import Notation, write_plan
+from rewoo_bench.runners.notation.grammars import Grammar, schema_form
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
 _TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
-_INPUT = re.compile(r"\[(.*)\]")
-_TASK_INPUT = re.compile(r'(?m)^\d+\. \w+\("(.*)"\)$')  # in the prompts of LLMCompiler's joiner and second planner
-_NUMBER_ON = re.compile(r"with numbers from (\d+)\.")
+_FIELD = re.compile(r'(?m)^(\w+) \{"(\w+)"')  # a tool's first input, as prompts list it for JSON
+_INPUT = re.compile(r'\[(.*)\]|"args": \{"\w+": "(.*)"\}')
+_TASK_INPUT = re.compile(r'(?m)^(?:\d+\. \w+\("(.*)"\)|#E\d+ = \w+\[(.*)\])$')  # in the prompts of later calls
+_NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _FINDERS = ("Search", "Wikipedia")
 _IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. ){CALCULATOR}[\[(]")
 
@@ -66,14 +69,15 @@ class OracleWriter:
         self._last = messages[-1].content
         listed = "\n".join(message.content for message in messages[: self.start] if message.role == "system")
         self._tools = _TOOL.findall(listed)
+        self._fields = dict(_FIELD.findall(listed))
         self._search_tool = next((name for name in _FINDERS if name in self._tools), _FINDERS[0])
         self._called = set[str]()  # the arguments of tool calls so far, folded
         for message in messages[self.start :]:
             if message.role == "assistant":
-                self._called |= {fold(text) for text in _INPUT.findall(message.content)}
+                self._called |= {fold(text) for texts in _INPUT.findall(message.content) for text in texts if text}
                 self._called |= {fold(str(value)) for call in message.tool_calls for value in call.arguments.values()}
             else:
-                self._called |= {fold(text) for text in _TASK_INPUT.findall(message.content)}
+                self._called |= {fold(text) for texts in _TASK_INPUT.findall(message.content) for text in texts if text}
         # The evidence so far: all text that the oracle didn't write, without the question. A solver's prompt lists no
         # tools, but the plan that ran.
         shown = [message for message in messages[self.start :] if message.role != "assistant"]
@@ -92,7 +96,8 @@ class OracleWriter:
         if request.tools:
             return (self._answer(), ()) if self._is_over else ("", self._native_calls(parallel))
         if request.schema:
-            return self._plan("json"), ()
+            form = schema_form(request.schema)
+            return (self._json_turn() if form == "JSON action" else self._plan("json", form == "bare JSON plan")), ()
         if request.role == "tool":
             return self._read() if grammar else self._summary(), ()
         if not isinstance(grammar, Grammar):
@@ -119,7 +124,7 @@ class OracleWriter:
         """A turn of ReAct: the next call, or the end."""
         if self._is_over:
             thought = "The question can be answered from what was found."
-            action = f"Finish[{self._answer().removeprefix('Answer: ')}]"
+            action = f"{FINISH}[{self._answer().removeprefix('Answer: ')}]"
         else:
             call = self._calls[0]
             does = "work out" if call.tool == CALCULATOR else "look at"
@@ -157,20 +162,37 @@ class OracleWriter:
         items = items[:8] or ["Look up the question."]
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items, start=1))
 
-    def _plan(self, notation: Notation) -> str:
+    def _plan(self, notation: Notation, bare: bool = False) -> str:
         """Every step that can be foreseen. An LLM step reads the value of a page that a later step needs.
 
-        LLMCompiler's second plan has the steps that are still missing.
+        A second plan has the steps that are still missing.
         """
         match = _NUMBER_ON.search(self._last)  # a second plan goes on from there
         first = int(match[1]) if match else 1
         hops = enumerate(self._path.hops)
         known = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
         plan = gold_plan(self._path, self._tools, self._search_tool, self._wordy, known, self._called, first)
-        return write_plan(plan, notation)
+        if notation == "json":
+            plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
+        return write_plan(plan, notation, bare=bare)
+
+    def _with_fields(self, step: PlanStep) -> PlanStep:
+        """A step with its input by name."""
+        return step.model_copy(update={"args": {self._fields.get(step.tool, "input"): step.args}})
+
+    def _json_turn(self) -> str:
+        """A turn in JSON: the next call, or the end."""
+        if self._is_over:
+            step = PlanStep(id="E1", tool=FINISH, args=self._answer().removeprefix("Answer: "))
+        else:
+            tool = CALCULATOR if self._calls[0].tool == CALCULATOR else self._search_tool
+            step = PlanStep(id="E1", tool=tool, args=self._calls[0].argument)
+        return write_action(self._with_fields(step))
 
     def _read(self) -> str:
         """The value that the LLM tool has to read, if its context shows it."""
+        if self._path.example.question in self._last:
+            return self._answer()
         hops, text = self._path.hops, fold(self._seen.text)
         looked_up = [n for n, hop in enumerate(hops) if hop.value and not is_calculation(hop)]
         wanted = [n for n in looked_up if self._path.sub_question(n) in self._last]

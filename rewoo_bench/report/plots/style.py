@@ -203,7 +203,11 @@ class SeriesStyle:
 _STYLES = {
     "rewoo": SeriesStyle("ReWOO", "#0072B2", "o"),
     "rewoo-json": SeriesStyle("ReWOO, JSON plan", "#56B4E9", "s"),
+    "rewoo-lazy": SeriesStyle("ReWOO, lazy replanning", "#117733", "<"),
+    "rewoo-code": SeriesStyle("ReWOO, program", "#661100", "H"),
     "react": SeriesStyle("ReAct", "#D55E00", "^"),
+    "react-json": SeriesStyle("ReAct, JSON actions", "#DDCC77", ">"),
+    "react-code": SeriesStyle("ReAct, programs", "#6699CC", "d"),
     "react-native": SeriesStyle("ReAct, native calls", "#E69F00", "v"),
     "rewoo-react": SeriesStyle("ReWOO, then ReAct", "#009E73", "D"),
     "router": SeriesStyle("router", "#AA4499", "*"),
@@ -214,11 +218,11 @@ _STYLES = {
 }
 # For other architectures, including variants of bundled ones; in this order.
 _COLOURS = ("#332288", "#44AA99", "#999933", *(own.colour for own in _STYLES.values()))
-_MARKERS = ("<", ">", "d", "8", *(own.marker for own in _STYLES.values()))
+_MARKERS = ("8", ".", *(own.marker for own in _STYLES.values()))
 
 
 def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
-    """A style for each: up to 13 have unique colours and markers, more have unique pairs.
+    """A style for each: the bundled ones and two others have unique colours and markers, more have unique pairs.
 
     A bundled architecture has the same style everywhere, another one wherever the same architectures are drawn.
     `rewoo?max_steps=5&schedule=levels` is named `ReWOO, max steps 5, schedule levels`.
@@ -233,9 +237,13 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
         if mark and plain in _STYLES:
             changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
             readable = ", ".join([_STYLES[plain].name, *changes])
-        # the first of the colours and markers that are used least
+        # the first of the colours and markers that are used least, and not together
         colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
-        marker = min(_MARKERS, key=[own.marker for own in found.values()].count)
+        used, beside = (
+            [own.marker for own in found.values()],
+            {own.marker for own in found.values() if own.colour == colour},
+        )
+        marker = min(_MARKERS, key=lambda each: (each in beside, used.count(each)))
         found[name] = SeriesStyle(readable, colour, marker)
     return found
 

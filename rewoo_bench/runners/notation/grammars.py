@@ -20,6 +20,7 @@ from rewoo_bench.types import Tool
 ReplyForm = (
     Literal["plan", "numbered plan", "join", "join or replan", "action", "step"]
     | Literal["words", "words or answer", "answer", "thought and answer", "choice"]
+    | Literal["JSON plan", "bare JSON plan", "JSON action"]
 )
 
 
@@ -45,20 +46,17 @@ _CallForm = tuple[str, str | None]
 """A tool's name, and its named inputs where it takes more than a text."""
 
 
-def plan_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int) -> Grammar:
-    """A plan of 1 to `max_steps` steps; step n refers only to steps before it.
+def plan_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
+    """A plan of 1 to `max_steps` steps; step n refers only to steps before it. `first` is the number of its first step.
 
     It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line. The inputs of tools
     that take more than a text are named; those of tools that are only names are texts.
     """
-    return _plan_grammar("plan", _forms(tools), 1, max_steps)
+    return _plan_grammar("plan", _forms(tools), first, first + max_steps - 1)
 
 
 def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
-    """A plan of 1 to `max_steps` numbered tasks and `join()`; a task refers only to tasks before it.
-
-    `first` is the number of its first task: those before it are of earlier plans.
-    """
+    """A plan of 1 to `max_steps` numbered tasks and `join()`, as `plan_grammar`."""
     return _plan_grammar("numbered plan", _forms(tools), first, first + max_steps - 1)
 
 
@@ -222,25 +220,46 @@ def choice_grammar(agents: int) -> Grammar:
     return Grammar(f'root ::= "Agent: " ({numbers}) "\\n"?', "choice")
 
 
-def plan_schema(tools: Mapping[str, Tool], max_steps: int) -> dict[str, Any]:
-    """A plan in the JSON notation, each step with the arguments of its tool.
+_PLAN, _BARE_PLAN, _ACTION = "Plan", "BarePlan", "Action"
+_STEP_FIELDS = {_PLAN: ("id", "thought", "tool", "args", "depends_on"), _BARE_PLAN: ("id", "tool", "args")}
+
+
+def plan_schema(tools: Mapping[str, Tool], max_steps: int, *, bare: bool = False) -> dict[str, Any]:
+    """A plan in the JSON notation, each step with the arguments of its tool; `bare` without thoughts and `depends_on`.
 
     The list is in an object, since providers' structured outputs want an object at the root.
     """
-    return _plan_schema(tuple((tool.name, tool.arguments) for tool in tools.values()), max_steps)
+    return _json_schema(_BARE_PLAN if bare else _PLAN, _known(tools), max_steps)
+
+
+def action_schema(tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """One action in the JSON notation: a tool and its arguments, as in the step of a plan."""
+    return _json_schema(_ACTION, _known(tools), 1)
+
+
+def schema_form(schema: Mapping[str, Any]) -> ReplyForm:
+    """The form that a schema of this module describes."""
+    forms: dict[str, ReplyForm] = {_PLAN: "JSON plan", _BARE_PLAN: "bare JSON plan", _ACTION: "JSON action"}
+    return forms[schema["title"]]
+
+
+def _known(tools: Mapping[str, Tool]) -> tuple[tuple[str, type[BaseModel]], ...]:
+    return tuple((tool.name, tool.arguments) for tool in tools.values())
 
 
 @lru_cache(maxsize=256)
-def _plan_schema(tools: tuple[tuple[str, type[BaseModel]], ...], max_steps: int) -> dict[str, Any]:
+def _json_schema(title: str, tools: tuple[tuple[str, type[BaseModel]], ...], max_steps: int) -> dict[str, Any]:
     shared: dict[str, Any] = {}
-    steps = [_step_schema(name, arguments, shared) for name, arguments in tools]
-    listed = {"type": "array", "minItems": 1, "maxItems": max_steps, "items": {"anyOf": steps}}
+    fields = _STEP_FIELDS.get(title, ("tool", "args"))
+    steps = {"anyOf": [_step_schema(name, arguments, shared, fields) for name, arguments in tools]}
+    listed: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": max_steps, "items": steps}
+    name, value = ("action", steps) if title == _ACTION else ("steps", listed)
     return {
         **({"$defs": shared} if shared else {}),
-        "title": "Plan",
+        "title": title,
         "type": "object",
-        "properties": {"steps": listed},
-        "required": ["steps"],
+        "properties": {name: value},
+        "required": [name],
         "additionalProperties": False,
     }
 
@@ -251,8 +270,8 @@ _PLAIN_KEYWORDS = (
 )
 
 
-def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
-    """A step with a tool's schema in common keywords; what that refers to goes to `shared`."""
+def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """A step with these fields and a tool's schema in common keywords; what that refers to goes to `shared`."""
     about = inputs(arguments)
 
     def common(part: object) -> dict[str, Any]:
@@ -299,4 +318,5 @@ def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any]) 
         },
         "depends_on": {"type": "array", "items": id_},
     }
-    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    chosen = {name: fields[name] for name in names}
+    return {"type": "object", "properties": chosen, "required": list(chosen), "additionalProperties": False}

@@ -75,8 +75,8 @@ def complete_steps(text: str, tools: Mapping[str, Tool] = _NO_TOOLS) -> list[Pla
     return [each for each in islice(_numbered_entries(whole, tools), _MOST_STEPS) if isinstance(each, PlanStep)]
 
 
-def write_plan(plan: Plan, notation: Notation = "text") -> str:
-    """The plan as a planner would write it, thoughts included."""
+def write_plan(plan: Plan, notation: Notation = "text", *, bare: bool = False) -> str:
+    """The plan as a planner would write it, with thoughts; a `bare` one in JSON without them and `depends_on`."""
     lines: list[str] = []
     for step in plan.steps:
         if notation == "text":
@@ -84,9 +84,11 @@ def write_plan(plan: Plan, notation: Notation = "text") -> str:
             others = ", ".join(f"#{id_}" for id_ in _only_awaited(step))
             lines.append(f"Plan: {step.thought}\n#{step.id} = {call}" + (f" after {others}" if others else ""))
         elif notation == "json":
-            thought = {"thought": step.thought} if step.thought else {}
-            fields = {"id": step.id, **thought, "tool": step.tool, "args": step.args, "depends_on": step.depends_on}
-            lines.append(json.dumps(fields, ensure_ascii=False))
+            fields: dict[str, Any] = {"id": step.id, "thought": step.thought, "tool": step.tool, "args": step.args}
+            if bare or not step.thought:
+                del fields["thought"]
+            more = {} if bare else {"depends_on": step.depends_on}
+            lines.append(json.dumps({**fields, **more}, ensure_ascii=False))
         else:
             lines += [f"Thought: {step.thought}"] if step.thought else []
             lines.append(f"{step.number}. {write_task(step)}")
@@ -95,6 +97,11 @@ def write_plan(plan: Plan, notation: Notation = "text") -> str:
     if notation == "numbered":
         lines.append(f"{1 + max((step.number for step in plan.steps), default=0)}. join()")
     return "\n".join(lines)
+
+
+def write_action(step: PlanStep) -> str:
+    """A step as the only action of a turn, in the JSON notation."""
+    return json.dumps({"action": {"tool": step.tool, "args": step.args}}, ensure_ascii=False)
 
 
 def write_task(step: PlanStep) -> str:
@@ -155,7 +162,7 @@ def _text_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
 
 _OPENING = re.compile(r'\[\s{0,9}[\[{]|\{\s{0,9}"')
 _MOST_OPENINGS = 1000  # that are tried; a plan comes earlier
-_PLAN = re.compile(r'\[\s{0,9}\{|\{\s{0,9}"(?:steps|plan)"|\[\s{0,9}\[')
+_PLAN = re.compile(r'\[\s{0,9}\{|\{\s{0,9}"(?:steps|plan|action)"|\[\s{0,9}\[')
 _THOUGHT_KEYS = ("thought", "plan", "reason", "description")
 _TOOL_KEYS = ("tool", "name", "action")
 _ARGS_KEYS = ("args", "arguments", "input", "argument")
@@ -164,7 +171,10 @@ _ID = re.compile(r"\s*#?[Ee]?(\d{1,9})\s*", re.ASCII)
 
 
 def _json_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
-    """The first plan in a text: a list of objects, bare or in an object, or one object that names a tool."""
+    """The first plan in a text: a list of objects, bare or in an object, or one object that names a tool.
+
+    That one may be alone in an object: `{"action": {"tool": …}}`.
+    """
     for match in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
             steps, _ = decode(text, match.start())
@@ -173,6 +183,8 @@ def _json_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
                 yield f"the JSON can't be read: {error}"
                 return
             continue
+        if isinstance(steps, dict) and isinstance(steps.get("action"), dict):
+            steps = steps["action"]
         if isinstance(steps, dict):
             alone = [steps] if any(key in steps for key in _TOOL_KEYS) else None
             steps = steps.get("steps", steps.get("plan")) if "steps" in steps or "plan" in steps else alone

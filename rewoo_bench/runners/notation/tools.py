@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.runners.notation.arguments import Arguments, show_call, to_model
 from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs
 from rewoo_bench.text.model_output import check_text, excerpt
 from rewoo_bench.types import Tool
@@ -68,6 +69,23 @@ def _has_types(about: ToolInputs) -> bool:
 
 
 NO_RESULTS = "No results."
+
+
+class AnswerArguments(BaseModel):
+    """The input of `Finish`."""
+
+    answer: str = Field(min_length=1, description="a name, a date, a number, a few words, or yes or no")
+
+
+class Finish:
+    """What ends a plan or a loop: its input is the answer. It is listed as a tool, and never called."""
+
+    name = FINISH
+    description = "ends with the answer alone."
+    arguments = AnswerArguments
+
+    async def __call__(self, arguments: AnswerArguments) -> str:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,10 @@ from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
 
-ARCHITECTURES = ("rewoo", "react", "react-native", "plan-execute", "rewoo-react", "llmcompiler", "router")
+ARCHITECTURES = (
+    *("rewoo", "rewoo-lazy", "react", "react-json", "react-native", "plan-execute", "rewoo-react", "llmcompiler"),
+    "router",
+)
 SHAPES = ("chain?hops=1", "chain?hops=4", "chain?hops=2&width=2", "chain?hops=5&branching=4")
 UNSOUND = {"invalid_plan", "step_limit"}
 

@@ -12,6 +12,7 @@ from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import (
     action_grammar,
     answer_grammar,
@@ -23,15 +24,17 @@ from rewoo_bench.runners.notation.grammars import (
 from rewoo_bench.runners.notation.plan_checks import plan_faults
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
 from rewoo_bench.runners.notation.replies import answer_in, parse_action, read_joined
-from rewoo_bench.runners.prompts import Exemplar
+from rewoo_bench.runners.notation.tools import Finish
+from rewoo_bench.runners.prompts import Exemplar, Prompts
+from rewoo_bench.runners.react import JsonReAct
 from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
-from rewoo_bench.types import Example, Tool
+from rewoo_bench.types import Example, Step, Tool
 
 NAMES = [
-    *("cot", "direct", "llmcompiler", "plan-execute", "react", "react-native", "rewoo", "rewoo-json", "rewoo-react"),
-    "router",
+    *("cot", "direct", "llmcompiler", "plan-execute", "react", "react-json", "react-native"),
+    *("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-react", "router"),
 ]
 STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
 SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
@@ -40,8 +43,10 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
     "llmcompiler": ["planner"],
     "plan-execute": ["planner"],
     "react": ["agent"],
+    "react-json": ["agent"],
     "rewoo": ["planner"],
     "rewoo-json": ["planner"],
+    "rewoo-lazy": ["planner"],
     "rewoo-react": ["agent", "planner"],
     "router": ["rewoo/planner", "react/agent"],
 }
@@ -226,3 +231,43 @@ def test_every_example_turn_could_be_taken(style: str) -> None:
         assert [action.as_turn() for action in taken] == [turn.content for turn in turns]
         assert [action.tool == "Finish" for action in taken] == [False] * (len(taken) - 1) + [True]
         assert all(turn.content.startswith(("Question:", "Observation:")) for turn in exemplar if turn.role == "user")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_lazy_plan_is_that_of_rewoo_json_with_its_answer(style: str) -> None:
+    plans, lazy = (
+        load_architecture(each, style=style).prompts.exemplars["planner"] for each in ("rewoo-json", "rewoo-lazy")
+    )
+    tools = {**tools_of("rewoo-lazy", style), "Finish": Finish()}
+    for (_, one), (_, other) in zip(plans, lazy, strict=True):
+        plan = read_plan(other.content, "json")
+        assert write_plan(plan, "json", bare=True) == other.content
+        assert plan_faults(plan, tools, max_steps=8) == []
+        first, calls = [[step.call for step in each.steps] for each in (read_plan(one.content, "json"), plan)]
+        assert calls[: len(first)] == first
+        assert len(calls) - len(first) in (1, 2)  # a step may read the answer, which a solver would
+        assert calls[-1] == f"Finish[#E{len(calls) - 1}]"
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_turns_of_react_json_are_those_of_react(style: str) -> None:
+    actions = {**tools_of("react-json", style), "Finish": Finish()}
+    shots = (load_architecture(each, style=style).prompts.exemplars["agent"] for each in ("react", "react-json"))
+    for one, other in zip(*shots, strict=True):
+        turns = [message.content for message in other]
+        done: list[Step] = []
+        for turn, seen in zip(turns[1::2], [*turns[2::2], ""], strict=True):
+            written, action = JsonReAct(Prompts({"agent": ""})).read(turn, actions, done)
+            assert written == turn
+            id_ = f"E{len(done) + 1}"
+            done.append(
+                Step(
+                    id_,
+                    tool=action.tool,
+                    argument=show_call(action.arguments),
+                    observation=seen.removeprefix(f"Result of {id_}: "),
+                )
+            )
+        before = [parse_action(message.content, dict.fromkeys([*actions, "Lookup"])) for message in one[1::2]]
+        wanted = [(each.tool, show_call(each.arguments)) for each in before if each.tool != "Lookup"]
+        assert [(step.tool, step.argument) for step in done] == wanted
