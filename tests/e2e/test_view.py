@@ -120,6 +120,18 @@ def test_the_list_has_an_oracles_exact_match_with_a_mark(view: Callable[[Path], 
     assert "* an oracle is told the answers" in index
 
 
+def test_a_damaged_run_is_a_line_of_the_list_each_time(view: Callable[[Path], View], tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "finished", tmp_path / "sound")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.json").write_text("{", encoding="utf-8")
+    shown = view(tmp_path)
+    for _ in range(2):  # the page loads itself anew
+        status, index = shown.get("")
+        assert status == 200
+        assert "not valid JSON" in index
+        assert "/run/sound/" in index
+
+
 def test_the_list_fits_a_narrow_window(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / ("a-long-name-of-a-folder-" * 3) / "runs")
     browser_page.set_viewport_size({"width": 400, "height": 800})

@@ -28,7 +28,7 @@ from pydantic_core import to_json
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.report.rows import QuestionKey
-from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot
+from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot, with_figures
 from rewoo_bench.report.write import live_page
 from rewoo_bench.runs.manifest import MANIFEST
 from rewoo_bench.runs.past_runs import past_run
@@ -42,6 +42,7 @@ _NO_FRAMES = "frame-ancestors 'none'"  # which counts in a header alone
 _HEADS = ("run", "status", "exact match", "tokens", "data set", "model", "started")
 _MARK = "*"  # of an oracle's exact match
 _ATTEMPTS = 3  # to read a run while it is being written
+MOST_READ = 1_000  # answers of a run in progress, whose figures are in the list of runs
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -99,10 +100,12 @@ class Viewer:
     def _line(self, name: str, path: Path) -> str:
         """The run's row in the list; made again only where its files have changed, or while it goes on."""
         now = stamp(path)
-        if (before := self._lines.get((name, path))) and before[0] == now and not in_progress(path):
-            return before[1]
         try:
-            so_far, run = progress(path, past_run(path))
+            if (before := self._lines.get((name, path))) and before[0] == now and not in_progress(path):
+                return before[1]
+            run = past_run(path)
+            so_far, answers = progress(path, run)
+            run = with_figures(path, run) if 0 < answers <= MOST_READ else run
             problem = run.error
         except (RewooBenchError, OSError) as error:
             problem = str(error)
@@ -130,19 +133,19 @@ class Viewer:
         return web.Response(text=text, content_type="text/html", headers=headers)
 
     async def part(self, request: web.Request) -> web.Response:
-        snapshot = await self._snapshot(self._run(request))
-        return _json(snapshot.head if request.match_info["part"] == "overview" else snapshot.table.columns)
+        async with self._snapshot(self._run(request)) as snapshot:
+            return _json(snapshot.head if request.match_info["part"] == "overview" else snapshot.table.columns)
 
     async def question(self, request: web.Request) -> web.Response:
-        snapshot = await self._snapshot(self._run(request))
         key = request.query
-        try:
-            if not re.fullmatch("[0-9]{1,9}", key["trial"]):
-                raise KeyError(key["trial"])
-            line = QuestionKey(key["dataset"], key["id"], int(key["trial"]))
-            return _json(await to_thread.run_sync(snapshot.question, line))
-        except KeyError:
-            raise web.HTTPNotFound(text="no such question") from None
+        async with self._snapshot(self._run(request)) as snapshot:
+            try:
+                if not re.fullmatch("[0-9]{1,9}", key["trial"]):
+                    raise KeyError(key["trial"])
+                line = QuestionKey(key["dataset"], key["id"], int(key["trial"]))
+                return _json(await to_thread.run_sync(snapshot.question, line))
+            except KeyError:
+                raise web.HTTPNotFound(text="no such question") from None
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """A line of `changed` whenever the run's files change; ends when the visitor leaves."""
@@ -168,20 +171,20 @@ class Viewer:
             raise web.HTTPNotFound(text="no such run")
         return run
 
-    async def _snapshot(self, folder: Path) -> Snapshot:
-        """The run as it is now; read again only where its files have changed."""
+    @asynccontextmanager
+    async def _snapshot(self, folder: Path) -> AsyncIterator[Snapshot]:
+        """The run as it is now; read again only where its files have changed. Inside, no other request closes it."""
         async with self._locks.setdefault(folder, asyncio.Lock()):
-            before = self.snapshots.get(folder)
-            if before is not None and before.stamp == await to_thread.run_sync(stamp, folder):
-                return before
-            try:
-                now = await to_thread.run_sync(_read, folder)
-            except RewooBenchError as error:
-                raise web.HTTPServiceUnavailable(text=plain_line(str(error))) from None
-            self.snapshots[folder] = now
-            if before is not None:
-                before.close()
-            return now
+            shown = self.snapshots.get(folder)
+            if shown is None or shown.stamp != await to_thread.run_sync(stamp, folder):
+                try:
+                    now = await to_thread.run_sync(_read, folder)
+                except RewooBenchError as error:
+                    raise web.HTTPServiceUnavailable(text=plain_line(str(error))) from None
+                if shown is not None:
+                    shown.close()
+                shown = self.snapshots[folder] = now
+            yield shown
 
 
 def _read(folder: Path) -> Snapshot:

@@ -28,7 +28,6 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
 from rewoo_bench.text.words import counted
 
-MOST_READ = 1_000  # questions of a run in progress, whose figures are in the list of runs
 Stamp = tuple[tuple[str | int, ...], ...]
 
 
@@ -50,10 +49,10 @@ def in_progress(folder: Path) -> bool:
     return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
 
 
-def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
-    """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the run with the figures that it has by now."""
+def progress(folder: Path, run: PastRun) -> tuple[str, int]:
+    """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the number of answers; else nothing."""
     if not in_progress(folder):
-        return "", run
+        return "", 0
     with closing(connect_to_read(folder / JOURNAL)) as database:
         done = len(JournalReader(database).finished())
     shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
@@ -62,12 +61,15 @@ def progress(folder: Path, run: PastRun) -> tuple[str, PastRun]:
         minutes = round(elapsed.total_seconds() * (run.tasks - done) / done / 60)
         rest = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
         shown += f", {rest if minutes else 'less than a minute'} to go"
-    if not 0 < done <= MOST_READ:
-        return shown, run
+    return shown, done
+
+
+def with_figures(folder: Path, run: PastRun) -> PastRun:
+    """A run in progress with the figures that it has by now."""
     with TemporaryDirectory(prefix="rewoo-bench-view-") as temporary:
         _export(folder, Path(temporary) / "run")
         now = past_run(Path(temporary) / "run")
-    return shown, replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
+    return replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
 
 
 @dataclass
@@ -98,7 +100,7 @@ def take_snapshot(folder: Path) -> Snapshot:
             source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
             _export(folder, source)
         head, table = read_page([source], [folder], at_any_price=source is folder)
-        if in_progress(folder) and (so_far := progress(folder, past_run(folder))[0]):
+        if so_far := progress(folder, past_run(folder))[0]:
             head["facts"].append(("Progress", so_far))
         if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
             with suppress(OSError):
