@@ -230,13 +230,20 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
     if not colon or not module or not name:
         raise SpecError(f"{where}: {path!r} is not an import path; expected 'package.module:name'")
     try:
-        return getattr(_module_in(folder, module) if folder else import_module(module), name)
+        found = _module_in(folder, module) if folder else import_module(module)
     except ImportError as error:
         raise SpecError(f"{where}: can't import {path!r}: {error}") from None
-    except AttributeError:
-        raise SpecError(f"{where}: module {module!r} has no {name!r}") from None
     except SystemExit as error:  # a program without `if __name__ == "__main__"`: it would end this one as done
         raise SpecError(f"{where}: can't import {path!r}: it ends the program with {error.code!r}") from None
+    except Exception as error:  # of somebody's own code
+        raised, place = error.__traceback__, ""
+        while raised and not isinstance(error, SyntaxError):  # whose text has its place
+            place = f" ({Path(raised.tb_frame.f_code.co_filename).name}, line {raised.tb_lineno})"
+            raised = raised.tb_next
+        raise SpecError(f"{where}: can't import {path!r}: {type(error).__name__}: {error}{place}") from error
+    if not hasattr(found, name):
+        raise SpecError(f"{where}: module {module!r} has no {name!r}")
+    return getattr(found, name)
 
 
 def _module_in(folder: Path, name: str) -> ModuleType:

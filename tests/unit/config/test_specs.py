@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from parts import Told
 
-from rewoo_bench.config.specs import ArchitectureSpec, read_spec
+from rewoo_bench.config.specs import ArchitectureSpec, import_object, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result
@@ -45,6 +45,23 @@ def folder(tmp_path: Path) -> Path:
     """A copy of ReWOO, to be changed."""
     shutil.copytree(bundled_folder("architectures") / "rewoo", tmp_path / "mine")
     return tmp_path / "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import os\nos.nothing\n", "AttributeError: module 'os' has no attribute 'nothing' (broken.py, line 2)"),
+        ("undefined\n", "NameError: name 'undefined' is not defined (broken.py, line 1)"),
+        ("x = = 1\n", "SyntaxError: invalid syntax (broken.py, line 1)"),
+    ],
+)
+def test_code_of_ones_own_that_breaks_at_its_import_is_an_error_with_its_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    with pytest.raises(SpecError) as caught:
+        import_object("broken:Mine", "--model", tmp_path)
+    assert str(caught.value) == f"--model: can't import 'broken:Mine': {said}"
 
 
 def change(folder: Path, old: str, new: str, file: str = "architecture.toml") -> None:
