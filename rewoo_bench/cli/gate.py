@@ -58,8 +58,7 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write means per question here, or the tokens of each tool's schema, for github-action-benchmark "
                    "(customSmallerIsBetter).")
-@click.pass_context
-def gate_command(context: click.Context, run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
+def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
                  tools: tuple[str, ...], budgets: Path | None, baseline: Path | None, max_increase: float | None,
                  exact: bool | None, accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None,
                  junit_file: Path | None, json_file: Path | None) -> int:
@@ -74,10 +73,10 @@ def gate_command(context: click.Context, run: Path | None, mcp: tuple[str, ...],
     if mcp or tools:
         from rewoo_bench.evaluation.toolbox import tool_sizes  # 0.3 s, which the gate of a run needn't wait for
 
-        others = ("run", "exact", "accept_prompts", "strict", "allow_incomplete")
-        if given := [name for name in others if context.params[name] not in (None, False)]:
-            shown = "RUN" if given[0] == "run" else f"--{given[0].replace('_', '-')}"
-            raise click.UsageError(f"{shown} is about a run: leave it or --mcp and --tools out")
+        flags = {"RUN": run is not None, "--exact": exact, "--live": exact is False, "--accept-prompts": accept_prompts,
+                 "--strict": strict, "--allow-incomplete": allow_incomplete}  # fmt: skip
+        if given := [flag for flag, is_given in flags.items() if is_given]:
+            raise click.UsageError(f"{given[0]} is about a run: leave it or --mcp and --tools out")
         limits = read_tool_budgets(budgets) if budgets is not None else ()
         before = read_tool_points(baseline) if baseline is not None else None
         sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)

@@ -84,6 +84,7 @@ def test_bundled_tools_are_counted_without_a_server(capsys: pytest.CaptureFixtur
         ([], "nothing to judge: give a RUN, --mcp or --tools"),
         (["run", "--tools", "Search"], "RUN is about a run: leave it or --mcp and --tools out"),
         (["--tools", "Search", "--strict"], "--strict is about a run"),
+        (["--tools", "Search", "--live"], "--live is about a run"),
         (["--tools", "Serch"], "unknown tool 'Serch', did you mean 'Search'"),
         (["--tools", "Search", "--baseline", "none.json"], "'none.json' is no count of tools"),
         (["--tools", "Search", "--budgets", "budgets.toml"], "unknown server 'uvx other'"),
