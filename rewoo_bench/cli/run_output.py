@@ -129,9 +129,11 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
         yield f"ended without an answer: {'; '.join(reasons)}"
     if cut := sum(each.reasoning_truncated for each in summaries):
         yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
+    ends = zip(rows["judged_correct"].to_pylist(), rows["stop_reason"].to_pylist(), strict=True)
+    verdicts = [verdict for verdict, stop in ends if stop != "error"]  # a question that failed isn't judged
     judge = manifest.options.get("judge_model")
-    if judge and (missing := rows["judged_correct"].null_count):
-        yield f"the judge {judge} gave no verdict on {missing} of {len(rows)} answers: no reply says yes or no"
+    if judge and (missing := verdicts.count(None)):
+        yield f"the judge {judge} gave no verdict on {missing} of {len(verdicts)} answers: no reply says yes or no"
 
 
 def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:

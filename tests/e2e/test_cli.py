@@ -151,6 +151,22 @@ def test_a_role_can_have_a_model_of_its_own(tmp_path: Path, server: ModelServer)
     assert set(zip(calls["role"], calls["name"], strict=True)) == {("agent", "openai/test"), ("judge", "openai/judge")}
 
 
+@pytest.mark.parametrize(("verdict", "said"), [("yes", None), ("perhaps", "gave no verdict on 5 of 5 answers")])
+def test_a_judge_is_not_blamed_for_questions_that_failed(
+    capfd: pytest.CaptureFixture[str], verdict: str, said: str | None
+) -> None:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        if request["model"] == "judge":
+            return verdict
+        return ServerFault(status=400) if len(server.books) == 0 else "Answer: Neva"
+
+    with ModelServer(reply) as server:
+        hosted(server, "--judge-model", "openai/judge", "--out", "here", "--concurrency", "1")
+    told = capfd.readouterr().err
+    assert "1 of 6 questions failed" in told
+    assert (said in told) if said else ("verdict" not in told)
+
+
 def test_code_of_ones_own_is_found_beside_the_command(tmp_path: Path, server: ModelServer) -> None:
     (tmp_path / "parrot.py").write_text(
         "from rewoo_bench import Trajectory\n\n\nclass Parrot:\n    def __init__(self, prompts): ...\n\n"
