@@ -171,13 +171,13 @@ def _caveats(
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
-    if (rows["usage_source"].astype(str) == "estimated").any():
+    if rows["usage_source"].astype(str).isin(["estimated", "mixed"]).any():
         yield "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage."
     if oracle_rows(rows).any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
     failures = int(rows["exact_match"].isna().sum())
     if failures:
-        yield f"{failures:,} of {len(rows):,} questions failed (a provider's error, say): no figure has them."
+        yield f"{failures:,} of {len(rows):,} rows failed (a provider's error, say): no figure has them."
     for manifest in manifests.values():
         if manifest.status != "done":
             why = f": {manifest.reason}" if manifest.reason else ""

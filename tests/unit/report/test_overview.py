@@ -81,6 +81,14 @@ def test_each_data_set_has_its_rows_and_its_sentences(tmp_path: Path) -> None:
     assert dict(head["facts"])["Questions"] == "12"
 
 
+def test_what_failed_and_what_is_estimated_in_part_are_caveats(tmp_path: Path) -> None:
+    mixed = {"architecture": "react", "usage_source": "mixed"}
+    run = written(tmp_path / "run", [*questions(4), *questions(3, **mixed), {**row(3), **mixed, **FAILED}])
+    caveats = head_of(run)["threats"]
+    assert "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage." in caveats
+    assert "1 of 8 rows failed (a provider's error, say): no figure has them." in caveats
+
+
 def test_a_stopped_run_says_how_many_questions_it_was_given(tmp_path: Path) -> None:
     run = written(tmp_path / "run", questions(8), {**changed("dataset", examples=100), "models": FACTS["models"]})
     assert dict(head_of(run)["facts"])["Questions"] == "8 of 100"
