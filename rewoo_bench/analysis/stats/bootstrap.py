@@ -122,13 +122,15 @@ def _fitted(
     scale = float(np.abs(y).max()) or 1.0
     powers = np.column_stack([*(u**power for power in range(2 * degree + 1))])
     moments = np.column_stack([powers, *(u**power * y / scale for power in range(degree + 1))])
-    estimate = read(_solved(moments.mean(axis=0)[None, :], degree) * scale)
+    fit = _solved(moments.mean(axis=0)[None, :], degree)
+    if not len(fit):  # nearly all questions have the same steps
+        return Interval(math.nan, -math.inf, math.inf, n, level)
     drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
     resampled = read(_solved(drawn, degree) * scale)
     free = n - degree
     tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, level))) if free > 1 else 0.0
     low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
-    return Interval(float(estimate[0]), float(low), float(high), n, level)
+    return Interval(float(read(fit * scale)[0]), float(low), float(high), n, level)
 
 
 def _solved(moments: Floats, degree: int) -> Floats:

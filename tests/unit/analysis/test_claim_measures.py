@@ -229,7 +229,8 @@ def test_the_intervals_of_growth_hold_the_truth() -> None:
     assert min(held) >= 50  # of 60; 57 are expected, fewer than 50 have a chance of one in a thousand
 
 
-def test_too_few_lengths_show_no_growth() -> None:
-    found = curvature([1, 1, 2, 2], [5, 5, 9, 9])
+@pytest.mark.parametrize("steps", [[1, 1, 2, 2], [*[1] * 200, 2, 300]])
+def test_too_few_lengths_show_no_growth(steps: list[int]) -> None:
+    found = curvature(steps, [5 * each for each in steps])
     assert math.isnan(found.estimate)
     assert (found.low, found.high) == (-math.inf, math.inf)
