@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
@@ -28,9 +29,6 @@ from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Key(NamedTuple):
@@ -169,8 +167,6 @@ def aligned(
     `unlike` are reasons against comparing that the manifests give. Raises `UsageError` for a question that a system
     has twice, and, but for `intersect`, where the systems didn't answer the same questions.
     """
-    import pandas as pd
-
     # A number for each question and trial, the same in every system and whatever the order of rows.
     trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
     codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]), sort=True)[0]

@@ -11,7 +11,9 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
 from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
@@ -37,10 +39,6 @@ from rewoo_bench.text.escaping import (
     text_table,
     with_finite_numbers,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
@@ -100,8 +98,6 @@ class Comparison:
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
         outside the family that Holm's adjustment is for.
         """
-        import pandas as pd
-
         rows: list[dict[str, Any]] = []
         for system in self.systems:
             rows += _rows_of_system(system)

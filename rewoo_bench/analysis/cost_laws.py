@@ -16,21 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.errors import DataError
+from rewoo_bench.runs.columns import PARTS
 from rewoo_bench.runs.rows import left_out
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike
-
-
-PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 LawName = Literal["ReAct", "ReWOO"]
 _QUESTION = ["architecture", "example_id", "trial"]
 
@@ -42,8 +38,6 @@ def cost_law(calls: pd.DataFrame) -> pd.DataFrame:
     out the solver's own exemplars, a question that occurs more than twice, and a second plan (`rest`). An LLM tool's
     prompts come on top: `prompts` + `tool_prompts` is all input of the question.
     """
-    import pandas as pd
-
     asked = calls[(calls["kind"] == "model") & (calls["role"] != "judge") & (calls["status"] == "ok")]
     asked = asked.sort_values("call_index")
     groups: dict[Any, Any] = asked.groupby(_QUESTION, sort=False, observed=True).indices

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.cost_laws import PARTS
 from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, split_by_role
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
+from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.option_types import SHORT_NAMES
@@ -197,12 +196,13 @@ def _stand_in(columns: Mapping[str, Floats], row: NDArray[np.int64]) -> dict[str
     llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
     to the longest earlier prompt of the question. Marks are NaN where the parts aren't known.
     """
-    import pandas as pd
-
     tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
     parts = np.stack([columns[name] for name in PARTS])
     marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
-    earlier = pd.Series(tokens).groupby(row).cummax().groupby(row).shift(fill_value=np.inf).to_numpy()
+    longest, earlier = dict[int, float](), np.full(len(tokens), np.inf)
+    for place, question in enumerate(row.tolist()):
+        earlier[place] = longest.get(question, np.inf)
+        longest[question] = max(longest.get(question, 0.0), tokens[place])
     reported = np.minimum(reported, np.fmax(earlier, marked))
     has_trace = columns["written_tokens"] > 0
     last = np.where(has_trace, tokens, marked)
@@ -341,17 +341,14 @@ def context_prices(
     rows: pd.DataFrame, calls: pd.DataFrame, pair: tuple[str, str], contexts: Sequence[float]
 ) -> ContextPrices:
     """The dollars of a pair on the questions that both have. NaN where it isn't known what prompts share."""
-    import pandas as pd
-
     key = ["example_id", "trial"]
     sides = [rows[rows["architecture"] == name] for name in pair]
     shared = sides[0][key].merge(sides[1][key])
     sides = [side.merge(shared).sort_values(key, ignore_index=True) for side in sides]
-    both = pd.concat(sides, ignore_index=True)
-    own = calls_of(calls, both)
+    both = [calls_of(calls, side) for side in sides]
 
     def dollars(tariff: Tariff) -> Floats:
-        found = [own.of_rows(priced(own, {"": tariff}, context=context).usd) for context in contexts]
-        return np.reshape(found, (len(contexts), 2, len(shared)))
+        return np.array([[own.of_rows(priced(own, {"": tariff}, context=at).usd) for own in both] for at in contexts])
 
-    return ContextPrices(sides[1], {name: dollars(named_tariff(name)) for name in RULES}, own.stands_in)
+    usd = {name: dollars(named_tariff(name)) for name in RULES}
+    return ContextPrices(sides[1], usd, any(own.stands_in for own in both))

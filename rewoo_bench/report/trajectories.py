@@ -22,7 +22,7 @@ import pyarrow as pa
 from pydantic_core import from_json
 
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
-from rewoo_bench.runs.columns import CALLS
+from rewoo_bench.runs.columns import CALLS, PARTS
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 
@@ -73,7 +73,7 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
 CALL = (
     *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
-    *("context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"),
+    *PARTS,
     *("latency_s", "waiting_s", "replayed", "started_at"),
 )
 RowKey = tuple[str, str, int]  # architecture, example, trial

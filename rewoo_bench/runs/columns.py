@@ -469,6 +469,8 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
 
+PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
+"""Columns of calls.parquet with the tokens of each part of a prompt."""
 SHARED = [column.name for column in CALL_COLUMNS if column.value is None]
 """Columns of calls.parquet that say what an earlier call had of a prompt, and where its cache marks are."""
 

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.cost_laws import (
     FITTED_UP_TO,
-    PARTS,
     Prediction,
     cut_off,
     fitted_terms,
@@ -25,6 +24,7 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, count
+from rewoo_bench.runs.columns import PARTS
 
 _JITTER = 0.12
 _DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))

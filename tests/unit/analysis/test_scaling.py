@@ -10,7 +10,6 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.analysis.cost_laws import (
-    PARTS,
     FittedLine,
     fit_line,
     fitted_terms,
@@ -20,6 +19,7 @@ from rewoo_bench.analysis.cost_laws import (
     scaled_parts,
 )
 from rewoo_bench.api import bench
+from rewoo_bench.runs.columns import PARTS
 
 KEY = ["architecture", "example_id", "trial"]
 LAWS = {"rewoo": "ReWOO", "rewoo-json": "ReWOO", "rewoo-react": "ReWOO", "react": "ReAct", "react-native": "ReAct"}
