@@ -21,8 +21,7 @@ import anyio
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
 from rewoo_bench.errors import ModelError
 from rewoo_bench.runs.journal.store import Spent
-from rewoo_bench.text.prompt_parts import count_prompt
-from rewoo_bench.text.tokens import count_call, count_tokens
+from rewoo_bench.text.openai_format import estimate_chat
 from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
 
 # A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a negative one
@@ -48,7 +47,7 @@ def with_valid_counts(completion: Completion, request: Request) -> Completion:
     counted, billed = _counted(usage), _counted(call_cost.billed)
     source = call_cost.usage_source
     if counted is None or billed is None:
-        estimate = _estimate(completion, request)
+        estimate = estimate_chat(request.messages, request.tools, completion.text, completion.tool_calls)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
     checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
     return replace(
@@ -59,20 +58,20 @@ def with_valid_counts(completion: Completion, request: Request) -> Completion:
 _Cost = TypeVar("_Cost", CallCost, CallCost | None)
 
 
-def sensible_call_cost(call_cost: _Cost, request: Request) -> _Cost:
+def with_valid_cost(call_cost: _Cost, request: Request) -> _Cost:
     """The same for the cost of an attempt that failed or was cancelled."""
     if call_cost is None or (_is_plain(call_cost.billed) and call_cost.cost_usd is None):
         return call_cost
     billed = _counted(call_cost.billed)
     if billed is None:
-        estimate = Usage(input_tokens=count_prompt(request.messages, request.tools))
+        estimate = estimate_chat(request.messages, request.tools, "", ())
         call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
         call_cost = replace(call_cost, billed=billed)
     return replace(call_cost, cost_usd=_price(call_cost.cost_usd))
 
 
-def is_sensible(completion: Completion) -> bool:
+def has_valid_counts(completion: Completion) -> bool:
     """Whether a recorded completion has a text and valid counts."""
     return (
         isinstance(completion.text, str)
@@ -118,11 +117,6 @@ def _price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-def _estimate(completion: Completion, request: Request) -> Usage:
-    written = count_tokens(completion.text) + sum(count_call(c.name, c.arguments) for c in completion.tool_calls)
-    return Usage(input_tokens=count_prompt(request.messages, request.tools), output_tokens=written)
-
-
 UNAUTHORISED = 401
 _FAULT_OF_REQUEST = 400
 _REFUSED = frozenset({UNAUTHORISED, 403, 404, *range(300, 400)})
@@ -156,7 +150,7 @@ def _rebuilt(message: str, model: str, state: dict[str, Any]) -> RequestRefused:
 class CallCaps(Protocol):
     """The caps of a run: `caps.Caps`, or those that another process keeps."""
 
-    async def admit(self, estimate: CallEstimate) -> Reservation: ...
+    async def reserve(self, estimate: CallEstimate) -> Reservation: ...
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None: ...
 
@@ -225,7 +219,7 @@ class LiveCall:
     async def __aenter__(self) -> LiveCall:
         await self._live.shutdown.admit()
         if self._live.caps is not None:
-            self._reservation = await self._live.caps.admit(CallEstimate.of(self._model, self._request))
+            self._reservation = await self._live.caps.reserve(CallEstimate.of(self._model, self._request))
         self._live.shutdown.__enter__()
         return self
 
@@ -250,7 +244,7 @@ class LiveCall:
             if error.status == UNAUTHORISED and endpoint.accepted and request.wire and request.wire.chooses_account:
                 error.status = _FAULT_OF_REQUEST  # of this agent: its own account is refused, the key is good
             endpoint.failed(error)
-            error.call_cost = sensible_call_cost(error.call_cost, request)
+            error.call_cost = with_valid_cost(error.call_cost, request)
             self.cost = bill.with_outcome(error.call_cost)
             if error.unreachable or error.status in _REFUSED:
                 refused = RequestRefused(error, name)
@@ -258,7 +252,7 @@ class LiveCall:
                 raise refused from error
             raise
         except anyio.get_cancelled_exc_class():
-            bill.total = sensible_call_cost(bill.total, request)
+            bill.total = with_valid_cost(bill.total, request)
             self.cost = bill.total if bill.total.billed != Usage() else None
             raise
         finally:

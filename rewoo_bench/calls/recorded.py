@@ -1,7 +1,4 @@
-"""A recorded model: each answer is in the journal before it is used, and recalled from there.
-
-meter -> recorded model -> live call -> retry -> provider
-"""
+"""A recorded model: each answer is in the journal before it is used, and recalled from there."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any, Literal
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.calls.live import LiveCall, is_sensible, name_of
+from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, ToolError
 from rewoo_bench.events import AGENT_PLACE
@@ -111,8 +108,7 @@ class RecordedModel:
                 except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
                     await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
                     raise
-                if self._recorder.has_cache:
-                    await self._recorder.cache(key, self._cache_key_part, recorded)
+                await self._recorder.cache(key, self._cache_key_part, recorded)
                 return completion
         finally:
             for failed in self._recorder.earlier_failures(key):
@@ -123,7 +119,7 @@ class RecordedModel:
         if (recalled := self._recalled(key)) is not None:
             return recalled
         self._recorder.check_live(key, prompt)
-        return await self._cached(key, prompt) if self._recorder.has_cache else None
+        return await self._cached(key, prompt)
 
     async def _record(
         self, sent: _Sent, cost: CallCost | None, status: Literal["ok", "error"], answer: dict[str, Any]
@@ -224,7 +220,7 @@ def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         completion = as_completion(answer, replayed)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
-    if not is_sensible(completion):
+    if not has_valid_counts(completion):
         raise ValueError("its text or its counts are invalid")
     return completion
 

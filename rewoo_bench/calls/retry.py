@@ -23,7 +23,7 @@ from types import TracebackType
 
 import anyio
 
-from rewoo_bench.calls.live import check_completion
+from rewoo_bench.calls.live import check_completion, name_of, with_valid_cost
 from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.types import Completion, Model, Request
@@ -163,7 +163,7 @@ class RetryingModel:
         if max_retries < 0:
             raise ValueError(f"max_retries must be 0 or more, not {max_retries!r}")
         self.model = model
-        self.name = name or str(getattr(model, "name", type(model).__name__))
+        self.name = name or name_of(model)
         self.cache_key_part = cache_key_part or self.name
         self.prices = prices
         self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
@@ -190,7 +190,7 @@ class RetryingModel:
                 nobody_there = error.unreachable and limiter.nobody_there
                 if not error.retryable or begun or failures >= self.max_retries or nobody_there:
                     raise
-                bill.add(error.call_cost)
+                bill.add(with_valid_cost(error.call_cost, request))
                 delay = self._delay(failures, error.retry_after)
             else:
                 limiter.succeeded()

@@ -12,8 +12,8 @@ from rewoo_bench.calls.live import (
     LiveCalls,
     LiveModel,
     RequestRefused,
-    is_sensible,
-    sensible_call_cost,
+    has_valid_counts,
+    with_valid_cost,
     with_valid_counts,
 )
 from rewoo_bench.errors import ModelError
@@ -62,7 +62,7 @@ def test_whole_numbers_of_other_types_are_kept_as_pythons() -> None:
 def test_a_price_that_is_none_is_unknown(price: Any, kept: float | None) -> None:
     cost = CallCost(billed=USED, cost_usd=price)
     assert with_valid_counts(Completion("Neva", USED, call_cost=cost), REQUEST).call_cost.cost_usd == kept
-    assert sensible_call_cost(cost, REQUEST).cost_usd == kept
+    assert with_valid_cost(cost, REQUEST).cost_usd == kept
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_price_that_is_none_is_unknown(price: Any, kept: float | None) -> None
 )
 def test_a_recorded_completion_has_texts_and_counts(field: str, value: Any) -> None:
     completion = Completion("Neva", USED, call_cost=CallCost(billed=USED))
-    assert is_sensible(completion)
-    assert not is_sensible(replace(completion, **{field: value}))
-    assert not is_sensible(replace(completion, call_cost=CallCost(billed=INVALID[0])))
+    assert has_valid_counts(completion)
+    assert not has_valid_counts(replace(completion, **{field: value}))
+    assert not has_valid_counts(replace(completion, call_cost=CallCost(billed=INVALID[0])))
 
 
 async def refused(live: LiveCalls, error: ModelError, request: Request = REQUEST) -> ModelError:

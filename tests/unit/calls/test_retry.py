@@ -51,6 +51,13 @@ def retrying(lines: Sequence[ScriptLine], **settings: Any) -> tuple[Billing, Scr
     return Billing(RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings)), inner, clock
 
 
+async def test_a_failed_attempts_invalid_counts_are_estimated_and_its_price_is_unknown() -> None:
+    model, _, _ = retrying([busy(call_cost=paid(-1000, float("nan"))), "Seine"])
+    cost = (await model.complete(Request(ASK, role="solver"))).call_cost
+    assert 0 < cost.billed.input_tokens < 30
+    assert (cost.cost_usd, cost.usage_source) == (None, "estimated")
+
+
 def test_it_is_a_model() -> None:
     assert isinstance(retrying([])[0], Model)
 
