@@ -11,6 +11,7 @@
     ├── ActionError         a ReAct turn that names no usable action
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
     ├── ModelError          a provider failed for good
+    │   └── ModelGone       the server of a model has ended
     ├── JournalError        the journal can't be written: the run ends, its content is kept
     ├── HarnessFault        this machine lacks a resource, or code is missing: the run ends, all is kept
     ├── RunStopped          the run ended before its last question

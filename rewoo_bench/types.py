@@ -302,7 +302,6 @@ StopReason = Literal[
     "cost_limit",
     "agent_failed",
     "error",
-    "cancelled",
 ]
 
 

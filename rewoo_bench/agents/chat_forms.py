@@ -1,8 +1,8 @@
-"""Dialects that the gateway translates to OpenAI's and back, whatever the provider speaks: Gemini's and Ollama's.
+"""Dialects that the gateway translates to OpenAI's and back: Ollama's, and what it shares with Gemini's (gemini.py).
 
-form = GeminiChat({"contents": [{"role": "user", "parts": [{"text": "2 + 2?"}]}]}, "gemini-x", …)
-form.body       # {"model": "gemini-x", "messages": [{"role": "user", "content": "2 + 2?"}]}
-form.translated(answer)     # "application/json", '{"candidates": [{"content": …}], …}'
+form = OllamaChat({"model": "llama3", "messages": [{"role": "user", "content": "2 + 2?"}], "stream": False})
+form.body       # {"model": "llama3", "messages": [{"role": "user", "content": "2 + 2?"}]}
+form.translated(answer)     # "application/json", '{"model": "llama3", "message": {"content": "4"}, …}'
 """
 
 from __future__ import annotations

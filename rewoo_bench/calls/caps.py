@@ -4,7 +4,7 @@
     higher_cap("used 260 of 250 tokens (--run-tokens)", done=0.5)     # "--run-tokens 580"
 
     estimate = CallEstimate.of(model, request)
-    reservation = await caps.admit(estimate)                # waits while the calls in flight may use up the rest
+    reservation = await caps.reserve(estimate)                # waits while the calls in flight may use up the rest
     ...                                                     # the call
     caps.release(reservation, call_cost)
 
@@ -245,7 +245,7 @@ class Caps:
         self._calls, self._paid_usd = 0, 0.0
         self._freed = anyio.Event()
 
-    async def admit(self, estimate: CallEstimate) -> Reservation:
+    async def reserve(self, estimate: CallEstimate) -> Reservation:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
         while True:
             if reason := self._limits.exceeded(self._totals):

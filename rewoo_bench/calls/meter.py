@@ -1,7 +1,5 @@
 """Counts all calls of one question, outside of the architecture.
 
-    runner -> meter -> (retry -> provider | tool)
-
 No runner counts anything: it gets `meter` as its model and `meter.wrap(tools)` as its tools,
 and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`, and a row
 of questions.parquet is a sum over them, so the two tables always agree.
@@ -20,13 +18,14 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.calls.call import Call, Limits, PromptWatch, content_of
+from rewoo_bench.calls.caps import CallEstimate
+from rewoo_bench.calls.live import name_of
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
 from rewoo_bench.errors import LimitReached, ModelError, UsageError
 from rewoo_bench.events import RowNotes, TimeSpan, current_place, noting
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
-from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage, WrappedTool
 
 _NO_PARTS = PromptParts()
@@ -34,7 +33,6 @@ ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/columns.py)
 """Role of a call that an earlier session paid for and the last one didn't make."""
 WIRE = "wire"
 """Role of a call of an external agent's own tool, read from its requests."""
-_LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 
 
 class Meter:
@@ -73,10 +71,10 @@ class Meter:
         """
         if self._watch and request.wire is not None and self._watch.has_other(request.messages):
             self.notes.flags.add("other_question")
-        reserved = await self._admit(request)
         model = self.models.get(request.role) or self.models[""]
+        reserved = await self._reserve(model, request)
         parts = prompt_parts_of(request.messages, self.question, request.tools)
-        begun = self._begin("model", getattr(model, "name", type(model).__name__), request.role, parts)
+        begun = self._begin("model", name_of(model), request.role, parts)
         request = replace(request, bill=Bill())
         outcome: dict[str, Any] = {}
         notes = self.notes.of_call()
@@ -180,7 +178,7 @@ class Meter:
                 total += call.call_cost.cost_usd
         return total
 
-    async def _admit(self, request: Request) -> int:
+    async def _reserve(self, model: Model, request: Request) -> int:
         """Waits while the calls in flight may use up the rest, so that only one call can exceed a limit.
 
         Returns the reserved tokens: the prompt, and the longest answer. The cost of a call isn't known before it
@@ -189,7 +187,8 @@ class Meter:
         self._check_limits()
         size = 0
         if self.limits.tokens is not None:
-            size = count_messages(request.messages) + (request.max_tokens or _LONG_ANSWER)
+            estimate = CallEstimate.of(model, request)
+            size = estimate.prompt + estimate.answer
         while self._in_flight and self._crowded():
             self._freed = self._freed or anyio.Event()
             await self._freed.wait()

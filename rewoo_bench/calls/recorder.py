@@ -1,7 +1,5 @@
 """Records the calls of a run, and answers repeated calls of a resumed or replayed run from a journal.
 
-    meter -> recorder -> (retry -> provider | tool)
-
 An unfinished question is resumed by running it again from its start: each finished call is answered at once
 from the journal, and the first unfinished one is made. The architecture doesn't notice.
 """
@@ -108,7 +106,6 @@ class QuestionRecorder:
         self.task = task
         self.live = recorder.live
         self.shutdown = recorder.shutdown
-        self.has_cache = recorder.cache is not None
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}
         self._done = _without_failed(records)
@@ -167,16 +164,16 @@ class QuestionRecorder:
         return [record for record in self._unused.values() if record.key.kind == "model" and record.billed_tokens]
 
     async def cached(self, key: CallKey, model_part: str) -> dict[str, Any] | None:
-        """The answer of another run to the same request."""
-        cache = self._recorder.cache
-        assert cache is not None
+        """The answer of another run to the same request; None without one, or without a cache."""
+        if (cache := self._recorder.cache) is None:
+            return None
         return await to_thread.run_sync(cache.get, cache_key(model_part, key.request, self.task.trial, key.nth))
 
     async def cache(self, key: CallKey, model_part: str, record: CallRecord) -> None:
-        """Stores an answer for other runs."""
-        cache = self._recorder.cache
-        assert cache is not None
-        await to_thread.run_sync(cache.put, cache_key(model_part, key.request, self.task.trial, key.nth), record.answer)
+        """Stores an answer for other runs, if there is a cache."""
+        if (cache := self._recorder.cache) is not None:
+            name = cache_key(model_part, key.request, self.task.trial, key.nth)
+            await to_thread.run_sync(cache.put, name, record.answer)
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
         """Raises `NotRecorded` in a replay, which makes no calls."""

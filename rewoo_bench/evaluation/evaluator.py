@@ -262,9 +262,7 @@ class Evaluator:
         return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
-        if trajectory.stop_reason in ("error", "cancelled"):
-            return None
-        return self._scorer(trajectory.answer, example.answers)
+        return None if trajectory.stop_reason == "error" else self._scorer(trajectory.answer, example.answers)
 
     async def _judge(
         self, example: Example, trajectory: Trajectory, meter: Meter

@@ -46,7 +46,7 @@ class Bounds:
 
 
 Count = Annotated[int, Bounds(ge=1, le=MOST)]
-CountOrNone = Annotated[int, Bounds(ge=0, le=MOST)]
+CountOrZero = Annotated[int, Bounds(ge=0, le=MOST)]
 Seed = Annotated[int, Bounds(ge=-(2**63), lt=2**63)]
 Trials = Annotated[int, Bounds(ge=1, le=10_000)]
 Amount = Annotated[float, Bounds(gt=0)]

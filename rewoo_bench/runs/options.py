@@ -23,7 +23,7 @@ from rewoo_bench.runs.option_types import (
     UNSAVED,
     Amount,
     Count,
-    CountOrNone,
+    CountOrZero,
     NonNegative,
     Option,
     OptionRole,
@@ -158,7 +158,7 @@ class RunOptions:
         help="Address of an OpenAI-compatible server.  [default: the provider's]",
     )
     timeout: Amount = option(600.0, group=REQUESTS, role=SESSION, help="Seconds until a model call is given up.")
-    max_retries: CountOrNone = option(
+    max_retries: CountOrZero = option(
         5, group=REQUESTS, role=SESSION, help="Number of new attempts after a provider's failure.",
     )
     max_connections: Count | None = option(

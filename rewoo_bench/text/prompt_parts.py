@@ -1,6 +1,6 @@
 """The parts of a prompt in tokens, so that a table can show where the tokens go.
 
-    Parts(context=122, exemplars=803, question=19, written=64, found=310)
+    PromptParts(context=122, exemplars=803, question=19, written=64, found=310)
 
 Counted with the pinned tokenizer of tokens.py, whatever the model is; the five add up to the whole
 prompt. In the terms of Xu et al. 2023, section 2.2: context is |C|, exemplars are |S|, the question is

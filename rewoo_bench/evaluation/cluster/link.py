@@ -92,10 +92,10 @@ class RemoteCaps:
         self._link = link
         self._shutdown = shutdown
 
-    async def admit(self, estimate: CallEstimate) -> Reservation:
+    async def reserve(self, estimate: CallEstimate) -> Reservation:
         """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
         await self._shutdown.admit()
-        reservation: Reservation = await self._link.ask_for("admit", estimate, partial(self.release, call_cost=None))
+        reservation: Reservation = await self._link.ask_for("reserve", estimate, partial(self.release, call_cost=None))
         try:
             await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
         except asyncio.CancelledError:

@@ -232,8 +232,8 @@ class Dispatcher:
     async def _answer(self, worker: PoolWorker, message: WorkerMessage) -> None:
         """Answers a message that may have to wait."""
         assert message.number is not None
-        if message.kind == "admit":
-            value: Any = await self._caps.admit(message.value)
+        if message.kind == "reserve":
+            value: Any = await self._caps.reserve(message.value)
             if worker.dead:
                 self._caps.release(value, None)
                 return

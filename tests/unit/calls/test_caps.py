@@ -142,18 +142,18 @@ def caps_of(limits: RunLimits, spent: Spent) -> Caps:
 async def fits(caps: Caps, estimate: CallEstimate) -> Reservation | None:
     """The reservation of a call that needn't wait; None for one that must."""
     with anyio.move_on_after(0.01):
-        return await caps.admit(estimate)
+        return await caps.reserve(estimate)
     return None
 
 
 async def test_a_call_reserves_its_prompt_and_its_longest_answer_each_at_its_price() -> None:
     caps = caps_of(RunLimits(run_tokens=1000), Spent())
     estimate = CallEstimate(100, 50, {"input": 2.0, "output": 10.0})
-    first = await caps.admit(estimate)
+    first = await caps.reserve(estimate)
     assert (first.tokens, first.estimate) == (150, 150)
     assert first.cost_usd == pytest.approx(700 / 1e6)
     caps.release(first, CallCost(billed=Usage(input_tokens=200, output_tokens=100)))  # twice what was reserved
-    second = await caps.admit(estimate)
+    second = await caps.reserve(estimate)
     assert (second.tokens, second.estimate) == (300, 150)
     assert second.cost_usd == pytest.approx(1400 / 1e6)
 
@@ -170,15 +170,15 @@ async def test_the_longest_answer_is_the_requests_limit_else_the_models_else_a_l
 async def test_without_prices_a_call_reserves_what_the_earlier_ones_cost_on_average() -> None:
     caps = caps_of(RunLimits(run_cost=1.0), Spent())
     for cost_usd in (0.125, 0.375):
-        reservation = await caps.admit(CallEstimate(10, 10, None))
+        reservation = await caps.reserve(CallEstimate(10, 10, None))
         caps.release(reservation, CallCost(cost_usd=cost_usd))
-    assert (await caps.admit(CallEstimate(10, 10, None))).cost_usd == 0.25
+    assert (await caps.reserve(CallEstimate(10, 10, None))).cost_usd == 0.25
 
 
 @pytest.mark.parametrize(("spent", "is_room"), [(699, True), (700, False)])
 async def test_a_call_waits_where_spent_and_reserved_tokens_reach_the_cap(spent: int, is_room: bool) -> None:
     caps = caps_of(RunLimits(run_tokens=1000), totals := Spent(tokens=spent - 100))
-    caps.release(await caps.admit(CallEstimate(50, 50, None)), CallCost(billed=Usage(input_tokens=100)))
+    caps.release(await caps.reserve(CallEstimate(50, 50, None)), CallCost(billed=Usage(input_tokens=100)))
     totals.tokens = spent
     assert await fits(caps, CallEstimate(200, 100, None))
     assert bool(await fits(caps, CallEstimate(1, 1, None))) == is_room
@@ -187,7 +187,7 @@ async def test_a_call_waits_where_spent_and_reserved_tokens_reach_the_cap(spent:
 @pytest.mark.parametrize(("cap", "is_room"), [(0.75, False), (0.76, True)])
 async def test_a_call_waits_where_spent_and_reserved_dollars_reach_the_cap(cap: float, is_room: bool) -> None:
     caps = caps_of(RunLimits(run_cost=cap), totals := Spent())
-    caps.release(await caps.admit(CallEstimate(50, 50, None)), CallCost(cost_usd=0.25))
+    caps.release(await caps.reserve(CallEstimate(50, 50, None)), CallCost(cost_usd=0.25))
     totals.cost_usd = 0.25
     assert await fits(caps, CallEstimate(1, 1, None))
     third = await fits(caps, CallEstimate(1, 1, None))  # 0.25 is spent, and 0.25 reserved

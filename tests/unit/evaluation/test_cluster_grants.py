@@ -115,9 +115,9 @@ async def test_a_429_goes_to_the_driver_and_so_do_the_good_answers() -> None:
 async def test_room_that_is_granted_too_late_is_given_back() -> None:
     link = Link()
     caps = RemoteCaps(link, GracefulShutdown())
-    asking = asyncio.create_task(caps.admit(CallEstimate(60, 40, None)))
+    asking = asyncio.create_task(caps.reserve(CallEstimate(60, 40, None)))
     (asked,) = await anext(link.batches())
-    assert (asked.kind, asked.number is not None) == ("admit", True)
+    assert (asked.kind, asked.number is not None) == ("reserve", True)
     asking.cancel()  # the question's time limit
     await asyncio.wait([asking])
     assert asked.number is not None

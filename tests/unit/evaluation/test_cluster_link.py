@@ -48,7 +48,7 @@ async def test_an_error_of_the_driver_is_raised_at_the_worker(name: str, kind: t
 
 async def test_a_reply_to_one_who_was_cancelled_is_dropped() -> None:
     link = Link()
-    asked = asyncio.create_task(link.ask("admit", None))
+    asked = asyncio.create_task(link.ask("reserve", None))
     await asyncio.sleep(0)
     (message,) = await anext(link.batches())
     asked.cancel()
