@@ -94,7 +94,7 @@ async def evaluate(
     )
     if settings is not None and settings.seed is None:
         settings = replace(settings, seed=run_options.seed)  # that of the questions is sent to the model, too
-    given = PythonInputs(
+    python_inputs = PythonInputs(
         examples,
         exemplars,
         scoring,
@@ -105,10 +105,10 @@ async def evaluate(
     if run_options.out is None:
         if run_options.answer_cache is not None:
             raise UsageError("answer_cache: give out=, too; without a folder no answer is kept")
-        return await _in_memory(run_options, given, Listeners(on_result, on_event))
+        return await _in_memory(run_options, python_inputs, Listeners(on_result, on_event))
     results: list[Result] = []
     kept = Listeners(in_turn(results.append, on_result), on_event)
-    outcome = await run(run_options, given, kept, signals=False)
+    outcome = await run(run_options, python_inputs, kept, signals=False)
     order = {key: place for place, key in enumerate(outcome.keys)}
     results.sort(key=lambda result: order[result.task.key])
     return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
@@ -166,9 +166,9 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     return checked
 
 
-async def _in_memory(options: RunOptions, given: PythonInputs, listeners: Listeners) -> Results:
+async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
     results: list[Result] = []
-    async with prepared(options, given) as prepared_run, _replay_recorder(prepared_run) as recorder:
+    async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
         names = [architecture.name for architecture in prepared_run.architectures]
         columns = run_columns(options, prepared_run, new_run_id(names))
         asked = prepared_run.dataset.examples, prepared_run.architectures

@@ -212,41 +212,41 @@ class RunInputs:
 
 
 async def read_run_inputs(
-    options: RunOptions, given: PythonInputs = NOTHING_GIVEN, servers: McpServers | None = None
+    options: RunOptions, python_inputs: PythonInputs = NOTHING_GIVEN, servers: McpServers | None = None
 ) -> RunInputs:
     """Loads and checks the inputs of a run; `servers` are to hold its MCP servers. Raises `UsageError`."""
-    _check_flags(options, given)
-    if given.loaded is not None:
-        dataset = given.loaded
-    elif given.examples is not None:
-        dataset = given.dataset(options.questions, options.seed)
+    _check_flags(options, python_inputs)
+    if python_inputs.loaded is not None:
+        dataset = python_inputs.loaded
+    elif python_inputs.examples is not None:
+        dataset = python_inputs.dataset(options.questions, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
     tools = checked_tools(options.tools, "--tools") or dataset.tools
-    wanted = given.architectures or options.architectures
+    wanted = python_inputs.architectures or options.architectures
     architectures = _architectures(wanted, style=dataset.style, tools=tools, max_steps=options.max_steps)
     if options.mcp and options.tools == (WITHOUT_TOOLS,):
         raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
-    is_own_model = given.model is not None or options.model.startswith(REPLAY)
-    if options.resume is None and not is_own_model and given.loaded is None:  # a resumed run stays as it is
+    is_chosen = python_inputs.model is None and not options.model.startswith(REPLAY)
+    if is_chosen and options.resume is None and python_inputs.loaded is None:  # a resumed run stays as it is
         check_step_limits(dataset, architectures)
     path = options.corpus or dataset.corpus
     corpus = await to_thread.run_sync(Corpus.open, path) if path else None
-    if given.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
+    if python_inputs.loaded is None and any(is_oracle(role.name) for role in options.role_models.values()):
         looks_up = any(architecture.spec.tools for architecture in architectures)
 
         def load_larger(count: int) -> Dataset:  # from which questions without a gold chain are left out
             return load_chosen(replace(options, questions=count))
 
-        larger = load_larger if options.questions and given.examples is None else None
+        larger = load_larger if options.questions and python_inputs.examples is None else None
         dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
-        if given.examples is not None or not {"Search", "Lookup"} & architecture.spec.tools.keys():
+        if python_inputs.examples is not None or not {"Search", "Lookup"} & architecture.spec.tools.keys():
             continue  # examples of the caller may be for a model that needs no search
         if corpus is None and not any(example.documents for example in dataset.examples):
             raise UsageError(  # every agent would look bad
@@ -279,7 +279,7 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
     ]
 
 
-def _check_flags(options: RunOptions, given: PythonInputs) -> None:
+def _check_flags(options: RunOptions, python_inputs: PythonInputs) -> None:
     """Raises `UsageError` for an address that is none, and for a flag that no model of the run has a use for."""
     if options.api_base is not None:
         _check_api_base(options.api_base)
@@ -287,7 +287,8 @@ def _check_flags(options: RunOptions, given: PythonInputs) -> None:
     for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
         if value and not any(name.startswith(LOCAL) for name in names):
             raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
-    hosted = [name for name in names if not _is_ours(name)] if given.model is None else []
+    own = options.model if python_inputs.model is not None else None
+    hosted = [name for name in names if name != own and not _is_ours(name)]
     for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
         if value and not hosted and options.resume is None:  # a resumed run stays as it is
             raise UsageError(f"{flag}: no model of this run has a provider; leave it out")

@@ -1,6 +1,6 @@
 """A run's inputs and open models, and the evaluator that is made of them.
 
-async with prepared(options, given) as run:
+async with prepared(options, python_inputs) as run:
     evaluator = make_evaluator(options, run, recorder)
 """
 
@@ -128,13 +128,13 @@ class PreparedRun(RunInputs):
 
 
 @asynccontextmanager
-async def prepared(options: RunOptions, given: PythonInputs) -> AsyncIterator[PreparedRun]:
+async def prepared(options: RunOptions, python_inputs: PythonInputs) -> AsyncIterator[PreparedRun]:
     """Checks everything that can be wrong, cheapest first, before a model is fetched or asked."""
     if options.out is not None and options.resume is None:
         check_new(options.out)  # once more when the folder is taken
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(McpServers(options.mcp_timeout))
-        inputs = await read_run_inputs(options, given, servers)
+        inputs = await read_run_inputs(options, python_inputs, servers)
         replay = cache = None
         if options.model.startswith(REPLAY):
             recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
@@ -145,26 +145,26 @@ async def prepared(options: RunOptions, given: PythonInputs) -> AsyncIterator[Pr
         prices = given_prices(options) if options.price or options.prices else {}
         for part, role in options.role_models.items():
             if role not in opened:
-                opened[role] = await _open(role, options, given, prices.get(part), stack)
+                opened[role] = await _open(role, options, python_inputs, prices.get(part), stack)
                 check_price(options, role.name, opened[role].prices)
         await stack.enter_async_context(inputs.toolbox)
         roles = options.role_models
         embeddings = opened[roles.get("embedding", roles[""])] if options.embedding_model else None
         gateway = await connect_agents(inputs.architectures, opened[roles[""]], embeddings, stack)
-        facts: dict[str, Any] = {"is_model_given": given.model is not None, "gateway": gateway}
+        facts: dict[str, Any] = {"is_model_given": python_inputs.model is not None, "gateway": gateway}
         yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 
 
 async def _open(
     role: RoleModel,
     options: RunOptions,
-    given: PythonInputs,
+    python_inputs: PythonInputs,
     prices: Mapping[str, float] | None,
     stack: AsyncExitStack,
 ) -> OpenModel:
-    if given.model is not None and role.name == options.model:
-        return given.open_model()
-    settings = replace(given.settings or model_settings(options), n_caches=len(options.architectures))
+    if python_inputs.model is not None and role.name == options.model:
+        return python_inputs.open_model()
+    settings = replace(python_inputs.settings or model_settings(options), n_caches=len(options.architectures))
     if role.name.startswith(LOCAL):
         check_price(options, role.name, prices)  # before anything is fetched
     own = replace(settings, temperature=role.temperature, prices=prices or settings.prices)
@@ -183,7 +183,7 @@ def make_evaluator(
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = run.models[wanted]
-        if isinstance(opened.model, GoldAware) or run.is_model_given:
+        if isinstance(opened.model, GoldAware) or (run.is_model_given and wanted.name == options.model):
             models[role] = opened.model  # no provider of ours, so no retries
             continue
         models[role] = RetryingModel(

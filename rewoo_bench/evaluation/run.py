@@ -29,7 +29,7 @@ from rewoo_bench.errors import (
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
-from rewoo_bench.evaluation.inputs import PythonInputs, input_notes, read_run_inputs, step_limit_notes
+from rewoo_bench.evaluation.inputs import NOTHING_GIVEN, PythonInputs, input_notes, read_run_inputs, step_limit_notes
 from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -104,7 +104,7 @@ def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | 
 
 async def run(
     options: RunOptions,
-    given: PythonInputs = PythonInputs(),  # noqa: B008 - frozen
+    python_inputs: PythonInputs = NOTHING_GIVEN,
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,
@@ -117,7 +117,7 @@ async def run(
     options = with_recorded_ids(options)
     async with AsyncExitStack() as stack:
         with notices_to(say):
-            prepared_run = await stack.enter_async_context(prepared(options, given))
+            prepared_run = await stack.enter_async_context(prepared(options, python_inputs))
             allow_open_files(sum(connections(options, prepared_run).values()))
             run_id = new_run_id([architecture.name for architecture in prepared_run.architectures])
             folder = options.resume or options.out or RESULTS / run_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from command_runs import quiet
 from rewoo_bench import evaluate
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.options import OptionKeywords
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.types import Completion, Request, Usage
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -86,6 +90,22 @@ def test_an_import_path_is_a_model(name: str) -> None:
     assert manifest == {"name": model, "import_path": model, "own_name": "echo-1"}
     assert Path("closed").exists()
     assert quiet("--arch", "direct,cot", "-n", 2, "--model", "replay/here", "--out", "again") == 0
+
+
+def test_a_hosted_judge_beside_an_object_is_asked_at_its_address_and_again_after_a_failure() -> None:
+    class Object:
+        async def complete(self, request: Request) -> Completion:
+            return Completion("Answer: Neva", Usage(7, 0, 2))
+
+    judges: Iterator[ServerFault | ServerReply] = iter([ServerFault(status=503), ServerReply("yes")])
+
+    async def judged(api_base: str) -> bool | None:
+        options: OptionKeywords = {"judge_model": "openai/gpt-4o-mini", "api_base": api_base, "questions": 1}
+        (result,) = await evaluate("sample", "direct", model=Object(), **options)
+        return result.judged_correct
+
+    with ModelServer(lambda _: next(judges)) as server:
+        assert anyio.run(judged, server.api_base) is True
 
 
 def test_a_model_that_wants_the_gold_gets_it_and_the_manifest_says_so() -> None:
