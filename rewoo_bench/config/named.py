@@ -155,6 +155,9 @@ def find_scorer(name: str | Scorer, where: str = "scoring", folder: Path | None 
     """
     if isinstance(name, Scorer):
         return name
+    plain, mark, objectives = name.partition("?objectives=")
+    if mark and objectives.isdecimal():
+        return find_scorer(plain, where, folder).of_objectives(int(objectives))
     plugin = find_plugin("scorers", name)  # also raises for a bundled name that another package has
     if name in BUNDLED:
         return BUNDLED[name]

@@ -7,6 +7,7 @@
     load_dataset_examples("gsm8k=test.jsonl")                     # a file, read and scored as that data set
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
+    load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
 
 `formats` recognises the row formats, `sampling` chooses or makes the questions, `hub` and `files` read rows.
 """
@@ -24,8 +25,9 @@ from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, plain_name, read_data_file
 from rewoo_bench.loaders.formats import format_named, read_examples
+from rewoo_bench.loaders.objectives import OBJECTIVES, join, split_objectives
 from rewoo_bench.loaders.row_fields import RawRow
-from rewoo_bench.loaders.sampling import generated, ids_hash, select
+from rewoo_bench.loaders.sampling import generated, ids_hash, select, shuffled
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.scoring import Scorer
@@ -72,7 +74,7 @@ def load_dataset_examples(
     load_rows: hub.LoadRows = hub.load_rows,
 ) -> Dataset:
     """The examples of `dataset`: a bundled or installed name, also with `:configuration`, `?options` or `=file` behind
-    it, a folder or a file.
+    it, a folder or a file. With `?objectives=3` three questions are a task, and `limit` counts tasks.
 
     `limit` questions are taken in an order that `seed` decides, see `loaders.sampling`. None is
     the data set's `default_limit`, and all rows, in file order, where it has none and for files.
@@ -86,7 +88,8 @@ def load_dataset_examples(
     check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    found = find_dataset(str(dataset))
+    plain, objectives = split_objectives(str(dataset))
+    found = find_dataset(plain)
     named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
     left_out = 0
     source: Mapping[str, Any]
@@ -99,6 +102,9 @@ def load_dataset_examples(
         assert spec is not None, "a data set or a file"
         split, limit = split or spec.default_split, limit or spec.default_limit
         _check_choice(spec, found, split)
+    tasks = limit
+    if limit and objectives > 1:
+        limit *= objectives + 1  # a question may wait for a later task
     if spec and spec.generator:
         row_format = format_named(spec.format or "sample")
         folder = named.folder if named else None
@@ -114,12 +120,20 @@ def load_dataset_examples(
         if not selection.examples:
             raise DataError(f"{origin}: none of the {left_out} rows can be answered from its paragraphs")
 
+    taken = selection.examples
+    if objectives > 1:
+        name = f"{name}{'&' if '?' in name else '?'}{OBJECTIVES}={objectives}"
+        taken = tuple(join(taken if limit else shuffled(taken, seed), objectives))[:tasks]
+        if not taken:
+            raise DataError(f"{name}: there are fewer than {objectives} questions")
+
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
     defaults, where = row_format.defaults, _where(named, name)
     scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, named.folder if named else None)
+    scorer = scorer.of_objectives(objectives)
     tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
     corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
-    digest = ids_hash(example.id for example in selection.examples)
+    digest = ids_hash(example.id for example in taken)
     manifest = {
         "name": name,
         "format": row_format.name,
@@ -127,11 +141,11 @@ def load_dataset_examples(
         "source": source,
         "split": split,
         "seed": seed,
-        "limit": limit,
+        "limit": tasks,
         "rows": selection.rows + left_out,
         "repeated_rows": selection.repeats,
-        "examples": len(selection.examples),
-        "with_chain": sum(bool(example.chain) for example in selection.examples),
+        "examples": len(taken),
+        "with_chain": sum(bool(example.chain) for example in taken),
         "ids_hash": digest,
         "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
     }
@@ -140,19 +154,19 @@ def load_dataset_examples(
     if left_out:
         manifest["unanswerable_rows"] = left_out
     style = (spec and spec.exemplars) or defaults.style
-    return Dataset(name, style, scorer, split, selection.examples, digest, corpus, manifest, tools)
+    return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools)
 
 
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
     """The examples of `dataset` for a run that was made of it: all of a file, else the run's sample."""
-    if Path(dataset).is_file() or "=" in dataset.partition("?")[0]:
+    if Path(split_objectives(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
         return load_dataset_examples(dataset)
     return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 
 
 def generated_count(dataset: str, limit: int | None) -> int | None:
     """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
-    found = find_dataset(str(dataset))
+    found = find_dataset(split_objectives(str(dataset))[0])
     if found.dataset is None or found.file is not None:
         return None
     spec = _spec(found.dataset)

@@ -117,6 +117,8 @@ class Column(Generic[Source]):
     """Whether it has few different texts: a category in pandas."""
     is_private: bool = False
     """Whether it repeats texts of the data set or of a tool, so that `publish` empties it."""
+    is_added: bool = False
+    """Whether tables of today's format were written before it was there: without it, it is read as null."""
 
 
 def _was_counted(call: Any) -> bool:
@@ -240,6 +242,11 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "f1", FLOAT, "F1 of the answer, from 0 to 1",
         lambda q: q.result.score.f1 if q.result.score else None, null="only where the infrastructure failed",
+    ),
+    Column(
+        "objectives_right", FLOAT, "share of the questions of a task that are answered right (`?objectives=`)",
+        lambda q: q.result.score.objectives_right if q.result.score else None, null="where a question is asked alone",
+        is_added=True,
     ),
     Column("judged_correct", BOOL, "the judge's verdict", lambda q: q.result.judged_correct, null="without a judge"),
     Column(
@@ -468,6 +475,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
+ADDED = {column.name for column in QUESTION_COLUMNS if column.is_added}
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 """Columns of calls.parquet with the tokens of each part of a prompt."""

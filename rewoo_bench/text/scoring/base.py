@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from rewoo_bench.errors import DataError, RewooBenchError
@@ -11,11 +12,21 @@ from rewoo_bench.errors import DataError, RewooBenchError
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well a prediction fits: `f1` is between 0 and 1."""
+    """How well a prediction fits: `f1` is between 0 and 1.
+
+    Where several questions are asked at once, exact match is that of all of them, `f1` their mean, and
+    `objectives_right` the share of those that match.
+    """
 
     exact_match: bool
     f1: float
+    objectives_right: float | None = None
 
+
+BETWEEN_ANSWERS = " | "
+"""Between the answers of several questions that are asked at once."""
+_ENUMERATED = re.compile(r"^(?:\(\d{1,2}\)|\d{1,2}[.):])\s+")
+"""The number of a question that a model repeats before its answer."""
 
 ScoreFunction = Callable[[str, Sequence[str]], Score]
 """Prediction and gold answers to a score; neither is blank or empty."""
@@ -29,6 +40,14 @@ class Scorer:
     function: ScoreFunction
     compared: Callable[[str], str | None] | None = None
     """What exact match compares of a text, where it is whether these are equal; None for a text without it."""
+    objectives: int = 1
+    """Number of questions that are asked at once."""
+
+    def of_objectives(self, objectives: int) -> Scorer:
+        """The scorer of so many questions at once, each by this one: `hotpotqa?objectives=3`."""
+        if objectives == 1:
+            return self
+        return replace(self, name=f"{self.name}?objectives={objectives}", compared=None, objectives=objectives)
 
     def answers_sha256(self, answers: Sequence[str]) -> list[str] | None:
         """SHA-256 of what exact match compares of each gold answer; None where exact match is no equality."""
@@ -45,12 +64,24 @@ class Scorer:
     def __call__(self, prediction: str | None, answers: Sequence[str] | str) -> Score:
         """The score of a prediction; None and a blank one score nothing.
 
+        Of several questions at once, a prediction has the answers in order, with ` | ` between them.
+
         Raises `DataError` where there are no answers, and `ScorerFault` where the function raises or
         returns no `Score`.
         """
         golds = (answers,) if isinstance(answers, str) else tuple(answers)
         if not golds:
             raise DataError("a score needs at least one gold answer, got none")
+        if self.objectives > 1:
+            one = replace(self, objectives=1)
+            given = [
+                _ENUMERATED.sub("", part.strip(), count=1) for part in (prediction or "").split(BETWEEN_ANSWERS.strip())
+            ]
+            parts = list(zip(*(gold.split(BETWEEN_ANSWERS) for gold in golds), strict=True))
+            scores = [one(answer, answers) for answer, answers in zip(given, parts, strict=False)]
+            right = sum(score.exact_match for score in scores)
+            f1 = sum(score.f1 for score in scores) / len(parts)
+            return Score(len(given) == right == len(parts), f1, right / len(parts))
         if prediction is None or not prediction.strip():
             return Score(exact_match=False, f1=0.0)
         try:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
+from rewoo_bench.api import bench
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.events import Place
@@ -33,7 +34,8 @@ RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", 
 QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
 example_id question_type difficulty hops trial question answers answers_sha256
-prediction exact_match f1 judged_correct stop_reason error llm_calls tool_calls steps replans broken_plans routed_to
+prediction exact_match f1 objectives_right judged_correct stop_reason error llm_calls tool_calls
+steps replans broken_plans routed_to
 input_tokens cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
 planner_tokens solver_tokens tool_llm_tokens
 agent_tokens router_tokens evidence_tokens gold_pages_found billed_tokens cost_usd usage_source latency_s working_s
@@ -362,3 +364,14 @@ def test_broken_plans_are_the_drafts_with_faults_whatever_a_runner_notes(
 ) -> None:
     written(tmp_path, result(trajectory=Trajectory("Seine", "answered", notes={"drafts": drafts})))
     assert rows(tmp_path)[0]["broken_plans"] == broken
+
+
+def test_a_table_from_before_a_column_was_added_has_nulls_there(tmp_path: Path) -> None:
+    run = bench("direct", out=tmp_path / "run", dataset="sample", questions=2)
+    path = run.folder / "questions.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["objectives_right"]), path)
+    assert load(run.folder)["objectives_right"].isna().all()
+    pq.write_table(table.drop_columns(["prediction"]), path)
+    with pytest.raises(DataError, match="the column 'prediction' is missing"):
+        load(run.folder)
