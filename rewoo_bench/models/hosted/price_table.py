@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ _FIELDS = {
 _ABOVE = re.compile(r"(?P<price>\w+)_above_(?P<count>\d+)(?P<thousand>k?)_tokens")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PriceEntry:
     """A model of the table. `fields` is its JSON object."""
 
@@ -58,9 +58,14 @@ class PriceEntry:
     def supports_response_schema(self) -> bool:
         return bool(self.fields.get("supports_response_schema"))
 
-    @property
-    def is_priced(self) -> bool:
-        return self.rates(1) is not None
+    @cached_property
+    def _of_long_prompts(self) -> list[tuple[int, str, float]]:
+        """Prices of long prompts: tokens above which they hold, the field that they replace, dollars of a token."""
+        above = []
+        for name, rate in self.fields.items():
+            if rate is not None and (match := _ABOVE.fullmatch(name)):
+                above.append((int(match["count"]) * (1000 if match["thousand"] else 1), match["price"], float(rate)))
+        return sorted(above)
 
     def price(self, usage: Usage) -> float | None:
         """US dollars of one request; None where the file has no price."""
@@ -87,13 +92,8 @@ class PriceEntry:
             ordered = sorted(tiers, key=lambda tier: tier["range"][0])
             tier = next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
             fields = {"output_cost_per_token": fields.get("output_cost_per_token"), **tier}
-        else:
-            above = []  # prices of long prompts: tokens above which they hold, the field that they replace, dollars
-            for name, rate in fields.items():
-                if rate is not None and (match := _ABOVE.fullmatch(name)):
-                    count = int(match["count"]) * (1000 if match["thousand"] else 1)
-                    above.append((count, match["price"], float(rate)))
-            fields = {**fields, **{price: rate for count, price, rate in sorted(above) if input_tokens > count}}
+        elif long := {price: rate for count, price, rate in self._of_long_prompts if input_tokens > count}:
+            fields = {**fields, **long}
         found = {kind: float(fields[name]) for kind, name in _FIELDS.items() if fields.get(name) is not None}
         if "input" not in found:
             return None
@@ -113,7 +113,7 @@ def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None
 def find_price_entry(*names: str) -> PriceEntry | None:
     """The first of these names that has a price in the file, else the first that is in the file."""
     entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
-    return next((entry for entry in entries if entry.is_priced), entries[0] if entries else None)
+    return next((entry for entry in entries if entry.rates(1)), entries[0] if entries else None)
 
 
 @cache

@@ -226,10 +226,9 @@ def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     `details` is litellm's own usage object of a call through litellm: it includes counts of only some providers
     (audio, searches), and litellm prices it. Without it, `usage` is priced.
     """
-    if route.entry is None or not route.entry.is_priced:
-        return None
-    if details is None or route.entry.is_given:
-        return route.entry.price(usage)
+    known = route.entry.price(usage) if route.entry else None
+    if route.entry is None or known is None or details is None or route.entry.is_given:
+        return known
     paid = load_litellm().cost_per_token(model=route.bare, custom_llm_provider=route.provider, usage_object=details)
     return float(sum(paid))
 
