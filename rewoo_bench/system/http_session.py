@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import ssl
+import time
 from base64 import b64encode
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -21,6 +24,9 @@ from rewoo_bench.text.escaping import plain_line
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*")
 
 
 def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **settings: Any) -> aiohttp.ClientSession:
@@ -63,6 +69,16 @@ def proxies() -> dict[str, str]:
 def basic_authorization(user: str, password: str) -> str:
     """The value of an Authorization header."""
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Seconds from now in a Retry-After header, which has seconds or a date (RFC 9110, 10.2.3); None without either."""
+    try:
+        if value is None or NUMBER.fullmatch(value):
+            return None if value is None else float(value)
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError, OSError):  # no date, or one outside of all calendars
+        return None
 
 
 def server_log(name: str) -> logging.Logger:

@@ -15,8 +15,6 @@ import random
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +22,7 @@ import anyio
 from pydantic import BaseModel
 
 from rewoo_bench.errors import ToolError
-from rewoo_bench.system.http_session import open_session
+from rewoo_bench.system.http_session import open_session, retry_after_s
 from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools.search import (
     SIMILAR,
@@ -144,7 +142,7 @@ class Wikipedia:
                 body = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             return None, f"{type(error).__name__} {error}".strip(), None
-        wait_s = _retry_after_s(response.headers.get("Retry-After"))
+        wait_s = retry_after_s(response.headers.get("Retry-After"))
         if response.status == 429 or response.status >= 500:
             return None, f"HTTP {response.status}", wait_s
         if response.status != 200:
@@ -163,16 +161,3 @@ class Wikipedia:
 
 def _is_disambiguation(page: Mapping[str, Any]) -> bool:
     return "disambiguation" in page.get("pageprops", {})
-
-
-def _retry_after_s(value: str | None) -> float | None:
-    """Seconds from now; the header holds seconds or a date (RFC 9110, section 10.2.3)."""
-    if value is None:
-        return None
-    if value.strip().isdigit():
-        return float(value)
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (date.astimezone(UTC) - datetime.now(UTC)).total_seconds())

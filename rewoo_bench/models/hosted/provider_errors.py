@@ -12,19 +12,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Collection, Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Redirected, Unreachable
+from rewoo_bench.system.http_session import NUMBER, retry_after_s
 from rewoo_bench.text.redaction import redact
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
 _RETRYABLE = frozenset({408, 409, 425, 429})
 _LONGEST = 300
-_NUMBER = re.compile(r"\s*\d+(\.\d+)?\s*")
 
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
 # llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
@@ -142,13 +140,8 @@ def _retry_after(chain: Sequence[BaseException]) -> float | None:
             or getattr(getattr(cause, "response", None), "headers", None)
             or getattr(cause, "headers", None)
         )
-        if headers and (wait := headers.get("retry-after-ms")) and _NUMBER.fullmatch(wait):
+        if headers and (wait := headers.get("retry-after-ms")) and NUMBER.fullmatch(wait):
             return float(wait) / 1000
         if headers and (wait := headers.get("retry-after")):
-            if _NUMBER.fullmatch(wait):
-                return float(wait)
-            try:
-                return max(0.0, parsedate_to_datetime(wait).timestamp() - time.time())
-            except (ValueError, TypeError, OverflowError, OSError):  # no date, or one outside of all calendars
-                return None
+            return retry_after_s(wait)
     return None
