@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import click
 
 from rewoo_bench.cli import flag_types
-from rewoo_bench.cli import flag_types as completion
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import MOST, Bounds, Option
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS
@@ -67,7 +66,7 @@ def flag_for(option: Option) -> Decorator:
         base, bounds = base.__origin__, base.__metadata__[0]
     reader = getattr(flag_types, option.reader) if option.reader else None
     if option.completion:
-        settings["shell_complete"] = getattr(completion, option.completion)
+        settings["shell_complete"] = getattr(flag_types, option.completion)
     if reader is flag_types.IdsFile:
         settings |= {"type": reader(), "default": (), "show_default": False}
     elif get_origin(base) is tuple:

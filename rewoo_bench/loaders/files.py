@@ -23,7 +23,7 @@ from pyarrow import parquet
 from rewoo_bench.config.named import Named, find_named, known_names
 from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.row_fields import RawRow
-from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_bounded, parse_json
+from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.words import counted
 
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
@@ -42,11 +42,6 @@ def read_data_file(path: Path) -> Iterator[RawRow]:
     if name.endswith((".csv", ".tsv")):
         return _csv_rows(path, "," if name.endswith(".csv") else "\t")
     return _parquet_rows(path) if name.endswith(".parquet") else _json_rows(path)
-
-
-def plain_name(path: Path) -> str:
-    """The file's name in lower case, without `.gz`."""
-    return path.name.lower().removesuffix(".gz")
 
 
 def file_sha256(path: Path) -> str:

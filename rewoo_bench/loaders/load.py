@@ -23,13 +23,14 @@ from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_sc
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, plain_name, read_data_file
+from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, read_data_file
 from rewoo_bench.loaders.formats import format_named, read_examples
 from rewoo_bench.loaders.objectives import OBJECTIVES, join, split_objectives
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import generated, ids_hash, select, shuffled
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
+from rewoo_bench.text.data_files import plain_name
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example
 

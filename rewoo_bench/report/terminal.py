@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.report.rows import FAILED, RIGHT, QuestionTable, question_table
+from rewoo_bench.report.rows import FAILED, NOT_ASKED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import terminal
@@ -28,7 +28,9 @@ from rewoo_bench.text.words import counted
 
 SIDE_BY_SIDE = 100  # columns of a terminal
 _LONGEST = 700  # characters of an argument or an observation
-_MARKS = {RIGHT: ("right", "green"), "w": ("wrong", "red"), FAILED: ("failed", "yellow"), "-": ("not asked", "dim")}
+_MARKS = {
+    RIGHT: ("right", "green"), WRONG: ("wrong", "red"), FAILED: ("failed", "yellow"), NOT_ASKED: ("not asked", "dim")
+}  # fmt: skip
 
 
 class ShownQuestions(JupyterMixin):

@@ -27,7 +27,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.errors import DataError, NothingToDraw, UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, Trajectories
@@ -177,11 +177,7 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     light = "".join(f"{name}:{colour};" for colour, name in names.items())
     night = "".join(f"{names[colour]}:{other};" for colour, other in dark.items())
     colours = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>".encode()
-    try:
-        pictures = list(draw.draw(draw.read(list(runs))))
-    except NothingToDraw:
-        return
-    for name, picture in pictures:
+    for name, picture in draw.draw(draw.read(runs)):
         buffer = BytesIO()
         with style.styled():
             picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)

@@ -48,21 +48,15 @@ class ScriptedModel:
         usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(line))
         return Completion(line, usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
-    def check(self) -> None:
-        """Nothing can be missing."""
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
     def _next(self, request: Request) -> ScriptLine:
         if callable(self._lines):
             return self._lines(request.messages, request.role)
-        by_role = isinstance(self._lines, Mapping)
-        lines = self._lines.get(request.role, ()) if isinstance(self._lines, Mapping) else self._lines
-        taken = self._taken[request.role if by_role else ""]
-        if taken >= len(lines):
-            role = f" for {request.role!r}" if by_role else ""
+        role, lines = "", self._lines
+        if isinstance(lines, Mapping):
+            role, lines = request.role, lines.get(request.role, ())
+        if self._taken[role] >= len(lines):
+            of_role = f" for {role!r}" if role else ""
             last = request.messages[-1].content if request.messages else ""
-            raise ModelError(f"the script has {len(lines)} replies{role}; no reply is left for {last!r}")
-        self._taken[request.role if by_role else ""] += 1
-        return lines[taken]
+            raise ModelError(f"the script has {len(lines)} replies{of_role}; no reply is left for {last!r}")
+        self._taken[role] += 1
+        return lines[self._taken[role] - 1]

@@ -24,6 +24,11 @@ _LARGEST_FILE = 4 * 2**30  # bytes of a whole file
 _LARGEST_RATIO = 50  # times the size on disk; a bound is never smaller than that. Text is some 10 times smaller as gzip
 
 
+def plain_name(path: Path) -> str:
+    """The file's name in lower case, without `.gz`."""
+    return path.name.lower().removesuffix(".gz")
+
+
 class TooLarge(ValueError):
     """More data than a file of that size on disk may hold; the message says how much."""
 

@@ -44,7 +44,7 @@ from pyarrow import parquet
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
-from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json
+from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key
 from rewoo_bench.tools.documents import Hit, Titles
@@ -59,7 +59,7 @@ def check_passages(path: Path) -> None:
     """Raises `DataError` where a file is missing, empty or of another format, without reading it."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected a corpus in jsonl, json, txt or parquet")
-    if not _plain_name(path).endswith(_PASSAGE_SUFFIXES) and path.suffix.lower() != ".parquet":
+    if not plain_name(path).endswith(_PASSAGE_SUFFIXES) and path.suffix.lower() != ".parquet":
         raise DataError(
             f"{path}: unknown extension {path.suffix!r}; expected {', '.join(_PASSAGE_SUFFIXES)} (or .gz), .parquet"
         )
@@ -73,7 +73,7 @@ def read_passages(path: Path) -> Iterator[Document]:
     Raises `DataError` as `check_passages` does, and for a damaged file, naming the line (the row, in parquet).
     """
     check_passages(path)
-    kind = Path(_plain_name(path)).suffix
+    kind = Path(plain_name(path)).suffix
     if path.suffix.lower() == ".parquet":
         yield from _read_parquet(path)
         return
@@ -106,10 +106,6 @@ def read_passages(path: Path) -> Iterator[Document]:
         elif isinstance(error, TooLarge) or not isinstance(error, ValueError):  # the next line couldn't be read
             number += 1
         raise DataError(f"{path}:{number}: {data_fault(error)}; expected {_EXPECTED}") from None
-
-
-def _plain_name(path: Path) -> str:
-    return path.name.lower().removesuffix(".gz")
 
 
 def _read_parquet(path: Path) -> Iterator[Document]:
@@ -276,7 +272,7 @@ class Corpus:
                 content_hash = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise DataError(f"{path}: can't be read ({error.strerror})") from None
-        kind = "-txt" if _plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
+        kind = "-txt" if plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
         entry = cache_dir / "corpus" / f"{content_hash[:32]}{kind}-v{_FORMAT}"
         with suppress(DamagedIndex):
             return cls(entry, content_hash)

@@ -33,6 +33,7 @@ from rewoo_bench.analysis.claims.run_groups import (
     RunGroup,
     chain_shape,
 )
+from rewoo_bench.analysis.cost_laws import cut_off
 from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 from rewoo_bench.analysis.stats.paired import (
     Floats,
@@ -106,9 +107,7 @@ def _cut_off(group: RunGroup, rows: pd.DataFrame, name: str) -> NDArray[np.bool_
     """
     if group.data != "chain" or name in SCORES:
         return np.zeros(len(rows), dtype=bool)
-    reasons = ("invalid_plan", "step_limit", "repeated", "token_limit", "time_limit", "cost_limit")
-    cut: NDArray[np.bool_] = rows["stop_reason"].astype(str).isin(reasons).to_numpy(dtype=bool)
-    return cut
+    return cut_off(rows)
 
 
 def _known_column(name: str) -> str:

@@ -54,7 +54,7 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     only_a, only_b = int((signs < 0).sum()), int((signs > 0).sum())
     if labels is not None:
         _, position = np.unique(labels, return_inverse=True)
-        signs = np.bincount(position, weights=signs, minlength=0).astype(np.int64)
+        signs = np.bincount(position, weights=signs).astype(np.int64)
     # The distribution of the sum where every difference may as well have the other sign: 0.5 for [3, -1, 2].
     gammaln = scipy.special.gammaln
     sizes, counts = np.unique(np.abs(signs[signs != 0]), return_counts=True)
@@ -111,9 +111,8 @@ def mcnemar_power(discordant_share: float, difference: float, n: int, alpha: flo
     logs = gammaln(n + 1) - gammaln(of + 1) - gammaln(n - of + 1) + of * math.log(share) + rest
     none = (1 - share) ** n if least == 1 else 0.0  # no discordant pair: nothing is found
     weights = np.exp(logs - logs.max())
-    critical = np.floor(
-        np.nan_to_num(scipy.special.bdtrik(alpha / 2, of, 0.5))
-    )  # up to that many in the minority refute equality
+    # Up to that many in the minority refute equality.
+    critical = np.floor(np.nan_to_num(scipy.special.bdtrik(alpha / 2, of, 0.5)))
     critical = np.where(bdtr(critical, of, 0.5) > alpha / 2, critical - 1, critical)
     one = (1 + difference / share) / 2
     found = np.where(critical < 0, 0.0, sum(bdtr(np.maximum(critical, 0), of, each) for each in (one, 1 - one)))
