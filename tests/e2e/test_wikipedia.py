@@ -195,6 +195,7 @@ LAG = json.dumps({"error": {"code": "maxlag", "info": "Waiting for 10.0.0.1: 6 s
         (503, {}, b"busy"),
         (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, b""),
         (503, {"Retry-After": "soon"}, b""),
+        (503, {"Retry-After": "²"}, b""),  # a digit, and no number
         (200, {"Retry-After": "0"}, LAG),
         (200, {}, b'{"query": {"pa'),
         (200, {}, b"[]"),
