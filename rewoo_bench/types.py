@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -428,6 +429,15 @@ class CountsSteps(Protocol):
     max_steps: int
 
     def steps_needed(self, chain: Sequence[Hop]) -> int: ...
+
+
+@runtime_checkable
+class Connects(Protocol):
+    """A runner with something that serves a whole run, such as worker processes."""
+
+    async def connect(self, stack: AsyncExitStack) -> None:
+        """Makes it ready before the first question; it ends with `stack`."""
+        ...
 
 
 # A tool around another tool, with the same interface; subclasses count, limit, record or break its calls.

@@ -38,7 +38,7 @@ _AFTER_LIMIT_S = 5.0  # for an agent to end by itself after a limit of its quest
 
 
 class AgentRunner:
-    """Runs an external agent on a question. `connect` makes it ready for a run."""
+    """Runs an external agent on a question. It asks `gateway`, and its processes are among `groups`."""
 
     Settings = AgentSettings
 
@@ -48,27 +48,28 @@ class AgentRunner:
         self._agent: Function | Program | WorkerProcess | None = None
         if settings.callable:
             self._agent = Function(import_object(settings.callable, "agent: callable"))
-        self._gateway: Gateway | None = None
+        self.gateway: Gateway | None = None
+        self.groups: ProcessGroups | None = None
         places = settings.concurrency
         self._places: AbstractAsyncContextManager[Any] = anyio.Semaphore(places) if places else nullcontext()
 
-    async def connect(self, gateway: Gateway, groups: ProcessGroups, stack: AsyncExitStack) -> None:
+    async def connect(self, stack: AsyncExitStack) -> None:
         """Makes the agent ready: its environment is installed, and its worker ends with `stack`."""
-        self._gateway = gateway
         if self.settings.callable:
             return
+        assert self.groups is not None
         command = await to_thread.run_sync(command_in_environment, self.settings)
         check_program(command[0], self.settings)  # before any other architecture is paid for
         if self.settings.protocol == "worker":
-            self._agent = WorkerProcess(self.settings, command, groups)
+            self._agent = WorkerProcess(self.settings, command, self.groups)
             stack.push_async_callback(self._agent.aclose)
         else:
-            self._agent = Program(self.settings, command, groups)
+            self._agent = Program(self.settings, command, self.groups)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """The agent's answer. Raises the provider's `ModelError` where the agent failed because of it."""
-        gateway, agent = self._gateway, self._agent
-        assert gateway is not None, "an agent needs `connect` first"
+        gateway, agent = self.gateway, self._agent
+        assert gateway is not None, "an agent needs its gateway first"
         assert agent is not None
         assert isinstance(model, Meter)
         answer: str | None = None
@@ -162,7 +163,7 @@ def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:
     return None
 
 
-async def connect_agents(
+async def open_gateway(
     architectures: Sequence[Architecture], opened: OpenModel, embeddings: OpenModel | None, stack: AsyncExitStack
 ) -> Gateway | None:
     """The gateway, where one of the architectures is an external agent; all ends with `stack`. Raises `UsageError`.
@@ -186,5 +187,5 @@ async def connect_agents(
     groups = await stack.enter_async_context(ProcessGroups())
     for agent in agents:
         assert isinstance(agent.runner, AgentRunner)
-        await agent.runner.connect(gateway, groups, stack)
+        agent.runner.gateway, agent.runner.groups = gateway, groups
     return gateway

@@ -55,6 +55,8 @@ RUNNERS = {
     "rewoo-react": "rewoo_bench.runners.rewoo_react:ReWOOReAct",
     "llmcompiler": "rewoo_bench.runners.llmcompiler:LLMCompiler",
     "plan-execute": "rewoo_bench.runners.plan_execute:PlanExecute",
+    "rewoo-code": "rewoo_bench.runners.rewoo_code:ReWOOCode",
+    "react-code": "rewoo_bench.runners.react_code:ReActCode",
     "router": "rewoo_bench.runners.router:Router",
     "single-call": "rewoo_bench.runners.single_call:SingleCall",
 }

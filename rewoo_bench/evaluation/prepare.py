@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.agents.runner import connect_agents
+from rewoo_bench.agents.runner import open_gateway
 from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.recorder import CallRecorder
@@ -32,7 +32,7 @@ from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.rows import answers_of_oracle
 from rewoo_bench.tools.mcp_server import McpServers
-from rewoo_bench.types import Example, GoldAware, Message, Model, Request
+from rewoo_bench.types import Connects, Example, GoldAware, Message, Model, Request
 
 if TYPE_CHECKING:
     from rewoo_bench.agents.gateway import Gateway
@@ -150,7 +150,10 @@ async def prepared(options: RunOptions, python_inputs: PythonInputs) -> AsyncIte
         await stack.enter_async_context(inputs.toolbox)
         roles = options.role_models
         embeddings = opened[roles.get("embedding", roles[""])] if options.embedding_model else None
-        gateway = await connect_agents(inputs.architectures, opened[roles[""]], embeddings, stack)
+        gateway = await open_gateway(inputs.architectures, opened[roles[""]], embeddings, stack)
+        for each in (architecture for one in inputs.architectures for architecture in (one, *one.parents)):
+            if isinstance(each.runner, Connects):
+                await each.runner.connect(stack)
         facts: dict[str, Any] = {"is_model_given": python_inputs.model is not None, "gateway": gateway}
         yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 

@@ -34,7 +34,7 @@ from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
-_NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
+NUDGE = "\nThese turns repeat themselves and bring nothing new. Do something else, or answer."
 
 RepeatGuard = Literal["none", "nudge", "stop"]
 
@@ -102,7 +102,7 @@ class ReActTurns:
         seen = [step.observation for step in steps]
         if self._settings.repeat_guard == "nudge" and not self._is_nudged and first_repetition(self._done) is not None:
             self._is_nudged = True
-            seen[-1] += _NUDGE
+            seen[-1] += NUDGE
         left = self._settings.max_steps - turn
         if 0 < left <= self._settings.warn_turns:
             seen[-1] += f"\n({left} turn{'s' if left > 1 else ''} left.)"

@@ -21,6 +21,7 @@ ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
 ARCHITECTURES = [
     *("direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "llmcompiler"),
     *("rewoo-lazy", "react-json"),
+    *("rewoo-code", "react-code"),
 ]
 ARCHITECTURES += ["router?policy=model"]
 

@@ -59,6 +59,7 @@ def test_marks_of_a_cache_are_known(tmp_path: Path) -> None:
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "chain"
     names = "rewoo,rewoo-lazy,react-json,react,react-native,plan-execute,llmcompiler,rewoo-react,direct,cot"
+    names += ",rewoo-code,react-code"
     flags = ("--dataset", "chain?hops=1..6", "-n", "30", "--trials", "2", "--max-steps", "11", "--model", "oracle")
     assert quiet("--arch", names, *flags, "--out", folder) == 0
     return folder
@@ -66,7 +67,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", [name for name in RULES if name != "none"])
 def test_every_shipped_rule_finds_in_the_columns_what_it_finds_in_the_prompts(chain: Path, name: str) -> None:
-    """Oracle runs of eight architectures, two trials, eight questions at once: equal to the token."""
+    """Oracle runs of twelve architectures, two trials, eight questions at once: equal to the token."""
     rule = named_tariff(name).rule
     assert rule is not None
     expected = replayed(chain, rule)

@@ -28,6 +28,7 @@ _WHICH = "which name leads on"
 _PLACE = re.compile(r"\{(\d+)\}")
 _NUMBER = re.compile(r"[$€£]?\s*([-−]?(?:\d[\d,]*)?\.?\d+(?:e[+-]?\d+)?)\s*%?\.?", re.IGNORECASE)
 _SHOWN = re.compile(r"(?m)^(?:Observation|Evidence|Result(?: of E\d+)?): (.*)$|^(?:#E|(?=\d+\. \w+\())(\d+)(?: = |\. )")
+_OUTPUT = re.compile(r"^Output:\n(.*?)(?:^Question:|\Z)", re.MULTILINE | re.DOTALL)  # of a program
 _THE_SAME = re.compile(r"the same as (?:#E|\$)(\d+)")
 
 
@@ -71,6 +72,7 @@ def shown_numbers(messages: Iterable[Message]) -> tuple[str, ...]:
                 same = _THE_SAME.fullmatch(match[1])
                 shown[step] = shown.get(same[1], "") if same else match[1]
             found += shown.values()
+            found += [line for output in _OUTPUT.findall(message.content) for line in output.splitlines()]
     return tuple(text for text in found if read_number(text) is not None)
 
 
@@ -221,15 +223,17 @@ def gold_plan(
     known: Mapping[int, str],
     called: Collection[str],
     first: int,
-) -> Plan:
+) -> tuple[Plan, dict[int, str]]:
     """The plan of one question, with the tools that the prompt lists; a look-up of the question if nothing is foreseen.
+
+    With it, for each hop, the step that finds it (`#E1`), or its value where that is known at once.
 
     `known` has the value of each hop that earlier plans have found, and `called` the arguments of their calls, folded:
     a second plan has only what is missing, and may have what couldn't be foreseen before. `first` is the number of its
     first step.
     """
     steps: list[PlanStep] = []
-    done = dict(known)  # hop -> the step that finds it, or its value where that is known at once
+    done = dict(known)
     read: dict[int, str] = {}  # look-up -> the step that reads its value
 
     def add(tool: str, args: str, thought: str) -> str:
@@ -284,4 +288,4 @@ def gold_plan(
         else:
             found = f"#{steps[-1].id}" if steps else UNKNOWN_ANSWER
         add(FINISH, found, "End with the answer.")
-    return Plan(steps=tuple(steps))
+    return Plan(steps=tuple(steps)), done

@@ -13,6 +13,7 @@ The evaluator gives it each question's gold through `with_gold`; no runner sees 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,22 +35,25 @@ from rewoo_bench.models.oracle.gold_plan import (
     is_calculation,
     shown_numbers,
 )
+from rewoo_bench.models.oracle.gold_program import gold_program, program_of
 from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runners.programs import fenced
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
-_TOOL = re.compile(r"(?m)^(\w+)(?=\[|\(| \{)")  # as the prompts list them
+_TOOL = re.compile(r"(?m)^(?:async def )?(\w+)(?=\[|\(| \{)")  # as the prompts list them
 _FIELD = re.compile(r'(?m)^(\w+) \{"(\w+)"')  # a tool's first input, as prompts list it for JSON
 _INPUT = re.compile(r'\[(.*)\]|"args": \{"\w+": "(.*)"\}')
 _TASK_INPUT = re.compile(r'(?m)^(?:\d+\. \w+\("(.*)"\)|#E\d+ = \w+\[(.*)\])$')  # in the prompts of later calls
 _NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
+_CALL_INPUT = re.compile(r'\w\(("(?:[^"\\]|\\.)*")\)')  # in a program
 _FINDERS = ("Search", "Wikipedia")
-_IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. ){CALCULATOR}[\[(]")
+_IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. |.*await .*){CALCULATOR}[\[(]")
 
 
 class OracleWriter:
@@ -75,6 +79,7 @@ class OracleWriter:
         for message in messages[self.start :]:
             if message.role == "assistant":
                 self._called |= {fold(text) for texts in _INPUT.findall(message.content) for text in texts if text}
+                self._called |= {fold(json.loads(text)) for text in _CALL_INPUT.findall(message.content)}
                 self._called |= {fold(str(value)) for call in message.tool_calls for value in call.arguments.values()}
             else:
                 self._called |= {fold(text) for texts in _TASK_INPUT.findall(message.content) for text in texts if text}
@@ -117,6 +122,8 @@ class OracleWriter:
             "answer": self._answer,
             "thought and answer": self._reasoned,
             "choice": self._choice,
+            "program": self._program,
+            "program or answer": self._program_turn,
         }
         return forms[grammar.form](), ()
 
@@ -171,7 +178,7 @@ class OracleWriter:
         first = int(match[1]) if match else 1
         hops = enumerate(self._path.hops)
         known = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
-        plan = gold_plan(self._path, self._tools, self._search_tool, self._wordy, known, self._called, first)
+        plan, _ = gold_plan(self._path, self._tools, self._search_tool, self._wordy, known, self._called, first)
         if notation == "json":
             plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
         return write_plan(plan, notation, bare=bare)
@@ -188,6 +195,19 @@ class OracleWriter:
             tool = CALCULATOR if self._calls[0].tool == CALCULATOR else self._search_tool
             step = PlanStep(id="E1", tool=tool, args=self._calls[0].argument)
         return write_action(self._with_fields(step))
+
+    def _program(self) -> str:
+        """Every step that can be foreseen, and those that a page leads to, as a program."""
+        plan, found_by = gold_plan(self._path, self._tools, self._search_tool, self._wordy, {}, self._called, 1)
+        return fenced(gold_program(self._path, plan, found_by, self._search_tool))
+
+    def _program_turn(self) -> str:
+        """A turn of ReAct with programs: the calls that are possible now, or the end."""
+        if self._is_over:
+            return f"Thought: {self._wordy('The question can be answered from what was found.')}\n{self._answer()}"
+        needed = " and ".join(call.argument for call in self._calls)
+        thought = self._wordy(f"I need to look at {needed} to find what the question asks for.")
+        return f"Thought: {thought[:300]}\n{fenced(program_of(self._calls, self._search_tool))}"
 
     def _read(self) -> str:
         """The value that the LLM tool has to read, if its context shows it."""

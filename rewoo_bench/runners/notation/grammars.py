@@ -21,6 +21,7 @@ ReplyForm = (
     Literal["plan", "numbered plan", "join", "join or replan", "action", "step"]
     | Literal["words", "words or answer", "answer", "thought and answer", "choice"]
     | Literal["JSON plan", "bare JSON plan", "JSON action"]
+    | Literal["program", "program or answer"]
 )
 
 
@@ -212,6 +213,19 @@ def answer_grammar(*, thought: bool = False) -> Grammar:
     """
     before = '"Thought: " [^\\n]{1,600} "\\n" ' if thought else ""
     return Grammar(f'root ::= {before}"Answer: " {_ANSWER} "\\n"?', "thought and answer" if thought else "answer")
+
+
+def program_grammar(*, answer: bool = False) -> Grammar:
+    """A program in a fenced block; where an answer may come in its place, after a thought.
+
+    What is in the lines is left to the model: a grammar of Python would keep nobody from a wrong name.
+    """
+    rules = [
+        r'block ::= "```python\n" line{1,40} "```"',
+        r'line ::= [^`\n]{0,160} "\n"',
+    ]
+    root = f'"Thought: " [^\\n]{{1,300}} "\\n" ( block | "Answer: " {_ANSWER} )' if answer else "block"
+    return Grammar("\n".join([f'root ::= {root} "\\n"?', *rules]), "program or answer" if answer else "program")
 
 
 def choice_grammar(agents: int) -> Grammar:

@@ -122,8 +122,8 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         (
             'runner = "rewoo"',
             'runner = "mine"',
-            "unknown runner 'mine'; available: llmcompiler, plan-execute, react, react-json, react-native, rewoo, "
-            "rewoo-react, router, single-call; or package.module:Class",
+            "unknown runner 'mine'; available: llmcompiler, plan-execute, react, react-code, react-json, react-native, "
+            "rewoo, rewoo-code, rewoo-react, router, single-call; or package.module:Class",
         ),
         ('runner = "rewoo"', 'runner = ":ReWOO"', "':ReWOO' is not an import path; expected 'package.module:name'"),
         (

@@ -18,7 +18,7 @@ from rewoo_bench.runs.folder import load
 
 ARCHITECTURES = (
     *("rewoo", "rewoo-lazy", "react", "react-json", "react-native", "plan-execute", "rewoo-react", "llmcompiler"),
-    "router",
+    *("router", "rewoo-code", "react-code"),
 )
 SHAPES = ("chain?hops=1", "chain?hops=4", "chain?hops=2&width=2", "chain?hops=5&branching=4")
 UNSOUND = {"invalid_plan", "step_limit"}

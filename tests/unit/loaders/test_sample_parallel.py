@@ -121,7 +121,7 @@ def test_a_passage_has_30_to_60_words_in_three_sentences() -> None:
     assert [title for title, text in TEXTS.items() if len(split_sentences(text)) != 3] == []
 
 
-@pytest.mark.parametrize("architecture", ["rewoo", "react", "react-native", "plan-execute"])
+@pytest.mark.parametrize("architecture", ["rewoo", "rewoo-code", "react", "react-code", "react-native", "plan-execute"])
 @pytest.mark.anyio
 async def test_the_oracle_answers_every_question_with_the_calculator(architecture: str) -> None:
     results = await rewoo_bench.evaluate("sample-parallel", [architecture], model="oracle")

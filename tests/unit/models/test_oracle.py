@@ -84,7 +84,8 @@ async def test_pages_that_dont_need_each_other_are_called_for_in_one_turn_or_one
 
 
 async def test_what_cant_be_foreseen_defeats_a_plan_and_no_agent_that_adapts() -> None:
-    adapting = ("react", "react-json", "react-native", "rewoo-react", "llmcompiler?max_replans=1", "plan-execute")
+    adapting = ["react", "react-code", "react-json", "react-native", "rewoo-code", "rewoo-react", "plan-execute"]
+    adapting.append("llmcompiler?max_replans=1")
     results = await put(UNFORESEEN, "rewoo", "rewoo-json", "rewoo-lazy", *adapting)
     answers = {result.task.architecture.name: result.trajectory.answer for result in results}
     assert {answers.pop(name) for name in ("rewoo", "rewoo-json", "rewoo-lazy")} == {"unknown"}

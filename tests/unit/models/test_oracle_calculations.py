@@ -19,11 +19,13 @@ from rewoo_bench.types import Document, Example, Hop, Message
 pytestmark = pytest.mark.anyio
 
 ALL = bundled_names("architectures", "architecture.toml")
-PLANNED = ("rewoo", "rewoo-json", "rewoo-react")
+PLANNED = ("rewoo", "rewoo-json", "rewoo-code", "rewoo-react")
 TOOLS = {
     "rewoo": "LLM+Calculator",
     "rewoo-json": "LLM+Calculator",
     "rewoo-react": "LLM+Calculator",
+    "rewoo-code": "LLM+Calculator",
+    "react-code": "Calculator",
     "react": "Calculator",
     "react-native": "Calculator",
     "plan-execute": "Calculator",

@@ -63,7 +63,8 @@ def test_without_documents_the_value_that_is_in_the_title_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "architecture", ["rewoo", "rewoo-json", "rewoo-react", "react", "react-native", "plan-execute"]
+    "architecture",
+    ["rewoo", "rewoo-json", "rewoo-code", "rewoo-react", "react", "react-code", "react-native", "plan-execute"],
 )
 async def test_every_architecture_reaches_a_page_that_no_value_names(architecture: str) -> None:
     example = replace(asked(Hop("Painters Guild", "Eva Ek", "sister and painter", (0,))), answers=("Eva Ek",))

@@ -19,6 +19,7 @@ from rewoo_bench.runners.notation.grammars import (
     join_grammar,
     numbered_grammar,
     plan_grammar,
+    program_grammar,
     words_grammar,
 )
 from rewoo_bench.runners.notation.plan_checks import plan_faults
@@ -33,8 +34,8 @@ from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Step, Tool
 
 NAMES = [
-    *("cot", "direct", "llmcompiler", "plan-execute", "react", "react-json", "react-native"),
-    *("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-react", "router"),
+    *("cot", "direct", "llmcompiler", "plan-execute", "react", "react-code", "react-json", "react-native"),
+    *("rewoo", "rewoo-code", "rewoo-json", "rewoo-lazy", "rewoo-react", "router"),
 ]
 STYLES = {"multihop": 6, "trivia": 1, "arithmetic": 4, "yes_no": 4}  # and the number of exemplars
 SHOWN = {  # which prompt of an architecture has the exemplars of each style; hosted agents have none
@@ -44,7 +45,9 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
     "plan-execute": ["planner"],
     "react": ["agent"],
     "react-json": ["agent"],
+    "react-code": ["agent"],
     "rewoo": ["planner"],
+    "rewoo-code": ["planner"],
     "rewoo-json": ["planner"],
     "rewoo-lazy": ["planner"],
     "rewoo-react": ["agent", "planner"],
@@ -95,6 +98,7 @@ def test_the_answer_of_a_question_is_the_same_in_every_architecture(style: str) 
 
     direct = answers("direct", "answer")
     assert answers("cot", "answer") == answers("react", "agent") == answers("plan-execute", "planner") == direct
+    assert answers("react-code", "agent") == direct
     solver = shots_of("rewoo", "solver", style)
     questions = dict(zip(questions_of("direct", "answer", style), direct, strict=True))
     for asked, answered in solver:
@@ -125,6 +129,8 @@ def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
         ("cot", "answer"): [answer_grammar(thought=True)],
         ("rewoo", "planner"): [plan_grammar(tools_of("rewoo", style), 8)],
         ("rewoo", "solver"): [answer_grammar()],
+        ("rewoo-code", "planner"): [program_grammar()],
+        ("react-code", "agent"): [program_grammar(answer=True)],
         ("react", "agent"): [action_grammar([*tools_of("react", style), "Finish"])],
         ("plan-execute", "planner"): executed,
         ("llmcompiler", "planner"): [numbered_grammar(tools_of("llmcompiler", style), 8)],

@@ -33,6 +33,7 @@ from rewoo_bench.types import Completion, Document, Example, ToolCall
 EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "20"))
 ARCHITECTURES = [
     *("rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "llmcompiler", "plan-execute", "direct", "cot"),
+    *("rewoo-code?timeout_s=0.2", "react-code?timeout_s=0.2"),
 ]
 ARCHITECTURES += ["router?policy=model"]
 RUN = {"run_id": "r", "dataset": "d", "model": "m", "planner_model": "m", "solver_model": "m"}
@@ -96,6 +97,7 @@ PIECES = [
         "<|endoftext|>",
     ),
     *('{"a":', '[{"a":', "9", "x"),
+    *("```python\n", "```", "await ", "print(", "Search(", "gather(", "while True:\n", "for x in ", "x = ", "\n    "),
 ]
 pieces = st.sampled_from(PIECES)
 runs = st.builds(lambda piece, times: piece * times, pieces, st.sampled_from([40, 400, 5000]))
@@ -128,6 +130,7 @@ replies = st.one_of(
     st.builds("Thought: {}\nAction: {}[{}]".format, texts, names, arguments),
     st.builds("1. {}\n2. {}".format, texts, texts),
     st.builds("Answer: {}".format, texts),
+    st.builds("Thought: {}\n```python\nprint(await {}({}))\n{}\n```".format, texts, names, arguments, texts),
     st.lists(steps, max_size=4).map(lambda plan: as_json({"steps": plan})),
     st.builds(lambda name, given: as_json({"name": name, "arguments": given}), names | values, fields | values),
 )

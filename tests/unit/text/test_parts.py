@@ -73,6 +73,8 @@ async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
         "rewoo-react",
         "llmcompiler",
         "plan-execute",
+        "rewoo-code",
+        "react-code",
         "direct",
         "cot",
     ]

@@ -1,0 +1,342 @@
+"""Programs in their sandbox: what they may do, how they call tools, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+
+import anyio
+import pytest
+from parts import Query, Told, toolbox
+from pydantic import BaseModel, Field
+
+from rewoo_bench.calls.meter import Meter
+from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.runners.notation.stubs import describe_functions
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, read_turn
+from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
+from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.types import Step, Tool
+
+pytestmark = pytest.mark.anyio
+
+
+class Flight(BaseModel):
+    city: str
+    seats: int = Field(default=1, le=9, description="how many")
+    class_: str = Field(default="second", alias="class")
+
+
+def refuse(query: str) -> str:
+    raise ToolError(f"no page called {query}")
+
+
+class Lab:
+    """Runs programs of one question."""
+
+    def __init__(self, *tools: Tool, max_calls: int = 30, slot_tokens: int = 200, timeout_s: float = 5) -> None:
+        self.meter = Meter({"": ScriptedModel([])})
+        budget = EvidenceBudget("truncate", ScriptedModel([]), Prompts())
+        metered = self.meter.wrap(toolbox(*tools))
+        self.tools = ProgramTools(metered, budget, slot_tokens=slot_tokens, max_calls=max_calls)
+        self.programs = Programs(timeout_s, 32)
+
+    async def run(self, *programs: str) -> Outcome:
+        """The outcome of the last one."""
+        async with self.programs.session(self.tools) as session:
+            for number, program in enumerate(programs, start=1):
+                outcome = await session.run(program, f"turn {number}")
+        return outcome
+
+    @property
+    def places(self) -> list[str]:
+        return [call.place.name for call in sorted(self.meter.calls, key=lambda call: call.index)]
+
+
+@pytest.mark.parametrize(
+    ("program", "output"),
+    [
+        ('print(await Search("Kyiv"))', "page of Kyiv"),
+        ('await Search(query="Kyiv")', "page of Kyiv"),
+        ('await Search({"query": "Kyiv"})', "page of Kyiv"),
+        ('one, other = await gather(Search("a"), Search("b"))\nprint(one, other, sep="; ")', "page of a; page of b"),
+        ('import asyncio\n" ".join(await asyncio.gather(Search("a"), Search("b")))', "page of a page of b"),
+        ('for name in ("a", "b"):\n    print(await Search(name))', "page of a\npage of b"),
+        ('async def look(x):\n    return await Search(x)\nprint(await gather(look("a")))', "['page of a']"),
+        ('find = Search\nawait find("a")', "page of a"),
+        ('print(Search("a"))\nSearch("b")[8:]', "page of a\nb"),  # without a single `await`
+        ("x = 3", ""),
+        ("print(1)\n2", "1\n2"),
+        ("return 5", "5"),
+        ('import re, json, math\nprint(json.dumps(re.findall("a(.)", "abac")), math.floor(2.5))', '["b", "c"] 2'),
+    ],
+)
+async def test_a_program_calls_tools_and_prints(program: str, output: str) -> None:
+    outcome = await Lab().run(program)
+    assert (outcome.output, outcome.fault) == (output, "")
+
+
+async def test_every_call_is_metered_at_its_line_and_is_a_step() -> None:
+    lab = Lab()
+    program = '# look\npages = []\nfor x in "ab":\n    pages.append(await Search("é" + x))\nawait Search(\n  "c")'
+    await lab.run(program)
+    assert lab.places == ["line 4", "line 4", "line 5"]
+    assert lab.tools.steps == (
+        Step("E1", tool="Search", argument="éa", observation="page of éa"),
+        Step("E2", tool="Search", argument="éb", observation="page of éb"),
+        Step("E3", tool="Search", argument="c", observation="page of c"),
+    )
+
+
+async def test_variables_and_functions_live_on_and_calls_in_them_say_where_they_are() -> None:
+    lab = Lab()
+    outcome = await lab.run('x = "a"\nasync def look(y):\n    return await Search(y)', "1 +", "print(await look(x))")
+    assert outcome.output == "page of a"
+    assert lab.places == ["turn 1 line 3"]
+
+
+async def test_independent_calls_wait_together_and_an_order_of_ends_changes_no_step() -> None:
+    at_once = most = 0
+
+    async def answer(query: str) -> str:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await anyio.sleep(0.03 / int(query))
+        at_once -= 1
+        return f"page of {query}"
+
+    lab = Lab(Told(answer))
+    outcome = await lab.run("print(await gather(*[Search(str(n)) for n in range(1, 6)]))")
+    assert most == 5
+    assert outcome.output == str([f"page of {n}" for n in range(1, 6)])
+    assert [step.argument for step in lab.tools.steps] == ["1", "2", "3", "4", "5"]
+
+
+async def test_chains_of_calls_go_on_as_soon_as_they_can() -> None:
+    ended: list[str] = []
+
+    async def answer(query: str) -> str:
+        await anyio.sleep(0.1 if query == "slow" else 0)
+        ended.append(query)
+        return "fast"
+
+    program = 'async def two(x):\n    return await Search(await Search(x))\nawait gather(two("slow"), two("quick"))'
+    await Lab(Told(answer)).run(program)
+    assert ended[:3] == ["quick", "fast", "slow"]
+
+
+async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
+    caught = await Lab(Told(refuse)).run(
+        'try:\n    await Search("x")\nexcept ToolError as error:\n    print("no:", error)'
+    )
+    assert (caught.output, caught.fault) == ("no: no page called x", "")
+    lab = Lab(Told(refuse))
+    ended = await lab.run('print("before")\nawait Search("x")\nprint("after")')
+    assert ended.shown == "before\nERROR: no page called x (line 2)"
+    assert [step.failed for step in lab.tools.steps] == [True]
+
+
+async def test_what_has_begun_ends_before_a_program_that_fails() -> None:
+    async def answer(query: str) -> str:
+        if query == "bad":
+            raise ToolError("broken")
+        await anyio.sleep(0.05)
+        return "late"
+
+    lab = Lab(Told(answer))
+    outcome = await lab.run('await gather(Search("slow"), Search("bad"))')
+    assert outcome.fault == "broken (line 1)"
+    assert [call.status for call in lab.meter.calls] == ["error", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero (line 1)"),
+        ("x = 1\nraise ValueError('so')", "ValueError: so (line 2)"),
+        ("foo(1)", "NameError: name 'foo' is not defined; the tools are: Search (line 1)"),
+        ("print(foo)", "NameError: name 'foo' is not defined (line 1)"),
+        ('open("/etc/passwd")', "PermissionError: Permission denied: '/etc/passwd' (line 1)"),
+        ("import numpy", "ModuleNotFoundError: No module named 'numpy' (line 1)"),
+        (
+            'await Search("a", "b")',
+            "2 arguments are given, and there is 1; Search is called as Search(query: str) (line 1)",
+        ),
+        ("await Search(5)", None),
+        ("await Search(q='a')", None),
+        ("await Search(print)", None),
+    ],
+)
+async def test_a_fault_says_what_and_where(program: str, fault: str | None) -> None:
+    outcome = await Lab().run(program)
+    assert outcome.is_readable
+    if fault:
+        assert outcome.fault == fault
+    else:
+        assert "Search" in outcome.fault
+        assert outcome.fault.endswith("(line 1)")
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"),
+    [
+        ("print(", "SyntaxError: unexpected EOF while parsing (line 1)"),
+        ("The river is long.", "SyntaxError: "),
+        ("x = 1\nclass A(B): pass", "SyntaxError: this Python doesn't know class inheritance and metaclasses (line 2)"),
+        ("x" * 200_000, "it has more than 100,000 characters"),
+        ("(" * 90_000, "SyntaxError: Source is too deeply nested (line 1)"),
+    ],
+)
+async def test_what_cant_be_parsed_is_told_from_what_fails(program: str, fault: str) -> None:
+    outcome = await Lab().run(program)
+    assert not outcome.is_readable
+    assert outcome.fault.startswith(fault)
+
+
+async def test_a_call_that_isnt_awaited_is_said() -> None:
+    lab = Lab()
+    outcome = await lab.run('x = Search("a")\nprint(await Search("b"))\nSearch("c")')
+    assert outcome.output == "page of b\nERROR: Search was called without `await` and didn't run (line 3)"
+
+
+async def test_one_call_too_many_ends_the_program() -> None:
+    lab = Lab(max_calls=3)
+    outcome = await lab.run("for n in range(10_000):\n    print(await Search(str(n)))")
+    assert outcome.is_over
+    assert outcome.shown == "page of 0\npage of 1\npage of 2\nERROR: it wants more than 3 tool calls (line 2)"
+    assert len(lab.meter.calls) == 3
+
+
+async def test_a_result_is_shortened_as_evidence_is() -> None:
+    lab = Lab(Told(lambda query: "river " * 500), slot_tokens=20)
+    outcome = await lab.run('page = await Search("a")\nlen(page.split())')
+    assert 15 < int(outcome.output) <= 20
+    assert lab.tools.steps[0].observation.split() == ["river"] * int(outcome.output)
+
+
+async def test_an_exception_of_the_harness_is_no_fault_of_the_program() -> None:
+    def answer(query: str) -> str:
+        raise ModelError("the provider is down")
+
+    for program in ('await Search("a")', 'await gather(Search("a"), Search("b"))', 'Search("a")'):
+        with pytest.raises(ModelError, match="down"):
+            await Lab(Told(answer)).run(program)
+
+
+async def test_the_same_program_does_the_same_again() -> None:
+    program = (
+        "import random, datetime, time\ntime.sleep(9)\nprint(random.random(), datetime.datetime.now(), time.time())"
+    )
+    one, other = await Lab().run(program), await Lab().run(program)
+    assert one.output == other.output
+    assert not one.fault
+
+
+async def test_names_that_python_doesnt_take_get_others() -> None:
+    tools = [Told(name="web-search"), Told(name="list"), Told(name="3d"), Told(name="class"), Told(name="gather")]
+    names = ["web_search", "list_tool", "_3d", "class_tool", "gather_tool"]
+    shown = describe_functions(toolbox(*tools))
+    assert [line.split("(")[0].removeprefix("async def ") for line in shown.splitlines()] == names
+    lab = Lab(*tools)
+    await lab.run("\n".join(f'await {name}("x")' for name in names))
+    assert [step.tool for step in lab.tools.steps] == [tool.name for tool in tools]
+
+
+async def test_tools_with_several_inputs_are_shown_and_called_with_their_types() -> None:
+    flights = Told(name="flights", arguments=Flight)
+    assert describe_functions({"flights": flights}) == (
+        "async def flights(city: str, seats: int = 1, class_tool: str = 'second') -> str: ...  "
+        "# finds a page. (seats: how many; at most 9)"
+    )
+    lab = Lab(flights)
+    await lab.run('await flights("Oslo", 3, class_tool="first")')
+    assert lab.tools.steps[0].argument == '{"city": "Oslo", "seats": 3, "class": "first"}'
+    refused = await lab.run('await flights("Oslo", seats=12)')
+    assert "seats: Input should be less than or equal to 9" in refused.fault
+    assert describe_functions({"Search": Told(arguments=Query)}).startswith(
+        "async def Search(query: str) -> str: ...  # "
+    )
+
+
+async def test_questions_share_the_workers_of_a_run() -> None:
+    lab = Lab()
+    async with AsyncExitStack() as run:
+        lab.programs.connect(run)
+        outcomes: list[Outcome] = []
+
+        async def one(n: int) -> None:
+            own = Lab()
+            own.programs = lab.programs
+            outcomes.append(await own.run(f'x = "{n}"\nprint(await Search(x))'))
+
+        async with anyio.create_task_group() as group:
+            for n in range(40):
+                group.start_soon(one, n)
+    assert sorted(outcome.output for outcome in outcomes) == sorted(f"page of {n}" for n in range(40))
+    assert (await lab.run("1 + 1")).output == "2"  # after the run, with a worker of its own
+
+
+async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
+    lab = Lab(timeout_s=60)
+    async with AsyncExitStack() as run:
+        lab.programs.connect(run)
+        for program in ("while True: pass", 'await Search("a")\nwhile True: pass'):
+            with anyio.move_on_after(0.2) as scope:
+                await lab.run(program)
+            assert scope.cancelled_caught
+        assert (await lab.run("1 + 1")).output == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("Thought: so\n```py\nprint(1)\n```\nOutput: 1\n```python\nprint(2)\n```", "print(1)"),
+        ("```\n\nif x:\n    y\n", "if x:\n    y"),
+        ("print(1)", None),
+    ],
+)
+async def test_the_first_block_is_the_program(text: str, program: str | None) -> None:
+    assert program_in(text) == program
+    if program:
+        assert program_in(fenced(program)) == program
+
+
+async def test_an_answer_before_a_program_ends_a_turn() -> None:
+    assert read_turn("Thought: I know it.\nAnswer: 5\n```python\nx\n```") == ("I know it. Answer: 5", None)
+    assert read_turn("**Thought 1:** a\nb\n```python\nx\n```\nAnswer: 5") == ("a b", "x")
+
+
+FORMS: Mapping[str, tuple[str, str]] = {
+    "a function for each tool, by keyword": (  # Pydantic AI's code mode
+        "async def page(name):\n    return await Search(query=name)\n"
+        'results = await asyncio.gather(*[page(n) for n in ["a", "b"]])\nresults[-1]',
+        "page of b",
+    ),
+    "awaited calls, and prints": (  # Anthropic's programmatic tool calling
+        'found = {}\nfor name in ["a", "b"]:\n    found[name] = await Search(name)\n'
+        "print([k for k, v in found.items() if 'page' in v])",
+        "['a', 'b']",
+    ),
+    "plain calls, and prints": ('page = Search("a")\nprint(page.upper())', "PAGE OF A"),  # CodeAct
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_programs_of_other_frameworks_run(form: str) -> None:
+    program, output = FORMS[form]
+    assert (await Lab().run(program)).shown == output
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        'await call_tool("Search", {"query": "a"})',  # FastMCP
+        'answer = Search("a")\nfinal_answer(answer)',  # smolagents
+        'const page = await codemode.Search({query: "a"});',  # Cloudflare
+    ],
+)
+async def test_programs_of_frameworks_with_names_of_their_own_are_told_so(program: str) -> None:
+    outcome = await Lab().run(program)
+    assert "is not defined" in outcome.fault or "SyntaxError" in outcome.fault
