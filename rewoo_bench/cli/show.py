@@ -21,17 +21,22 @@ from rewoo_bench.report.terminal import ShownQuestions
 @click.option("--failed", is_flag=True,
               help="Questions without an answer because of an error, or of an external agent that failed.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
+@click.option("--parts-at", type=click.IntRange(min=0), metavar="N",
+              help="Questions in which the architectures shown part at look-up N: up to there they call the same tools "
+                   "with the same arguments, in the same order. 0 is never.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Most questions to print.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
-         sample: int | None, limit: int) -> int:
+         parts_at: int | None, sample: int | None, limit: int) -> int:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, or a part of the question's text.
     """
-    if question is None and not (failed or only_right or sample):
-        raise UsageError("name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random")
-    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, limit=limit, sample=sample)
+    if question is None and not (failed or only_right or sample or parts_at is not None):
+        said = "name a QUESTION (an id, or a part of its text), or use --failed, --only-right, --parts-at or --random"
+        raise UsageError(said)
+    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, parts_at=parts_at, limit=limit,
+                           sample=sample)
     if not shown.ids:
         click.echo("no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)

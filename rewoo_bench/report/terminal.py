@@ -21,7 +21,7 @@ from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, RIGHT, WRONG, QuestionTable, question_table
-from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.report.trajectories import Trajectories, first_divergence
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -47,6 +47,7 @@ class ShownQuestions(JupyterMixin):
         *,
         failed: bool,
         only_right: str | None,
+        parts_at: int | None,
         limit: int,
         sample: int | None = None,
     ) -> None:
@@ -69,6 +70,9 @@ class ShownQuestions(JupyterMixin):
         if question is None and only_right:
             right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
             lines = [line for line in lines if right[line] == [only_right]]
+        if question is None and parts_at is not None:
+            with Trajectories([run], self._table) as trajectories:
+                lines = [line for line in lines if (_parts_at(self._answered(trajectories, line)) or 0) == parts_at]
         if sample is not None:
             lines = sorted(random.sample(lines, min(sample, len(lines))))
         self._lines = lines[: max(limit, sample or 0)]
@@ -86,15 +90,23 @@ class ShownQuestions(JupyterMixin):
         said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
         raise DataError(said)
 
+    def _answered(self, trajectories: Trajectories, line: int) -> dict[int, Mapping[str, Any]]:
+        """The trajectories of the chosen systems that answered a question."""
+        systems = trajectories.question(line)["systems"]
+        return {i: systems[i] for i in self._chosen if systems[i]}
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = self._table.columns
         with Trajectories([self._run], self._table) as trajectories:
             for line in self._lines:
-                systems = trajectories.question(line)["systems"]
+                systems = self._answered(trajectories, line)
+                parts_at = _parts_at(systems)
                 yield Rule(Text(terminal(columns["ids"][line])), align="left")
                 yield Text(terminal(columns["questions"][line]), style="bold")
                 yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
-                answered = [i for i in self._chosen if systems[i]]
+                if parts_at:
+                    yield Text(f"they part at look-up {parts_at}", style="dim")
+                answered = [*systems]
                 beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
                 for group in [answered] if beside else [[i] for i in answered]:
                     table = Table(show_lines=True, expand=True)
@@ -102,8 +114,10 @@ class ShownQuestions(JupyterMixin):
                         table.add_column(_head(columns["systems"][i], line), ratio=1, overflow="fold")
                     # A row for each look-up, with an empty cell for a system without it; then one for the answers.
                     steps = [dict(zip(systems[i]["rows"], systems[i]["steps"], strict=True)) for i in group]
+                    parted = [systems[i]["path"][parts_at - 1 : parts_at] if parts_at else [] for i in group]
                     for row in sorted({row for own in steps for row in own}):
-                        table.add_row(*(_step(own[row]) if row in own else "" for own in steps))
+                        both = zip(steps, parted, strict=True)
+                        table.add_row(*(_step(own[row], row in apart) if row in own else "" for own, apart in both))
                     table.add_row(*(_answer(systems[i]) for i in group))
                     yield table
 
@@ -128,10 +142,16 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
 
 
-def _step(step: Mapping[str, Any]) -> Text:
+def _parts_at(systems: Mapping[int, Mapping[str, Any]]) -> int | None:
+    return first_divergence([trajectory["path"] for trajectory in systems.values()])
+
+
+def _step(step: Mapping[str, Any], parts: bool) -> Text:
     text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")
+    if parts:
+        text.append(" parts here", style="yellow")
     for name, before, style in (("thought", "", "italic dim"), ("argument", "→ ", ""), ("observation", "", "dim")):
         if step[name]:
             text.append(f"\n{before}{_cut(step[name])}", style=style)
@@ -163,15 +183,19 @@ def show(
     architectures: Sequence[str] = (),
     failed: bool = False,
     only_right: str | None = None,
+    parts_at: int | None = None,
     limit: int = 10,
 ) -> ShownQuestions:
     """The steps of each architecture on a question of a finished run, the same look-ups in one row.
 
     `question` is an id, or a part of the question's text. Without one: the first `limit` questions, those that an
-    architecture failed on (`failed`), or those that one architecture alone has right (`only_right`).
+    architecture failed on (`failed`), those that one architecture alone has right (`only_right`), or those in which the
+    architectures part at that look-up, from 1 (`parts_at`; 0: never).
     Raises `UsageError` for an unknown architecture, and `DataError` for an unknown question or what is no run.
     """
     if not isinstance(run, str | Path):
         raise UsageError(f"expected the folder of a run, got {run!r}")
     names = [architectures] if isinstance(architectures, str) else architectures
-    return ShownQuestions(Path(run), question or None, names, failed=failed, only_right=only_right, limit=limit)
+    return ShownQuestions(
+        Path(run), question or None, names, failed=failed, only_right=only_right, parts_at=parts_at, limit=limit
+    )

@@ -70,6 +70,25 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
     return [[rows[key] for key in keys] for keys in placed]
 
 
+_NO_LOOKUPS = (None, "LLM", "Finish")
+
+
+def lookups(steps: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
+    """The rows (`align_steps`) of a trajectory's look-ups: its tool calls but those that only ask a model."""
+    return [row for step, row in zip(steps, rows, strict=True) if step.get("tool") not in _NO_LOOKUPS]
+
+
+def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
+    """Number of the look-up, from 1, at which trajectories part: in their order, not all have the same one there.
+
+    `paths` are their `lookups`. None where they never part.
+    """
+    for number in range(max(map(len, paths), default=0)):
+        if len({path[number] if number < len(path) else None for path in paths}) > 1:
+            return number + 1
+    return None
+
+
 CALL = (
     *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
@@ -243,7 +262,7 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
         ]
 
     return {
-        **{name: trajectory[name] for name in ("rows", "replans", "calls")},
+        **{name: trajectory[name] for name in ("rows", "path", "replans", "calls")},
         "steps": kept(trajectory["steps"], "failed"),
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
@@ -338,7 +357,8 @@ class Trajectories:
             }
         aligned = align_steps([trajectory["steps"] for trajectory in found.values()])
         for (system, trajectory), rows in zip(found.items(), aligned, strict=True):
-            found[system] = trajectory = {**trajectory, "rows": rows}
+            path = lookups(trajectory["steps"], rows)
+            found[system] = trajectory = {**trajectory, "rows": rows, "path": path}
             if not texts:
                 found[system] = without_texts(trajectory, self._tools.get(self._table.systems[system].run_id, ()))
         return {"systems": [found.get(system) for system in range(len(self._table.systems))]}

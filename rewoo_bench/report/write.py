@@ -3,8 +3,8 @@
     write_page([Path("results/local/my-run")], Path("report.html"))
 
     <script type="application/json" id="overview">   the head of the page, small
-    <script type="text/plain" id="table">            the table of questions, compressed
     <script type="text/plain" class="chunk">         trajectories of some questions each, compressed
+    <script type="text/plain" id="table">            the table of questions, compressed
     <script>                                         the program (page/built/report.js), which the policy names by hash
 
 Nothing is fetched: the policy (CSP) forbids it. Compressed parts are deflate in Base64, which the browser's own
@@ -143,14 +143,19 @@ def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int],
     # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.
     overview = json.dumps(head, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")
     yield f'<script type="application/json" id="overview">{overview}</script>\n'.encode()
-    yield f'<script type="text/plain" id="table" data-chunk="{QUESTIONS_A_CHUNK}">'.encode()
-    yield _packed(table.columns)
-    yield b"</script>\n"
     numbers = range(len(table.lines))
+    systems = [{**system, "paths": []} for system in table.columns["systems"]]
     for first in numbers[::QUESTIONS_A_CHUNK]:
+        chunk = [question(number) for number in numbers[first : first + QUESTIONS_A_CHUNK]]
+        for each in chunk:
+            for system, trajectory in zip(systems, each["systems"], strict=True):
+                system["paths"].append(trajectory and trajectory["path"])
         yield b'<script type="text/plain" class="chunk">'
-        yield _packed([question(number) for number in numbers[first : first + QUESTIONS_A_CHUNK]])
+        yield _packed(chunk)
         yield b"</script>\n"
+    yield f'<script type="text/plain" id="table" data-chunk="{QUESTIONS_A_CHUNK}">'.encode()
+    yield _packed({**table.columns, "systems": systems})
+    yield b"</script>\n"
     yield end.encode()
 
 

@@ -173,3 +173,27 @@ def test_flags_and_words_between_steps_are_shown(tmp_path: Path, capsys: pytest.
     _, out, _ = show(capsys, str(run), "--random", "1", "--arch", "react")
     assert "unmetered" in out
     assert "Let me think first." in out
+
+
+def test_questions_are_chosen_by_the_look_up_at_which_two_part(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    first, second = sorted({trace["example_id"] for trace in traces})
+    for trace in traces:  # both begin alike; on the second question react takes another way from its second look-up on
+        same = [{"id": "1", "tool": "Search", "argument": each} for each in ("Kyiv", "Dnieper")]
+        other = [same[0], {"id": "2", "tool": "Search", "argument": "Volga"}]
+        trace["steps"] = other if (trace["example_id"], trace["architecture"]) == (second, "react") else same
+    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
+    two = ("--arch", "rewoo", "--arch", "react")
+    for number, shown in (("0", first), ("2", second)):
+        _, out, _ = show(capsys, str(run), "--parts-at", number, *two)
+        assert out.count("gold:") == 1
+        assert shown in out
+    assert "they part at look-up 2" in out
+    assert out.count("parts here") == 2
+    code, out, err = show(capsys, str(run), "--parts-at", "1", *two)
+    assert (code, out) == (0, "")
+    assert "no question fits" in err

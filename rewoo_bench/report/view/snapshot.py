@@ -30,6 +30,8 @@ from rewoo_bench.text.words import counted
 
 Stamp = tuple[tuple[str | int, ...], ...]
 
+MOST_PATHS = 2_000  # questions whose traces are read for the filter by the look-up at which systems part
+
 
 def stamp(folder: Path) -> Stamp:
     """Changes when a run's manifest, tables or journal do (names, sizes and times in nanoseconds), or it is killed."""
@@ -106,6 +108,10 @@ def take_snapshot(folder: Path) -> Snapshot:
             with suppress(OSError):
                 head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
         trajectories = stack.enter_context(Trajectories([source], table))
+        if len(table.lines) <= MOST_PATHS:
+            answered = [trajectories.question(number)["systems"] for number in range(len(table.lines))]
+            for place, system in enumerate(table.columns["systems"]):
+                system["paths"] = [each[place] and each[place]["path"] for each in answered]
         return Snapshot(now, head, table, trajectories, stack.pop_all())
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.report.trajectories import align_steps
+from rewoo_bench.report.trajectories import align_steps, first_divergence, lookups
 
 Step = dict[str, object]
 
@@ -73,3 +74,34 @@ def test_every_step_has_a_row_and_none_two(trajectories: list[list[Step]]) -> No
     assert all(len(set(rows)) == len(rows) for rows in aligned)
     used = {row for rows in aligned for row in rows}
     assert used == set(range(len(used)))
+
+
+@pytest.mark.parametrize(
+    ("paths", "parts"),
+    [
+        ([], None),
+        ([[0, 1]], None),
+        ([[], []], None),
+        ([[0, 1], [0, 1]], None),
+        ([[0, 1], [2, 1]], 1),
+        ([[0, 1], [0, 2]], 2),
+        ([[0], [0, 1]], 2),
+        ([[0, 1], [1, 0]], 1),
+        ([[0, 1, 2], [0, 1, 2], [0, 1, 3]], 3),
+    ],
+)
+def test_trajectories_part_at_the_first_look_up_that_not_all_share(paths: list[list[int]], parts: int | None) -> None:
+    assert first_divergence(paths) == parts
+    assert first_divergence(paths[::-1]) == parts
+
+
+def test_what_only_asks_a_model_or_ends_is_no_look_up() -> None:
+    plan = [
+        step("Search", "Kyiv"),
+        step("LLM", "Which river? Context: …"),
+        step("Search", "Dnieper"),
+        step("Finish", "x"),
+    ]
+    loop = [step("Search", "kyiv"), step(None), step("Search", "Dnieper"), step("Finish", "Black Sea")]
+    rows = align_steps([plan, loop])
+    assert first_divergence([lookups(steps, own) for steps, own in zip((plan, loop), rows, strict=True)]) is None

@@ -52,7 +52,7 @@ def test_no_trace_is_too_odd(trace: dict[str, Any]) -> None:
 def test_a_tool_that_a_model_made_up_is_no_text_of_a_page_without_texts() -> None:
     made_up = "SecretPlan: call +49 151 1"
     trace = {"steps": [{"tool": made_up}, {"tool": "Search"}, {}], "plan": [{"tool": made_up}, {"tool": "Search"}]}
-    bare = without_texts({**trajectory_of(trace), "rows": [0, 1, 2], "calls": []}, {"Search"})
+    bare = without_texts({**trajectory_of(trace), "rows": [0, 1, 2], "path": [], "calls": []}, {"Search"})
     assert [step["tool"] for step in bare["steps"]] == ["unknown tool", "Search", None]
     assert [step["tool"] for step in bare["plan"]] == ["unknown tool", "Search"]
     assert made_up not in json.dumps(bare)

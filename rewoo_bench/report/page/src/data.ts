@@ -64,6 +64,7 @@ export interface System {
   f1: (number | null)[];
   prediction: (string | null)[];
   error: (string | null)[];
+  paths?: (number[] | null)[]; // rows of the look-ups of each line; a live page has them of small runs only
 }
 
 export interface Table {
@@ -113,6 +114,7 @@ export interface Call {
 export interface Trajectory {
   steps: Step[];
   rows: number[]; // the row of each step
+  path: number[]; // those of look-ups
   plan: PlanStep[] | null;
   answer: string | null;
   error: string | null;

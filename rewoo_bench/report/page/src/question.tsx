@@ -5,7 +5,7 @@ import { readQuestion, type Answered, type Overview, type PlanStep, type Step, t
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { go, type State } from "./state";
-import { nameOf } from "./table";
+import { nameOf, partsAt } from "./table";
 import { Term } from "./terms";
 import { counted, dollars, Matched, number, Outcome, OUTCOMES, Text, visible } from "./text";
 import { NARROW, useWidth } from "./width";
@@ -104,11 +104,12 @@ function Steps({ columns }: { columns: Column[] }) {
 function Columns({ columns }: { columns: Column[] }) {
   const rows = [...new Set(columns.flatMap(({ trajectory }) => trajectory.rows))].sort((a, b) => a - b);
   const steps = columns.map(({ trajectory }) => new Map(trajectory.steps.map((step, i) => [trajectory.rows[i]!, step])));
+  const part = Number(partsAt(columns.map(({ trajectory }) => trajectory.path))) || 0; // 0: never
   const shared = (row: number) => steps.filter((own) => own.has(row)).length > 1;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Trajectories">
       <table class="trajectories">
-        <caption class="sr">A column for each system. Steps with the same tool and argument are in one row.</caption>
+        <caption class={part ? "" : "sr"}>{part > 0 && `They part at look-up ${part}. `}A column for each system. Steps with the same tool and argument are in one row.</caption>
         <thead>
           <tr>{columns.map(({ system }) => <th scope="col" key={system.label}>{visible(system.label)}</th>)}</tr>
         </thead>
@@ -120,7 +121,7 @@ function Columns({ columns }: { columns: Column[] }) {
             <tr class={shared(row) ? "shared" : ""} key={row}>
               {columns.map(({ system, trajectory }, i) => {
                 const step = steps[i]!.get(row);
-                return <td key={system.label} class={step ? "" : "empty"}>{step && <StepOf step={step} trajectory={trajectory} column={i} />}</td>;
+                return <td key={system.label} class={step ? "" : "empty"}>{step && <StepOf step={step} trajectory={trajectory} column={i} parts={part > 0 && trajectory.path[part - 1] === row} />}</td>;
               })}
             </tr>
           ))}
@@ -168,7 +169,7 @@ function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number
   );
 }
 
-function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajectory; column: number }) {
+function StepOf({ step, trajectory, column, parts }: { step: Step; trajectory: Trajectory; column: number; parts: boolean }) {
   const planned = trajectory.plan?.find((each) => each.id === step.id);
   const cited = trajectory.notes.citations?.cited.includes(step.id);
   return (
@@ -178,6 +179,7 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         {step.tool && <b>{visible(step.tool)}</b>}
         {step.failed && <span class="tag bad">failed</span>}
         {cited && <span class="tag">cited</span>}
+        {parts && <span class="tag parts"><Term says="The first look-up at which these trajectories differ.">parts here</Term></span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
       {planned && placeholders(planned) && <p class="argument"><Planned step={planned} column={column} /></p>}

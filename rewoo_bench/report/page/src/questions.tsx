@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { System, Table } from "./data";
 import { go, type State } from "./state";
-import { filters, lines, nameOf, values } from "./table";
+import { filters, lines, nameOf, parting, values } from "./table";
 import { Term } from "./terms";
 import { number, OUTCOMES, Outcome, visible } from "./text";
 import { NARROW, useWidth } from "./width";
@@ -27,6 +27,7 @@ function Controls({ table, systems, state }: { table: Table; systems: System[]; 
   const all = useMemo(() => filters(table, systems), [table, systems]);
   const types = useMemo(() => values(table, "types"), [table]);
   const stops = useMemo(() => values(table, "stop"), [table]);
+  const parts = useMemo(() => parting(table, systems), [table, systems]);
   return (
     <div class="controls">
       <label class="search">
@@ -43,6 +44,7 @@ function Controls({ table, systems, state }: { table: Table; systems: System[]; 
       </div>
       {types.length > 1 && <Choice name="type" label="Type" value={state.type} values={types} />}
       {stops.length > 1 && <Choice name="stop" label="Stop reason" value={state.stop} values={stops} />}
+      {parts.length > 1 && <Choice name="part" label="Part at look-up" value={state.part} values={parts} />}
       {table.systems.length > 1 && (
         <div role="group" aria-label="Systems shown" class="systems">
           {table.systems.map((system) => {
@@ -60,7 +62,7 @@ function Controls({ table, systems, state }: { table: Table; systems: System[]; 
   );
 }
 
-function Choice({ name, label, value, values: options }: { name: "type" | "stop"; label: string; value: string; values: string[] }) {
+function Choice({ name, label, value, values: options }: { name: "type" | "stop" | "part"; label: string; value: string; values: string[] }) {
   return (
     <label>
       {label}{" "}
@@ -95,7 +97,7 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
       window.removeEventListener("afterprint", after);
     };
   }, []);
-  useEffect(() => { box.current!.scrollTop = 0; setFocus(0); }, [state.show, state.type, state.stop, state.find, state.sort]);
+  useEffect(() => { box.current!.scrollTop = 0; setFocus(0); }, [state.show, state.type, state.stop, state.part, state.find, state.sort]);
   const from = printing ? 0 : Math.max(0, Math.floor(view.top / row) - SPARE);
   const to = printing ? Math.min(chosen.length, 500) : Math.min(chosen.length, Math.ceil((view.top + view.height) / row) + SPARE);
   const move = (event: KeyboardEvent) => {
@@ -151,7 +153,7 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
         </div>
       ))}
       <div role="presentation" style={{ height: `${Math.max(0, chosen.length - to) * row}px` }} />
-      {!chosen.length && <p class="none">No question fits. <button type="button" class="link" onClick={() => go({ show: "", type: "", stop: "", find: "" })}>Clear the filters</button></p>}
+      {!chosen.length && <p class="none">No question fits. <button type="button" class="link" onClick={() => go({ show: "", type: "", stop: "", part: "", find: "" })}>Clear the filters</button></p>}
     </div>
   );
 }

@@ -9,22 +9,23 @@ export interface State {
   show: string; // filter by outcome: "", "only:LABEL", "wrong", "right", "differ", "failed"
   type: string;
   stop: string;
+  part: string; // the look-up at which the systems shown part, or "never"
   find: string;
 }
 
-const EMPTY: State = { q: "", a: [], sort: "", show: "", type: "", stop: "", find: "" };
+const EMPTY: State = { q: "", a: [], sort: "", show: "", type: "", stop: "", part: "", find: "" };
 
 export function parse(fragment: string): State {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const state: State = { ...EMPTY };
-  for (const name of ["q", "sort", "show", "type", "stop", "find"] as const) state[name] = given.get(name) ?? "";
+  for (const name of ["q", "sort", "show", "type", "stop", "part", "find"] as const) state[name] = given.get(name) ?? "";
   state.a = given.getAll("a");
   return state;
 }
 
 export function fragment(state: State): string {
   const parts = new URLSearchParams();
-  for (const name of ["q", "sort", "show", "type", "stop", "find"] as const) if (state[name]) parts.set(name, state[name]);
+  for (const name of ["q", "sort", "show", "type", "stop", "part", "find"] as const) if (state[name]) parts.set(name, state[name]);
   for (const label of state.a) parts.append("a", label);
   return `#${parts.toString()}`;
 }

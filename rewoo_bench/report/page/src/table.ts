@@ -53,11 +53,29 @@ export function lines(table: Table, systems: System[], state: State): number[] {
   for (let i = 0; i < table.ids.length; i++) {
     if (state.show && !patterns(systems, i).includes(state.show)) continue;
     if (state.type && table.types[i] !== state.type) continue;
+    if (state.part && partsAt(pathsOf(systems, i)) !== state.part) continue;
     if (state.stop && !systems.some((s) => s.stop[i] === state.stop)) continue;
     if (find && !texts[i]!.includes(find)) continue;
     chosen.push(i);
   }
   return sorted(table, chosen, state.sort);
+}
+
+const pathsOf = (systems: System[], line: number) => systems.flatMap((s) => (s.paths?.[line] ? [s.paths[line]] : []));
+
+// The number of the look-up at which trajectories part, in their order, or "never"; empty for fewer than two.
+export function partsAt(paths: number[][]): string {
+  if (paths.length < 2) return "";
+  const most = Math.max(...paths.map((path) => path.length));
+  for (let i = 0; i < most; i++) if (new Set(paths.map((path) => path[i])).size > 1) return String(i + 1);
+  return "never";
+}
+
+// Where the systems shown part, each way once.
+export function parting(table: Table, systems: System[]): string[] {
+  const found = new Set(table.ids.map((_, i) => partsAt(pathsOf(systems, i))));
+  found.delete("");
+  return [...found].sort((a, b) => (Number(a) || Infinity) - (Number(b) || Infinity));
 }
 
 function sorted(table: Table, chosen: number[], sort: string): number[] {
