@@ -28,6 +28,23 @@ def test_what_every_question_solves_is_the_mean() -> None:
     assert found.low < 100 < found.high
 
 
+def test_the_bounds_of_what_every_question_solves_are_the_roots_of_its_equation() -> None:
+    """(1 - p)² = z² / n (p (1 - p) + c² p²), and beyond p = 1 without the share's own variance: Student's bound."""
+    found = per_solved([80, 120] * 15, [1] * 30)
+    part, varies = student(30, 0.95) ** 2 / 30, 0.2
+    roots = np.roots([1 + part - part * varies**2, -(2 + part), 1])
+    assert found.high == pytest.approx(100 / roots.min())
+    assert found.low == pytest.approx(100 * (1 - varies * math.sqrt(part)))
+
+
+@pytest.mark.parametrize(("amounts", "right", "estimate"), [([500], [1], 500), ([0] * 30, RIGHT, 0)])
+def test_one_question_and_amounts_of_nothing_have_an_estimate_without_bounds(
+    amounts: list[float], right: list[int], estimate: float
+) -> None:
+    found = per_solved(amounts, right)
+    assert (found.estimate, found.low, found.high, found.n) == (estimate, 0.0, math.inf, len(amounts))
+
+
 def test_none_solved_has_no_upper_bound_and_a_lower_one() -> None:
     found = per_solved([100] * 30, [0] * 30)
     assert (found.estimate, found.high) == (math.inf, math.inf)

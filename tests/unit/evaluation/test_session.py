@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,12 +10,20 @@ from parts import model_call, result
 
 from rewoo_bench.calls.call import Call
 from rewoo_bench.calls.caps import RunLimits, Totals
-from rewoo_bench.calls.live import LiveCalls
-from rewoo_bench.errors import RepeatedCrash
+from rewoo_bench.calls.live import LiveCalls, RequestRefused
+from rewoo_bench.errors import (
+    JournalError,
+    ModelError,
+    ProviderRefused,
+    RepeatedCrash,
+    RewooBenchError,
+    RunStopped,
+    UsageError,
+)
 from rewoo_bench.evaluation.session import Session
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.system.crashes import Crash
-from rewoo_bench.types import CallCost
+from rewoo_bench.types import CallCost, Example
 
 pytestmark = pytest.mark.anyio
 
@@ -23,21 +31,40 @@ LIVE = model_call()
 RECALLED = model_call(call_cost=CallCost(measured_s=0.5))
 
 
-async def session_of(calls: Sequence[Call]) -> list[Result]:
-    """The results of a session whose five questions all end with the same crash, after these calls."""
+def crashed(calls: Sequence[Call]) -> list[Result]:
+    """Five questions that all end with the same crash, after these calls."""
     crash = Crash("KeyError", "'x'", "own.py:3", "KeyError in Own: 'x'", "")
-    crashed = [result(index, answer=None, calls=calls, crashes=(crash,)) for index in range(5)]
-    kept: list[Result] = []
+    return [result(index, answer=None, calls=calls, crashes=(crash,)) for index in range(5)]
+
+
+def refused(index: int, model: str = "m", *, unreachable: bool = False, **values: Any) -> Result:
+    """A question whose first request the provider of `model` refused."""
+    error = ModelError("no such model", status=None if unreachable else 404, unreachable=unreachable)
+    return result(index, answer=None, calls=(), refused=RequestRefused(error, model), **values)
+
+
+async def session_of(
+    results: Sequence[Result],
+    kept: list[Result] | None = None,
+    *,
+    live: LiveCalls | None = None,
+    limits: RunLimits | None = None,
+    asked: Callable[[int], None] = lambda index: None,
+) -> list[Result]:
+    """Adds the results that a session counts to `kept`, in that order; `asked` is called with each question."""
+    kept, totals = [] if kept is None else kept, Totals(tasks=len(results))
 
     async def run_task(task: Task, on_event: Any, live: Any) -> Result:
-        return crashed[task.index]
+        asked(task.index)
+        totals.spent.add(100, 0.01)
+        return results[task.index]
 
     session = Session(
         run_task,
-        iter([each.task for each in crashed]),
-        Totals(tasks=len(crashed)),
-        run_limits=RunLimits(),
-        live=LiveCalls(),
+        iter([each.task for each in results]),
+        totals,
+        run_limits=limits or RunLimits(),
+        live=live or LiveCalls(),
         concurrency=1,
         grace_s=0.0,
         on_result=kept.append,
@@ -51,8 +78,115 @@ async def session_of(calls: Sequence[Call]) -> list[Result]:
 @pytest.mark.parametrize("calls", [[LIVE], [RECALLED, LIVE], [LIVE, RECALLED], []])
 async def test_the_same_crash_on_several_questions_ends_the_run(calls: list[Call]) -> None:
     with pytest.raises(RepeatedCrash, match=r"KeyError in own\.py:3"):
-        await session_of(calls)
+        await session_of(crashed(calls))
 
 
 async def test_a_crash_after_calls_that_are_all_recalled_is_known_and_ends_no_later_session() -> None:
-    assert len(await session_of([RECALLED, RECALLED])) == 5
+    assert len(await session_of(crashed([RECALLED, RECALLED]))) == 5
+
+
+@pytest.mark.parametrize("unreachable", [False, True])
+@pytest.mark.parametrize(("questions", "asked"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+async def test_a_run_of_refusals_alone_ends_with_the_refusal_after_three_questions_at_most(
+    questions: int, asked: int, unreachable: bool
+) -> None:
+    kept, indices = list[Result](), list[int]()
+    with pytest.raises(ProviderRefused, match="no such model"):
+        results = [refused(index, unreachable=unreachable) for index in range(questions)]
+        await session_of(results, kept, asked=indices.append)
+    assert (kept, len(indices)) == ([], asked)
+
+
+async def test_refusals_of_one_questions_trials_may_be_its_prompts_and_dont_end_the_run_early() -> None:
+    example, indices = Example("q0", "Which river?", ("Seine",)), list[int]()
+    with pytest.raises(ProviderRefused):
+        await session_of([refused(n, trial=n, example=example) for n in range(5)], asked=indices.append)
+    assert indices == [0, 1, 2, 3, 4]
+
+
+async def test_refusals_are_counted_by_model() -> None:
+    indices = list[int]()
+    with pytest.raises(ProviderRefused):
+        await session_of([refused(n, f"m{n % 3}") for n in range(9)], asked=indices.append)
+    assert indices == [0, 1, 2, 3, 4, 5, 6]
+
+
+async def test_while_a_first_call_is_in_flight_refusals_dont_end_the_run() -> None:
+    live, indices = LiveCalls(), list[int]()
+    live.endpoint("m").first_calls = 1
+    with pytest.raises(ProviderRefused):
+        await session_of([refused(n) for n in range(5)], live=live, asked=indices.append)
+    assert len(indices) == 5
+
+
+async def test_refused_questions_count_once_their_provider_accepts_another() -> None:
+    live, kept, counted = LiveCalls(), list[Result](), list[int]()
+
+    def asked(index: int) -> None:
+        counted.append(len(kept))
+        live.endpoint("m").accepted = live.endpoint("m").accepted or index == 2
+
+    results = [refused(0), refused(1, "n"), result(2), refused(3), result(4)]
+    await session_of(results, kept, live=live, asked=asked)
+    assert counted == [0, 0, 0, 2, 3]  # the other model's waits for the end of the run
+    assert kept == [results[index] for index in (0, 2, 3, 4, 1)]
+
+
+async def test_a_refusal_beside_questions_that_asked_nothing_new_is_its_questions_error() -> None:
+    results = [result(0, calls=[RECALLED]), refused(1), refused(2)]
+    assert await session_of(results) == results
+
+
+async def test_a_question_of_a_provider_that_answered_late_is_not_lost() -> None:
+    live = LiveCalls()
+
+    def asked(index: int) -> None:
+        live.endpoint("m").accepted = index == 1  # another process learnt of it
+
+    results = [refused(0), refused(1, "n")]
+    assert await session_of(results, live=live, asked=asked) == results
+
+
+LIMITS = RunLimits(run_tokens=250)
+
+
+@pytest.mark.parametrize(
+    ("reason", "limits", "told"),
+    [
+        (None, None, RunStopped("interrupted")),
+        (RunStopped("the reason"), None, RunStopped("the reason")),
+        (RunStopped("used 200 of 250 tokens"), LIMITS, RunStopped("used 300 of 250 tokens (--run-tokens)")),
+        (JournalError("the disk is full"), LIMITS, JournalError("the disk is full")),
+        (UsageError("wrong"), None, UsageError("wrong")),
+    ],
+)
+async def test_a_run_that_was_ended_tells_the_reason(
+    reason: RewooBenchError | None, limits: RunLimits | None, told: RewooBenchError
+) -> None:
+    live, kept = LiveCalls(), list[Result]()
+
+    def asked(index: int) -> None:
+        if index == 2:
+            live.shutdown.request(reason)
+
+    with pytest.raises(type(told)) as raised:
+        await session_of([result(index) for index in range(5)], kept, live=live, limits=limits, asked=asked)
+    assert str(raised.value) == str(told)
+    assert len(kept) <= 3
+
+
+async def test_a_request_to_end_after_the_last_question_ends_nothing() -> None:
+    live, results = LiveCalls(), [result(0), result(1)]
+
+    def asked(index: int) -> None:
+        if index == 1:
+            live.shutdown.request()
+
+    assert await session_of(results, live=live, limits=RunLimits(run_tokens=200), asked=asked) == results
+
+
+async def test_a_cap_ends_the_run_after_the_question_that_reached_it() -> None:
+    kept = list[Result]()
+    with pytest.raises(RunStopped, match=r"used 300 of 250 tokens \(--run-tokens\)"):
+        await session_of([result(index) for index in range(5)], kept, limits=LIMITS)
+    assert len(kept) == 3

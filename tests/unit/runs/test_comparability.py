@@ -35,6 +35,20 @@ def test_each_worker_of_a_cluster_has_a_model_and_a_queue_of_its_own(
     assert queued(told) == at_once
 
 
+@pytest.mark.parametrize(
+    ("models", "at_once"),
+    [
+        ({"default": "openai/a", "planner": "local/b"}, 8),
+        ({"default": "local/a", "planner": "openai/b", "judge": "openai/c"}, 8),
+        ({"default": "openai/a", "planner": "openai/b", "judge": "local/c"}, 0),
+        ({"default": "openai/a"}, 0),
+    ],
+)
+def test_one_local_model_that_is_asked_makes_a_queue(models: dict[str, str], at_once: int) -> None:
+    told = manifest(A, models={role: {"name": name} for role, name in models.items()}, concurrency=8)
+    assert queued(told) == at_once
+
+
 def test_uncommitted_changes_are_another_commit() -> None:
     commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
     runs = {
@@ -107,6 +121,14 @@ def test_runs_on_other_terms_are_refused_or_said_loudly(changes: dict[str, Any],
         ({"options__temperature": 0.7}, "temperature: 0.0 (0001), 0.7 (0002)"),
         ({"models__default__constrain": "none"}, "openai/small_1: constrain: schema (0001), none (0002)"),
         ({"corpus": {"content_hash": "c0"}}, "the corpus: the questions' own documents (0001), c0 (0002)"),
+        (
+            {"corpus": {"content_hash": "c" * 40}},
+            f"the corpus: the questions' own documents (0001), {'c' * 40} (0002)",
+        ),
+        (
+            {"corpus": {"content_hash": "c" * 41}},
+            f"the corpus: the questions' own documents (0001), {'c' * 12}… (0002)",
+        ),
         ({"status": "incomplete"}, "status: done (0001), incomplete (0002)"),
         (
             {"architectures": [{"name": "rewoo", "settings": {"max_steps": 8}, "prompts_sha256": "0" * 64}]},
