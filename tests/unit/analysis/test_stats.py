@@ -24,9 +24,11 @@ from rewoo_bench.analysis.stats.paired import (
     discordant,
     geometric_mean_ratio,
     mean_of,
+    not_worse_p,
     proportion,
     ratio_and_p,
     ratio_of_means,
+    ratio_of_summed_means,
 )
 from rewoo_bench.analysis.stats.tests import (
     holm,
@@ -34,6 +36,7 @@ from rewoo_bench.analysis.stats.tests import (
     mcnemar_power,
     minimum_detectable_difference,
     questions_for_difference,
+    questions_for_margin,
 )
 from rewoo_bench.errors import DataError
 
@@ -171,6 +174,46 @@ def test_trials_that_agree_count_once_and_trials_that_dont_count_more() -> None:
     assert wide.n == 50
 
 
+def test_pairs_are_worth_the_rows_variance_over_that_of_the_questions() -> None:
+    """With some weight more on a question in which all trials differ, the one that is farthest from the mean."""
+    a, b = np.zeros((30, 3)), np.zeros((30, 3))
+    b[:9, :1] = b[9:12] = a[12:14, :2] = 1
+    of_rows, of_questions = (b - a).ravel(), (b - a).mean(axis=1)
+    apart = of_questions - of_questions.mean()
+    more = min(1.0, 2 * (apart**4).sum() / (apart**2).sum() ** 2)
+
+    def sum_of_squares(values: ArrayLike, weight: float) -> float:
+        weights, column = np.append(np.full(np.size(values), weight), more), np.append(values, -1.0)
+        return float(weights @ (column - np.average(column, weights=weights)) ** 2)
+
+    of_row, of_question = sum_of_squares(of_rows, 1 / 3) / (30 + more), sum_of_squares(of_questions, 1) / (29 + more)
+    found = discordant(a.ravel(), b.ravel(), np.repeat(np.arange(30), 3))
+    assert found.worth == pytest.approx(30 * of_row / of_question)
+    assert 30 < found.worth < 90
+    assert (found.only_a, found.only_b, found.questions) == pytest.approx((4 / 90, 18 / 90, 30))
+
+
+@pytest.mark.parametrize("trials", [False, True])
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 9)), min_size=1, max_size=60), st.floats(1e-6, 1)
+)
+def test_no_worse_is_shown_exactly_where_the_interval_is_above_the_margin(
+    trials: bool, rows: list[tuple[bool, bool, int]], margin: float
+) -> None:
+    a, b, questions = zip(*rows, strict=True)
+    clusters = questions if trials else None
+    found, p = difference_of_proportions(a, b, clusters=clusters), not_worse_p(a, b, margin, clusters=clusters)
+    if abs(p - 0.05) > 1e-6:
+        assert (p < 0.05) == (found.low > -margin)
+
+
+def test_no_worse_at_its_ends() -> None:
+    assert not_worse_p([], [], 0.1) == 1.0
+    assert not_worse_p([1, 0], [1, 0], 0.0) == 1.0  # nothing differs, and nothing may
+    assert not_worse_p([1, 1, 1], [0, 0, 1], 1.0) == 0.0  # worse by all is what it isn't
+    assert not_worse_p([1, 1, 1], [0, 0, 0], 1.0) == 1.0
+
+
 def test_mcnemar_is_scipys_binomial_test() -> None:
     for only_a, only_b in ((3, 9), (0, 6), (0, 0), (40, 61)):
         p = scipy_stats.binomtest(only_b, only_a + only_b).pvalue if only_a + only_b else 1.0
@@ -218,6 +261,20 @@ def test_the_questions_for_a_difference_detect_it(share: float, difference: floa
     assert minimum_detectable_difference(share, n, alpha) == pytest.approx(difference, rel=0.01)
 
 
+@pytest.mark.parametrize(("share", "difference", "margin"), [(0.25, 0.0, 0.05), (0.1, -0.02, 0.1), (0.4, 0.05, 0.05)])
+def test_the_questions_for_a_margin_show_it_four_times_in_five(share: float, difference: float, margin: float) -> None:
+    n, draw = math.ceil(questions_for_margin(share, difference, margin)), np.random.default_rng(41)
+    only_b, only_a = (share + difference) / 2, (share - difference) / 2
+    drawn = draw.multinomial(n, [only_a, only_b, 1 - share], 1_500)
+    shown = [not_worse_p(*pairs(0, first, second, rest), margin) < 0.05 for first, second, rest in drawn.tolist()]
+    assert np.mean(shown) == pytest.approx(0.8, abs=0.035)
+
+
+def test_no_number_of_questions_shows_what_is_at_the_margin() -> None:
+    assert questions_for_margin(0.25, -0.05, 0.05) == math.inf
+    assert questions_for_margin(0.25, -0.06, 0.05) == math.inf
+
+
 def test_three_questions_show_nothing() -> None:
     assert minimum_detectable_difference(0.5, 3) == math.inf
     assert questions_for_difference(0.5, 0.0) == math.inf
@@ -252,6 +309,52 @@ def test_a_mean_has_students_interval_and_a_little_more(times: int, wider: float
         assert found.estimate == pytest.approx(values.mean())
         assert student < found.high - found.low < wider * student
         assert found.high - found.estimate > found.estimate - found.low  # more is added where the tail is
+
+
+def bounds_with_more(values: ArrayLike, ends: tuple[float, float], weight: float) -> list[float]:
+    """Student's lower bound of the values with some weight more at the one end, and the upper with it at the other."""
+    values = np.asarray(values)
+    n, found = len(values), []
+    for end, sign in zip(ends, (-1, 1), strict=True):
+        weights, column = np.append(np.ones(n), weight), np.append(values, end)
+        mean = np.average(column, weights=weights)
+        error = math.sqrt(weights @ (column - mean) ** 2 / (n + weight - 1) / (n + weight))
+        found.append(mean + sign * scipy_stats.t.ppf(0.975, n - 1) * error)
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 19])
+def test_of_few_questions_one_value_more_is_beyond_the_range(n: int) -> None:
+    """By three quarters of the range; by a quarter of a mean or of a logarithm at least, by half of a ratio."""
+    a, b, one = np.full(n, 1000.0), np.arange(n) * 300.0 + 600.0, np.ones(n)
+
+    def expected(values: ArrayLike, least: float) -> list[float]:
+        reach = max(0.75 * float(np.ptp(values)), least)
+        return bounds_with_more(values, (np.min(values) - reach, np.max(values) + reach), 1.0)
+
+    cases = [
+        (difference_of_means(a, b), expected(b - 1000, 0.25 * max(1000, b.mean()))),
+        (difference_of_means(b, a), expected(1000 - b, 0.25 * max(1000, b.mean()))),
+        (ratio_of_means(a, b), b.mean() / 1000 * np.exp(expected(b / b.mean() - 1, 0.5))),
+        (ratio_of_summed_means([(a, b, None)]), b.mean() / 1000 * np.exp(expected(b / b.mean() - 1, 0.5))),
+        (geometric_mean_ratio(one, np.exp(b / 1e4)), np.exp(expected(b / 1e4, 0.25))),
+        (mean_of(b - 1000), expected(b - 1000, 0.25 * abs(b.mean() - 1000))),
+        (mean_of(b / 10_000, ends=(0.0, 1.0)), np.clip(bounds_with_more(b / 10_000, (0.0, 1.0), 1.0), 0, 1)),
+    ]
+    for found, those in cases:
+        assert bounds(found) == pytest.approx(those)
+        assert (found.n, found.rare) == (n, True)
+
+
+@pytest.mark.parametrize("n", [20, 200])
+def test_of_more_questions_the_farthest_have_a_weight_of_two_over_those_that_make_the_spread(n: int) -> None:
+    values = TOKENS[:n]
+    apart = values - values.mean()
+    makers = (apart**2).sum() ** 2 / (apart**4).sum()
+    expected = bounds_with_more(values, (values.min(), values.max()), min(1.0, 2 / makers))
+    for found in (mean_of(values), difference_of_means(np.zeros(n), values)):
+        assert bounds(found) == pytest.approx(expected)
+        assert not found.rare
 
 
 @pytest.mark.parametrize("n", [20, 50, 100])
@@ -387,7 +490,20 @@ def test_a_ratio_that_cant_be_known_has_no_bounds(a: list[float], b: list[float]
     assert (bounds(found), found.n) == ((0.0, math.inf), len(a))
 
 
+@pytest.mark.parametrize(("a", "b", "estimate"), [([0, 0], [1, 2], math.nan), ([1, 2], [0, 0], 0.0)])
+def test_a_ratio_of_sums_with_nothing_in_one_of_them_has_no_bounds(
+    a: list[float], b: list[float], estimate: float
+) -> None:
+    found = ratio_of_summed_means([(a, b, None), (a, b, None)])
+    assert found.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (bounds(found), found.n) == ((0.0, math.inf), 4)
+
+
 def test_one_question_bounds_no_mean() -> None:
+    assert difference_and_p([1], [2], None, None)[1] == difference_and_p([1], [2], (0.0, 2.0), None)[1] == 1.0
+    assert bounds(difference_of_means([1], [2], ends=(0.0, 2.0))) == (-2.0, 2.0)
+    assert bounds(mean_of([1])) == (0.0, math.inf)
+    assert bounds(mean_of([-1])) == (-math.inf, math.inf)
     assert bounds(difference_of_means([1], [2])) == (-math.inf, math.inf)
     assert bounds(geometric_mean_ratio([1], [2])) == (0.0, math.inf)
     assert difference_of_means([], []).n == 0

@@ -91,8 +91,8 @@ async def test_a_run_of_refusals_alone_ends_with_the_refusal_after_three_questio
     questions: int, asked: int, unreachable: bool
 ) -> None:
     kept, indices = list[Result](), list[int]()
+    results = [refused(index, unreachable=unreachable) for index in range(questions)]
     with pytest.raises(ProviderRefused, match="no such model"):
-        results = [refused(index, unreachable=unreachable) for index in range(questions)]
         await session_of(results, kept, asked=indices.append)
     assert (kept, len(indices)) == ([], asked)
 
