@@ -268,7 +268,8 @@ class WorkerProcess:
                     self._log, self._has_started, self._first_request = Tail(), False, None
                     started: asyncio.Future[Process] = asyncio.get_running_loop().create_future()
                     self._task = asyncio.create_task(self._run(started))
-                    process = await started  # raises what `ProcessGroups.start` raises
+                    with anyio.CancelScope(shield=True):  # cut off, the process would be nobody's
+                        process = await started  # raises what `ProcessGroups.start` raises
                     self._input, self._pid = process.stdin, process.pid
                 assert self._input is not None
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its end fails the question
