@@ -29,7 +29,7 @@ RUN_FILE = "rewoo_bench.run_file"
 def read_run_file(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
     """Makes the flags in a run.toml, or in the run.json of an earlier run, the command's defaults. Raises `UsageError`.
 
-        arch = ["rewoo", "react"]       # names of the flags, with underscores or dashes
+        arch = ["rewoo", "react"]       # names of flags or keywords of `evaluate`, with underscores or dashes
         max-steps = 6
 
     Flags of the command replace those of the file.
@@ -57,6 +57,7 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
             values = {**values, "failed_in": None, "wrong_in": None}  # their questions are in `ids`
     options = [option for option in context.command.params if isinstance(option, click.Option)]
     flags = {name.lstrip("-"): option for option in options for name in (*option.opts, *option.secondary_opts)}
+    keywords = {option.name: option for option in options if option.name in OPTIONS.keys() - {"resume"}}
     for name in ("from", "resume", "trust", "help"):
         flags.pop(name, None)
     defaults: dict[str, Any] = {}
@@ -69,7 +70,7 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
             if key not in OPTIONS or not OPTIONS[key].role.saved:
                 continue
             key = OPTIONS[key].flag.lstrip("-")
-        option = flags.get(key.replace("_", "-"))
+        option = flags.get(key.replace("_", "-")) or keywords.get(key.replace("-", "_"))
         if option is None:
             raise UsageError(f"{where}: {unknown('flag', key, flags)}")
         if value is not None:
@@ -83,8 +84,7 @@ def _value(option: click.Option, key: str, value: Any, where: str) -> Any:
     expected = ""
     if option.is_flag:
         if isinstance(value, bool):
-            turned_on = option.flag_value is not False  # only --no-… flags have a value of their own
-            return turned_on if value else not turned_on
+            return value != key.startswith(("no-", "no_"))
         expected = "true or false"
     elif option.name == "extra_body" and isinstance(value, dict):
         return json.dumps(value)

@@ -131,6 +131,17 @@ def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> N
     assert (kept["max_steps"], kept["extra_body"], kept["ids"]) == (5, '{"top_p": 0.5}', IDS[:2])
 
 
+def test_keys_of_a_file_are_flags_or_the_keywords_of_python(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("run.toml").write_text(
+        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\ndrop_params = ["stop"]\nprogress = false\n'
+        "no-report = true\n"
+    )
+    assert run("--from", "run.toml", "--out", "here") == 0
+    assert (options("here")["drop_params"], options("here")["report"]) == (["stop"], False)
+    assert not Path("here/report.html").exists()
+    assert capfd.readouterr().err == ""
+
+
 def test_flags_of_a_recorded_run_make_the_same_run() -> None:
     assert quiet("--arch", "rewoo", "--model", "oracle?extra_steps=1", "-n", 3, "--seed", 4, "--out", "first") == 0
     assert quiet("--from", "first/run.json", "--out", "second") == 0
