@@ -6,6 +6,7 @@ async with prepared(options, python_inputs) as run:
 
 from __future__ import annotations
 
+import string
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
@@ -57,8 +58,8 @@ class ModelJudge:
         ]
         with at_place("judge"):
             completion = await model.complete(Request(messages, role="judge", max_tokens=8, grammar=GRAMMAR))
-        word = completion.text.strip().strip('."*').casefold()
-        return {"yes": True, "no": False}.get(word.split()[0].strip(".,") if word else "")
+        first = next(iter(completion.text.casefold().split()), "")
+        return {"yes": True, "no": False}.get(first.strip(string.punctuation))
 
 
 def costs_nothing(model: str) -> bool:

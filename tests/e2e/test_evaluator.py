@@ -155,7 +155,10 @@ async def test_the_gold_answer_reaches_no_prompt(tmp_path: Path) -> None:
     assert "Borysthenes" not in seen(server.books)
 
 
-@pytest.mark.parametrize(("verdict", "judged"), [("yes", True), ("No.", False), ("perhaps", None), ("", None)])
+@pytest.mark.parametrize(
+    ("verdict", "judged"),
+    [("yes", True), ("No.", False), ("**Yes**, it does", True), ("perhaps", None), ('" "', None), ("", None)],
+)
 async def test_a_judge_is_asked_once_and_kept_apart(tmp_path: Path, verdict: str, judged: bool | None) -> None:
     judges = ModelServer(lambda _: ServerReply(verdict))
     with ModelServer(answer) as server, judges:
