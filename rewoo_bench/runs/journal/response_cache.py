@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.runs.journal.records import as_bytes
 
 CACHE = "answers.sqlite"
 _CHECKSUM = "crc32"  # a field of the answer
@@ -68,8 +69,9 @@ class ResponseCache:
 
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
         """Stores an answer, if the cache can be written."""
-        whole = {**answer, _CHECKSUM: _checksum(answer)}
-        self._run("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, json.dumps(whole))
+        plain = json.loads(as_bytes(answer))  # as the journal has it, whatever a user's own model returned
+        whole = json.dumps({**plain, _CHECKSUM: _checksum(plain)})
+        self._run("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, whole)
 
     def close(self) -> None:
         with self._lock:

@@ -39,6 +39,12 @@ def test_an_answer_comes_back_as_it_was(folder: Path, caplog: pytest.LogCaptureF
     assert not caplog.records
 
 
+def test_what_is_no_json_is_kept_as_the_journal_has_it(tmp_path: Path) -> None:
+    with closing(ResponseCache(tmp_path)) as cache:
+        cache.put(b"key", {**ANSWER, "tool_calls": [{"echo": {"call": {"signature": b"3f"}}}]})
+    assert kept(tmp_path) == {**ANSWER, "tool_calls": [{"echo": {"call": {"signature": "3f"}}}]}
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "null", b"\xff\xfe", 7, None, "[" * 100_000])
 def test_what_is_no_answer_is_a_warning_and_asked_again(
     folder: Path, text: Any, caplog: pytest.LogCaptureFixture
