@@ -9,7 +9,7 @@ from typing import Any
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import LOCK, load_table
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.rows import oracle_rows
+from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.system.files import is_locked
 
 DEFAULT = Path("results/local")
@@ -19,7 +19,7 @@ _UNFINISHED = ("running", "killed", "unfinished")  # statuses of runs that have 
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run in the list. `exact_match` and `tokens` are means per architecture, None without an answer."""
+    """A run in the list. `exact_match` and `tokens` are means per architecture, without the rows of `left_out`."""
 
     folder: str
     status: str
@@ -78,14 +78,14 @@ def past_run(folder: Path) -> PastRun:
         return run
     try:
         table = load_table(folder)
-        oracle = bool(oracle_rows(table).any())
+        oracle, without = bool(oracle_rows(table).any()), left_out(table)
     except DataError as error:
         return replace(run, status="damaged", error=str(error))
     columns = (table[name].to_pylist() for name in ("architecture", "exact_match", "total_tokens"))
     answered: dict[str, list[tuple[Any, Any]]] = {}
-    for architecture, score, tokens in zip(*columns, strict=True):
+    for architecture, score, tokens, is_left_out in zip(*columns, without, strict=True):
         rows = answered.setdefault(str(architecture), [])
-        if score is not None:
+        if not is_left_out:
             rows.append((score, tokens))
     exact_match = {name: _mean([row[0] for row in rows]) for name, rows in answered.items()}
     tokens_of = {name: _mean([row[1] for row in rows]) for name, rows in answered.items()}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pyarrow as pa
+from claim_runs import run_folder
+from comparison_rows import system
 
+from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.runs.rows import failed, left_out, pairs_left_out
 
 
@@ -30,3 +35,11 @@ def test_an_answer_without_a_metered_call_is_in_no_mean() -> None:
     for each in (rows, arrow.to_pandas(), arrow.to_pandas(types_mapper=pd.ArrowDtype)):
         assert left_out(each).tolist() == [False, True, False, False]
     assert left_out(rows.drop(columns="flags")).tolist() == [False] * 4
+
+
+def test_the_list_of_runs_leaves_the_same_rows_out(tmp_path: Path) -> None:
+    rows = system("agent", "110-", 1000)
+    rows[0] |= {"flags": ["unmetered"], "total_tokens": 0}
+    listed = past_run(run_folder(tmp_path / "run", rows))
+    assert listed.exact_match == {"agent": 0.5}
+    assert listed.tokens == {"agent": (rows[1]["total_tokens"] + rows[2]["total_tokens"]) / 2}
