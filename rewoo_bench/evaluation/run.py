@@ -174,17 +174,18 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
         asked = replace(asked, questions=MOST_QUESTIONS)
     async with McpServers(options.mcp_timeout) as servers:
         inputs = await read_run_inputs(asked, servers=servers)
-        return await estimate_run(
-            inputs.dataset.examples,
-            inputs.architectures,
-            inputs.toolbox,
-            inputs.dataset.scorer,
-            trials=options.trials,
-            models={role: model.name for role, model in options.role_models.items()},
-            api_base=options.api_base,
-            prices=given_prices(options),
-            questions=count if count and len(inputs.dataset.examples) == MOST_QUESTIONS else None,
-        )
+        async with inputs.toolbox as toolbox:
+            return await estimate_run(
+                inputs.dataset.examples,
+                inputs.architectures,
+                toolbox,
+                inputs.dataset.scorer,
+                trials=options.trials,
+                models={role: model.name for role, model in options.role_models.items()},
+                api_base=options.api_base,
+                prices=given_prices(options),
+                questions=count if count and len(inputs.dataset.examples) == MOST_QUESTIONS else None,
+            )
 
 
 async def _evaluated(

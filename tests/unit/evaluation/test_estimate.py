@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,12 @@ def test_calls_are_those_that_the_exemplars_would_take() -> None:
     assert (found["direct"].llm_calls, found["cot"].llm_calls) == (30, 30)
     assert 3 * 30 <= found["react"].llm_calls <= 4 * 30  # three turns, or four
     assert 2 * 30 <= found["rewoo"].llm_calls <= 4 * 30  # planner and solver, and up to two LLM steps
+
+
+def test_no_connection_of_a_tool_is_left_open(caplog: pytest.LogCaptureFixture) -> None:
+    estimated("rewoo?tools=Wikipedia", questions=1)
+    gc.collect()
+    assert not caplog.records  # asyncio's: "Unclosed client session"
 
 
 def test_the_step_limit_bounds_what_is_expected() -> None:
