@@ -11,7 +11,6 @@ texts of prompts, answers or tools are exported. `trace_id` of questions.parquet
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
@@ -183,4 +182,4 @@ class _Ids(RandomIdGenerator):
 
 
 def _nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000) * 1000 if moment else time.time_ns()
+    return int(moment.timestamp() * 1_000_000) * 1000

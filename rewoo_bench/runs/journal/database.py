@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -197,20 +198,22 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
     # As an immutable file: so the folder may be read-only. Where a run was killed, its log is read, too.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
-    try:
-        with path.open("rb") as file:  # SQLite doesn't say it where the log is gone
-            had_log = file.read(20)[18:] != b"\x01\x01"
-        database = sqlite3.connect(
-            f"{path.absolute().as_uri()}?{options}", uri=True, check_same_thread=False, timeout=30
-        )
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        fault = _fault(database) if check else None
-    except (sqlite3.DatabaseError, OSError) as error:
-        raise DataError(f"{path}: can't be read as a journal: {error}") from None
-    if version != JOURNAL_VERSION:
-        raise _of_another_version(path, version)
-    if fault:
-        raise damaged(path, fault)
+    address = f"{path.absolute().as_uri()}?{options}"
+    with ExitStack() as unless_sound:
+        try:
+            with path.open("rb") as file:  # SQLite doesn't say it where the log is gone
+                had_log = file.read(20)[18:] != b"\x01\x01"
+            database = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=30)
+            unless_sound.callback(database.close)
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            fault = _fault(database) if check else None
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise DataError(f"{path}: can't be read as a journal: {error}") from None
+        if version != JOURNAL_VERSION:
+            raise _of_another_version(path, version)
+        if fault:
+            raise damaged(path, fault)
+        unless_sound.pop_all()
     return JournalFile(path, database, had_log=had_log)
 
 

@@ -424,9 +424,8 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
                     checked = [(row[0], is_sound(row)) for row in database.each("questions")]
             except JournalError as error:
                 raise damaged(path, str(error).rpartition(": ")[2]) from None
-            if bad := [
-                str(task) for task, sound in checked if not sound
-            ]:  # they cost nothing: their calls are recorded
+            # Damaged questions cost nothing: their calls are recorded.
+            if bad := [str(task) for task, sound in checked if not sound]:
                 what = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
                 _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", path, what)
         elif expected := max(count_file.read() or 0, recorded_calls):
@@ -448,7 +447,9 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
         except BaseException:
             connection.close()
             raise
-    except (sqlite3.Error, OSError) as error:
+    except BaseException as error:
         count_file.close()
+        if not isinstance(error, sqlite3.Error | OSError):
+            raise
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
     return connection, count_file, survey
