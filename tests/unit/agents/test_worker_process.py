@@ -47,7 +47,8 @@ async def ask(worker: WorkerProcess, key: str) -> str | None:
 @pytest.mark.anyio
 async def test_the_process_answers_the_next_question_and_ends_in_good_order() -> None:
     command = (sys.executable, "-c", ANSWERS)
-    async with SlowToStart() as groups:
+    groups = SlowToStart()
+    async with groups:
         worker = WorkerProcess(AgentSettings(command=command, protocol="worker"), command, groups)
         with anyio.move_on_after(0.05) as limit:
             await ask(worker, "q-1")
