@@ -94,13 +94,14 @@ def curvature(steps: ArrayLike, amounts: ArrayLike, *, level: float = 0.95, seed
 
     The paper's formula for ReAct has a linear and a quadratic term, so its slope on log-log axes is between 1 and 2
     everywhere; the quadratic term distinguishes it from ReWOO's. Parabola means one that starts level; negative is
-    growth that slows down. Needs three different numbers of steps; with fewer the estimate is NaN.
+    growth that slows down. Needs three different numbers of steps; with fewer the estimate is NaN. Three questions
+    have an estimate without bounds.
     """
     return _fitted(steps, amounts, 2, lambda terms: terms[:, 2] / (terms[:, 1] + terms[:, 2]), level, seed)
 
 
 def trend(steps: ArrayLike, values: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
-    """By how much the value changes with one step more. Needs two different numbers of steps."""
+    """By how much the value changes with one step more. Needs two different numbers of steps, and three questions."""
     span = float(np.ptp(np.asarray(steps, dtype=np.float64))) if np.size(steps) else 0.0
     return _fitted(steps, values, 1, lambda terms: terms[:, 1] / span, level, seed)
 
@@ -125,12 +126,15 @@ def _fitted(
     fit = _solved(moments.mean(axis=0)[None, :], degree)
     if not len(fit):  # nearly all questions have the same steps
         return Interval(math.nan, -math.inf, math.inf, n, level)
+    estimate = float(read(fit * scale)[0])
+    if n == degree + 1:  # every curve through as many points is exact: nothing is left that shows how sure it is
+        return Interval(estimate, -math.inf, math.inf, n, level)
     drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
     resampled = read(_solved(drawn, degree) * scale)
     free = n - degree
-    tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, level))) if free > 1 else 0.0
+    tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, level)))
     low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
-    return Interval(float(read(fit * scale)[0]), float(low), float(high), n, level)
+    return Interval(estimate, float(low), float(high), n, level)
 
 
 def _solved(moments: Floats, degree: int) -> Floats:

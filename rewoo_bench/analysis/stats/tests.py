@@ -2,9 +2,9 @@
 
     mcnemar_exact(a, b).p                               # are there as many pairs that only a got right as only b did?
     smallest_growth(before, now, ids, error=0.005)      # 0.14: growth of 14% or more is caught 4 times in 5
-    minimum_detectable_difference(0.25, 300)            # 0.085: a difference that 300 questions show 4 times in 5
-    questions_for_difference(0.25, 0.04)                # 1273: questions that show 4 points 4 times in 5
-    questions_for_margin(0.25, 0.0, 0.05)               # 786: questions that show "at most 5 points worse"
+    minimum_detectable_difference(0.25, 300)            # 0.083: a difference that 300 questions show 4 times in 5
+    questions_for_difference(0.25, 0.04)                # 1268: questions that show 4 points 4 times in 5
+    questions_for_margin(0.25, 0.0, 0.05)               # 795: questions that show "at most 5 points worse"
 
 A live gate fails where the lower bound of the ratio of means is above 1. That depends on the number of questions and
 on how much they differ. Where a few questions run into a step limit at many times the cost of the others, a growth of

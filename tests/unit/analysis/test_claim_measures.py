@@ -229,6 +229,14 @@ def test_the_intervals_of_growth_hold_the_truth() -> None:
     assert min(held) >= 50  # of 60; 57 are expected, fewer than 50 have a chance of one in a thousand
 
 
+def test_a_curve_that_is_exact_for_lack_of_questions_has_no_bounds() -> None:
+    for each, expected in ((curvature([1, 2, 3], [10, 13, 18]), 0.5), (trend([2, 4], [3, 4]), 0.5)):
+        assert each.estimate == pytest.approx(expected)
+        assert (each.low, each.high) == (-math.inf, math.inf)
+    for each in (curvature([1, 2, 3, 4], [10, 13, 18, 26]), trend([2, 4, 5], [3, 4, 5])):
+        assert -math.inf < each.low < each.estimate < each.high < math.inf
+
+
 @pytest.mark.parametrize("steps", [[1, 1, 2, 2], [*[1] * 200, 2, 300]])
 def test_too_few_lengths_show_no_growth(steps: list[int]) -> None:
     found = curvature(steps, [5 * each for each in steps])

@@ -48,6 +48,12 @@ def test_trials_count_as_much_as_they_are_worth(share: float) -> None:
     assert clustered.high >= rows.high * 0.9
 
 
+def test_trials_that_are_free_count_as_rows() -> None:
+    values, questions = np.random.default_rng(5).permutation(3_000), np.repeat(np.arange(1_000), 3)
+    rows, clustered = quantile_interval(values, 0.5), quantile_interval(values, 0.5, clusters=questions)
+    assert clustered.high - clustered.low == pytest.approx(rows.high - rows.low, rel=0.1)  # 1.7 times by questions
+
+
 def test_trials_that_agree_make_no_interval_of_what_has_none() -> None:
     values = np.repeat(np.arange(30.0), 3)
     assert bounded(quantile_interval(values, 0.95))  # ninety different rows would have one
