@@ -18,6 +18,7 @@ from rewoo_bench.errors import JournalError, ProviderRefused, RepeatedCrash, Rew
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event, in_architecture
 from rewoo_bench.system.crashes import RUN_STOPPING, CrashCounter
+from rewoo_bench.text.words import counted
 
 _FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended
@@ -98,7 +99,7 @@ class Session:
                 raise RunStopped(reached)
             raise shutdown.reason or RunStopped("interrupted")
         if left > 0:
-            raise RunStopped(f"{left} questions were left without a result")
+            raise RunStopped(f"{counted(left, 'question')} left without a result")
 
     async def _end(self, scope: anyio.CancelScope) -> None:
         """After a request for shutdown, waits for calls in flight and ends the run."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import anyio
 import pytest
 from parts import model_call, result
 
@@ -12,6 +13,7 @@ from rewoo_bench.calls.call import Call
 from rewoo_bench.calls.caps import RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, RequestRefused
 from rewoo_bench.errors import (
+    HarnessFault,
     JournalError,
     ModelError,
     ProviderRefused,
@@ -49,13 +51,18 @@ async def session_of(
     *,
     live: LiveCalls | None = None,
     limits: RunLimits | None = None,
-    asked: Callable[[int], None] = lambda index: None,
+    asked: Callable[[int], Awaitable[None] | None] = lambda index: None,
+    tasks: int | None = None,
+    concurrency: int = 1,
+    grace_s: float = 0.0,
+    store: Callable[[Result], Awaitable[None]] | None = None,
 ) -> list[Result]:
     """Adds the results that a session counts to `kept`, in that order; `asked` is called with each question."""
-    kept, totals = [] if kept is None else kept, Totals(tasks=len(results))
+    kept, totals = [] if kept is None else kept, Totals(tasks=len(results) if tasks is None else tasks)
 
     async def run_task(task: Task, on_event: Any, live: Any) -> Result:
-        asked(task.index)
+        if (waiting := asked(task.index)) is not None:
+            await waiting
         totals.spent.add(100, 0.01)
         return results[task.index]
 
@@ -65,10 +72,10 @@ async def session_of(
         totals,
         run_limits=limits or RunLimits(),
         live=live or LiveCalls(),
-        concurrency=1,
-        grace_s=0.0,
+        concurrency=concurrency,
+        grace_s=grace_s,
         on_result=kept.append,
-        store=None,
+        store=store,
         on_event=None,
     )
     await session.run()
@@ -190,3 +197,76 @@ async def test_a_cap_ends_the_run_after_the_question_that_reached_it() -> None:
     with pytest.raises(RunStopped, match=r"used 300 of 250 tokens \(--run-tokens\)"):
         await session_of([result(index) for index in range(5)], kept, limits=LIMITS)
     assert len(kept) == 3
+
+
+async def test_too_many_failed_questions_end_the_run_even_at_its_last_one() -> None:
+    limits, failed = RunLimits(max_errors=1), [result(index, answer=None) for index in range(3)]
+    for results, number in (([result(0), *failed[1:]], 3), ([*failed[:2], result(2)], 2)):
+        kept = list[Result]()
+        with pytest.raises(RunStopped) as raised:
+            await session_of(results, kept, limits=limits)
+        assert str(raised.value) == "2 questions failed (--fail-on-error 1); last: the provider failed"
+        assert len(kept) == number
+    assert len(await session_of([failed[0], result(1), result(2)], limits=limits)) == 3
+
+
+async def test_a_question_without_a_result_is_told() -> None:
+    with pytest.raises(RunStopped, match=r"^1 question left without a result$"):
+        await session_of([result(0), result(1)], tasks=3)
+
+
+async def test_the_first_error_that_ends_a_run_is_told() -> None:
+    async def asked(index: int) -> None:
+        await anyio.sleep(0.01 * index)
+        raise UsageError("first") if index == 0 else HarnessFault("second")
+
+    with pytest.raises(UsageError, match="first"):
+        await session_of([result(0), result(1)], asked=asked, concurrency=2)
+
+
+async def test_a_provider_of_an_earlier_session_refuses_questions_but_has_to_be_there() -> None:
+    refusals = [refused(index) for index in range(4)]
+    assert await session_of(refusals, live=LiveCalls(accepted_before=True)) == refusals
+    with pytest.raises(ProviderRefused):
+        await session_of([refused(n, unreachable=True) for n in range(4)], live=LiveCalls(accepted_before=True))
+
+
+async def test_refusals_before_an_interruption_are_left_to_the_next_session() -> None:
+    live, kept = LiveCalls(), list[Result]()
+
+    def asked(index: int) -> None:
+        if index == 1:
+            live.shutdown.request()
+
+    with pytest.raises(RunStopped, match="interrupted"):
+        await session_of([refused(index) for index in range(4)], kept, live=live, asked=asked)
+    assert kept == []
+
+
+@pytest.mark.parametrize(("error", "kept"), [(UsageError("no"), 1), (JournalError("the disk is full"), 0)])
+async def test_calls_in_flight_are_waited_for_unless_their_answers_cant_be_kept(
+    error: RewooBenchError, kept: int
+) -> None:
+    live, results = LiveCalls(), list[Result]()
+
+    async def asked(index: int) -> None:
+        if index == 0:
+            await anyio.sleep(0.01)
+            raise error
+        with live.shutdown:
+            await anyio.sleep(0.3)
+
+    with pytest.raises(type(error)):
+        await session_of([result(0), result(1)], results, live=live, asked=asked, concurrency=2, grace_s=30.0)
+    assert len(results) == kept
+
+
+async def test_a_result_is_stored_before_it_is_counted() -> None:
+    results, stored = [result(0), refused(1, "n"), result(2)], list[Result]()
+    kept = list[Result]()
+
+    async def store(each: Result) -> None:
+        assert each not in kept
+        stored.append(each)
+
+    assert await session_of(results, kept, store=store) == stored == [results[0], results[2], results[1]]

@@ -143,6 +143,13 @@ def test_other_prompts_models_and_settings_are_told(changes: dict[str, Any], not
     assert note in str(comparison)
 
 
+def test_models_of_other_roles_are_told() -> None:
+    default = {"name": "openai/small_1"}
+    one, other = ({"default": default, "planner": {"name": name}} for name in ("openai/b", "openai/c"))
+    notes = compare(twice(), manifests={A: manifest(A, models=one), B: manifest(B, models=other)}).notes
+    assert [note for note in notes if "model" in note] == ["model of the planner: openai/b (0001), openai/c (0002)"]
+
+
 def test_runs_on_the_same_terms_need_no_note() -> None:
     comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus={})})
     assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
