@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
+from scipy import stats
 
 from rewoo_bench.analysis.claims import Finding
 from rewoo_bench.analysis.stats.bootstrap import curvature, trend
@@ -235,6 +236,20 @@ def test_a_curve_that_is_exact_for_lack_of_questions_has_no_bounds() -> None:
         assert (each.low, each.high) == (-math.inf, math.inf)
     for each in (curvature([1, 2, 3, 4], [10, 13, 18, 26]), trend([2, 4, 5], [3, 4, 5])):
         assert -math.inf < each.low < each.estimate < each.high < math.inf
+
+
+def test_a_trend_has_the_percentiles_of_its_slope_widened_for_few_questions() -> None:
+    """With 40,000 other resamples; the tail is that of Student's quantile, times the root of n / (n - 1)."""
+    steps, values = np.array([1.0, 1, 2, 2, 3, 4, 5, 6]), np.array([3.0, 5, 4, 7, 6, 9, 8, 14])
+    drawn = np.random.default_rng(3).integers(8, size=(40_000, 8))
+    x, y = (column[drawn] - column[drawn].mean(axis=1, keepdims=True) for column in (steps, values))
+    free = 7  # a slope takes one
+    tail = stats.norm.cdf(-math.sqrt(free / (free - 1)) * stats.t.ppf(0.975, free - 1))
+    slopes = (x * y).sum(axis=1)[x.any(axis=1)] / (x * x).sum(axis=1)[x.any(axis=1)]
+    low, high = np.quantile(slopes, [tail, 1 - tail])
+    each = trend(steps, values)
+    assert each.estimate == pytest.approx(np.polyfit(steps, values, 1)[0])
+    assert (each.low, each.high) == pytest.approx((low, high), abs=0.02 * (high - low))
 
 
 @pytest.mark.parametrize("steps", [[1, 1, 2, 2], [*[1] * 200, 2, 300]])
