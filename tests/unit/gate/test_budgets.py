@@ -9,9 +9,10 @@ import pytest
 from gate_runs import FAILED, row, rows, write_run
 
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.gate.budgets import check_budgets, read_budgets
+from rewoo_bench.gate.budgets import check_budgets, check_tools, read_budgets
 from rewoo_bench.gate.verdict import Check
 from rewoo_bench.runs.folder import load
+from rewoo_bench.text.prompt_parts import ToolSize
 
 HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
 
@@ -158,6 +159,39 @@ def test_what_is_exactly_at_its_limit_is_within_it(tmp_path: Path) -> None:
     lines = [row(number, cost_usd=cost) for number, cost in enumerate([0.1, 0.2, 0.3])]
     (check,) = checked(tmp_path, "cost_usd = { mean = 0.2 }", *lines)
     assert check.status == "pass"
+
+
+def test_a_limit_of_none_allows_none(tmp_path: Path) -> None:
+    (none,) = checked(tmp_path / "a", "tool_calls = { max = 0 }", *rows(3, tool_calls=0))
+    (one,) = checked(tmp_path / "b", "tool_calls = { max = 0 }", row(0, tool_calls=0), row(1, tool_calls=1))
+    assert (none.status, one.status) == ("pass", "fail")
+
+
+BEFORE = [ToolSize("search", "wiki", 300, 0), ToolSize("lookup", "wiki", 100, 0)]
+
+
+@pytest.mark.parametrize(
+    ("schemas", "margin", "status", "said"),
+    [
+        ((310, 98), 0.02, "pass", "tokens of 2 tool schemas 400 -> 408 (+2.0%)"),
+        ((320, 92), 0.02, "fail", "400 -> 412 (+3.0%), 2% is allowed: search +20 (300 -> 320)"),
+        ((300, 100, 50), 0.1, "fail", "3 tool schemas 400 -> 450 (+12.5%), 10% is allowed: more +50 (new)"),
+        ((300,), 0.0, "pass", "tokens of 1 tool schema 400 -> 300 (-25.0%)"),
+        ((), 0.0, "pass", "tokens of 0 tool schemas 400 -> 0 (-100.0%)"),
+    ],
+)
+def test_the_schemas_of_all_tools_may_grow_by_the_margin(
+    schemas: tuple[int, ...], margin: float, status: str, said: str
+) -> None:
+    sizes = [ToolSize(name, "wiki", size, 0) for name, size in zip(("search", "lookup", "more"), schemas, strict=False)]
+    (check,) = check_tools(sizes, (), BEFORE, margin).checks
+    assert (check.status, check.measured, check.limit, check.before) == (status, sum(schemas), 400 * (1 + margin), 400)
+    assert check.text.endswith(said)
+
+
+def test_the_first_tools_have_nothing_to_grow_from() -> None:
+    (check,) = check_tools(BEFORE, (), [], 0.02).checks
+    assert check.text == ("tokens of 2 tool schemas 0 -> 400, 2% is allowed: search +300 (new), lookup +100 (new)")
 
 
 def test_no_answer_at_all_fails(tmp_path: Path) -> None:

@@ -132,6 +132,29 @@ def test_far_over_the_limit_is_a_factor() -> None:
     assert "0.0005 s  0.001 s" in verdict_text(Verdict((small,)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "measured", "limit", "room"),
+    [
+        ("budget", 1500.0, 2000.0, "25.0%"),
+        ("budget", 2000.0, 2000.0, "0.0%"),
+        ("budget", 3000.0, 2000.0, "-50.0%"),
+        ("budget", 19900.0, 2000.0, "-895.0%"),
+        ("budget", 20000.0, 2000.0, "10 times the limit"),
+        ("budget", 0.0, 0.0, "0.0%"),
+        ("budget", 3.0, 0.0, "none"),
+        ("accuracy", 0.35, 0.3, "+0.050"),
+        ("accuracy", 0.25, 0.3, "-0.050"),
+        ("prefix cache", 0.6, 0.5, "20.0%"),
+        ("prefix cache", 0.4, 0.5, "-20.0%"),
+        ("prefix cache", 0.4, 0.0, "-"),
+        ("cost unknown", None, 0.5, "-"),
+    ],
+)
+def test_head_room_is_what_is_left_of_a_limit(kind: Any, measured: float | None, limit: float, room: str) -> None:
+    check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "total_tokens mean", "", measured, limit, n=20)
+    assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
+
+
 def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
     lines = [row(n, total_tokens=1000 + 10 * n, cost_usd=None if n == 0 else 0.1) for n in range(5)]
     points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
