@@ -7,8 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from rewoo_bench.loaders.load import load_dataset_examples
+from rewoo_bench.runners.llmcompiler import LLMCompilerSettings
+from rewoo_bench.runners.rewoo import ReWOOSettings
 
 ROOT = Path(__file__).parents[2]
 LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
@@ -49,3 +52,16 @@ def test_the_questions_that_commands_name_are_in_every_run_of_the_sample() -> No
     }
     assert named
     assert {name for _, name in named} <= set(asked)
+
+
+@pytest.mark.parametrize(("page", "settings"), [("rewoo", ReWOOSettings), ("llmcompiler", LLMCompilerSettings)])
+def test_a_table_of_settings_has_their_defaults(page: str, settings: type[BaseModel]) -> None:
+    """A row may have several settings, with a default for each."""
+    text = (ROOT / "architectures" / page / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n?)+)", text, re.MULTILINE)
+    assert table
+    stated: dict[str, str] = {}
+    for row in table[1].splitlines():
+        keys, defaults = (re.findall(r"[^\s,`]+", cell) for cell in row.split("|")[1:3])
+        stated |= dict(zip(keys, defaults, strict=True))
+    assert stated == {key: str(value).lower() for key, value in settings().model_dump().items()}

@@ -206,6 +206,27 @@ def test_options_behind_a_name_change_settings_and_the_name() -> None:
     assert changed.prompts.exemplars["planner"] == plain.prompts.exemplars["planner"][:2]
 
 
+@pytest.mark.parametrize(
+    ("setting", "least"),
+    [
+        *(
+            (f"{name}?{key}", 1)
+            for name in ("rewoo", "llmcompiler")
+            for key in ("max_steps", "slot_tokens", "map_tokens")
+        ),
+        *((f"{name}?max_replans", 0) for name in ("rewoo", "llmcompiler")),
+        *((f"react?{key}", 1) for key in ("max_steps", "observation_tokens")),
+        *((f"react?{key}", 0) for key in ("max_repairs", "warn_turns")),
+        ("rewoo-react?max_steps", 1),
+    ],
+)
+def test_a_number_has_a_least_value_that_is_allowed(setting: str, least: int) -> None:
+    key = setting.partition("?")[2]
+    assert load_architecture(f"{setting}={least}", style="multihop").manifest["settings"][key] == least
+    with pytest.raises(SpecError, match=f"{key}: Input should be greater than or equal to {least}, got"):
+        load_architecture(f"{setting}={least - 1}", style="multihop")
+
+
 def test_tools_are_an_option_too() -> None:
     plain = load_architecture("rewoo", style="multihop")
     more = load_architecture("rewoo?tools=Search+LLM+Lookup&max_steps=4", style="multihop")
