@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
 
 CONFIDENCE = 0.95
-ROUTED_TO = "routed_to"
-STARTUP = "startup_s"
-_OPTIONAL = (ROUTED_TO, STARTUP, "planner_model", "solver_model", "loop_step", "loop_tokens")
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
-    *("example_id", "stop_reason", "exact_match", "f1", "judged_correct"),
-    *("latency_s", "cost_usd", "usage_source"),
+    *("example_id", "stop_reason", "exact_match", "f1", "judged_correct", "planner_model", "solver_model"),
+    *("latency_s", "startup_s", "cost_usd", "usage_source", "routed_to", "loop_step", "loop_tokens"),
 )
 
 
@@ -104,7 +101,7 @@ class Summary:
     routed_to: dict[str, int] = field(default_factory=dict)
     """Chosen architecture -> rows, of a router."""
     loop_share: float = math.nan
-    """Share of questions that ended in a loop (loops.py); NaN where it isn't known."""
+    """Share of questions that ended in a loop (text/loops.py); NaN where it isn't known."""
     loop_token_share: float = math.nan
     """Share of all their tokens that are in loops."""
     unmetered: int = 0
@@ -122,7 +119,7 @@ class Summary:
 
 def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], _OPTIONAL)
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS])
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
@@ -140,16 +137,16 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 
     def mean(column: str) -> float:
-        known = scored[column].known if column in scored else ()
+        known = scored[column].known
         return fmean(known) if len(known) else math.nan
 
     seconds, timed = _known(scored, "latency_s")
     quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
     p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
-    sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows.get(ROUTED_TO)
+    sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows["routed_to"]
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     loop_share = loop_token_share = math.nan
-    if "loop_tokens" in scored and len(looped := scored["loop_tokens"].known):
+    if len(looped := scored["loop_tokens"].known):
         has_loops_known = ~np.isnan(scored["loop_tokens"].values)
         steps, tokens = (scored[name].values[has_loops_known] for name in ("loop_step", "total_tokens"))
         loop_share = float((~np.isnan(steps)).mean())
@@ -181,8 +178,8 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         cost_usd=mean("cost_usd") if priced else None,
         loop_share=loop_share,
         loop_token_share=loop_token_share,
-        startup_s=mean(STARTUP),
-        routed_to={name: chosen.count(name) for name in chosen.names_in_use} if chosen else {},
+        startup_s=mean("startup_s"),
+        routed_to={name: chosen.count(name) for name in chosen.names_in_use},
         tokens_per_solved=_per_solved(scored, "total_tokens"),
         usd_per_solved=_per_solved(scored, "cost_usd") if priced else Estimate(None, None, None, 0),
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
