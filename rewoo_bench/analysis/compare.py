@@ -93,7 +93,7 @@ def compare(
             same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
             own_systems = [_system(label, keys[label].run_id, own) for label, own in same.items()]
             systems += own_systems
-            oracles = {system.label for system in own_systems if system.oracle}
+            oracles = {system.label for system in own_systems if system.summary.oracle}
             columns = {label: pair_columns(own) for label, own in same.items()}
             for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
                 pairs.append(paired(dataset, (a, columns[a]), (b, columns[b]), oracle=bool(oracles & {a, b})))

@@ -62,11 +62,6 @@ class System:
     summary: Summary
     means: Mapping[str, float | None]
 
-    @property
-    def oracle(self) -> bool:
-        """Whether its accuracy means nothing, and it has no latency."""
-        return self.summary.oracle
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -124,10 +119,8 @@ class Comparison:
         nested: dict[str, Any] = with_finite_numbers(
             {
                 "systems": [
-                    {
-                        **{"label": each.label, "run_id": each.run_id, "questions": each.questions},
-                        **{"oracle": each.oracle, **each.summary.as_dict(), **each.means},
-                    }
+                    {"label": each.label, "run_id": each.run_id, "questions": each.questions}
+                    | {**each.summary.as_dict(), **each.means}
                     for each in self.systems
                 ],
                 "pairs": [asdict(pair) for pair in self.pairs],
@@ -144,14 +137,14 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     summary = system.summary
     key = {"dataset": summary.dataset, "system": system.label}
     kinds = dict.fromkeys(("exact_match", "f1", "judged_correct"), "mean")
-    if not system.oracle:
+    if not system.summary.oracle:
         kinds |= dict.fromkeys(("tokens_per_solved", "usd_per_solved"), "per solved")
     for measure, kind in kinds.items():
         value = getattr(summary, measure)
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
             yield {**key, "measure": measure, **bounds, "kind": kind} | (
-                {"meaningless": system.oracle} if kind == "mean" else {}
+                {"meaningless": system.summary.oracle} if kind == "mean" else {}
             )
     for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
@@ -222,7 +215,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     has_router = any(each.means["router_tokens"] for each in systems)
     for system in systems:
         label, of, more = {"system": system.label}, system.summary, system.means
-        mark = MEANINGLESS if system.oracle else ""
+        mark = MEANINGLESS if system.summary.oracle else ""
         timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
             {
@@ -262,7 +255,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
             "billed": more["billed_tokens"],
         }
         tokens.append({**label, **{name: number_text(amount, ",.0f") for name, amount in amounts.items()}})
-        if not system.oracle:
+        if not system.summary.oracle:
             per_token, per_dollar = (
                 per_solved_text(of.tokens_per_solved, ",.0f"),
                 per_solved_text(of.usd_per_solved, ".3g"),
@@ -355,7 +348,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables."""
     lines = list(comparison.notes)
-    if any(system.oracle for system in comparison.systems):
+    if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if comparison.pricing and comparison.pricing.cost_usd is not None:
         lines.append(f"price sheet: {comparison.pricing.under}")

@@ -226,7 +226,7 @@ def adjusted(pairs: Sequence[Pair], wholes: Mapping[str, str] | None = None) -> 
 
 
 def column(rows: pd.DataFrame, name: str) -> Floats:
-    """A column as numbers, NaN where there is none."""
+    """A column as numbers, NaN for a missing value."""
     values: Floats = rows[name].to_numpy(dtype=np.float64, na_value=np.nan)
     return values
 

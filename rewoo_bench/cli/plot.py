@@ -29,7 +29,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
               help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
-                   "are drawn only where they are named: cache, cache-map, and break-even, from a run's journal.")
+                   "are drawn only where they are named: cache, cache-map, and break-even, of one run alone.")
 @click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
               help=f"Prices of `break-even`: {PRICE_FORMS}. A sheet alone is a map for each of its models.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")

@@ -8,13 +8,14 @@ import click
 from rich.console import Console
 
 from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.terminal import ShownQuestions
 
 
 # fmt: off
 @click.command("show", context_settings=SETTINGS)
-@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=run_folders)
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
               help="Show this architecture only; repeat the flag for several.  [default: all]")
@@ -25,7 +26,7 @@ from rewoo_bench.report.terminal import ShownQuestions
               help="Questions in which the architectures shown part at look-up N: up to there they call the same tools "
                    "with the same arguments, in the same order. 0 is never.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Most questions to print.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
          parts_at: int | None, sample: int | None, limit: int) -> int:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.

@@ -97,7 +97,7 @@ class RouterFile(BaseModel):
     data: TrainingData
     intercept: float
     weights: dict[str, float]
-    """By feature (`text.question_features`). A feature that isn't here has the weight 0."""
+    """By feature (`features_of`). A feature that isn't here has the weight 0."""
 
     @field_validator("cheaper")
     @classmethod

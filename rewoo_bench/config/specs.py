@@ -29,11 +29,11 @@ AGENT_NAME = "agent"
 QuestionStyle = Literal["multihop", "trivia", "arithmetic", "yes_no"]
 """A kind of question that has exemplars of its own."""
 
-RowFormat = (
+FormatName = (
     Literal["sample", "hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa"]
     | Literal["gsm8k", "strategyqa", "physics", "sports", "sotu"]
 )
-"""Shape of a data set's rows."""
+"""A shape of a data set's rows (loaders/formats.py)."""
 
 Settings = TypeVar("Settings", bound=BaseModel)
 
@@ -123,7 +123,7 @@ class DatasetSpec(BaseModel):
     name: str
     """The folder's name, where dataset.toml has none."""
     description: str = ""
-    format: RowFormat | None = None
+    format: FormatName | None = None
     """The shape of its rows; None is what their keys say."""
     exemplars: QuestionStyle | None = None
     """Which exemplars fit its questions; None is that of the format."""

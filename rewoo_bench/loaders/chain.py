@@ -36,11 +36,11 @@ class Fact(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     of: str
-    """ThingKind of the page."""
+    """The kind of thing that the page is about."""
     noun: str
     says: str
     to: str = ""
-    """ThingKind of its value; "" for a number."""
+    """The kind of its value; "" for a number."""
     link: str = "of"
     numbers: tuple[int, int] = (100, 999)
     """The least and the greatest of its values, or of the prices that it names."""
@@ -94,7 +94,7 @@ class World:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.mentioned: list[tuple[str, str]] = []
-        """ThingKind and title of the things that pages name in other facts than the one asked for."""
+        """Kind and title of the things that pages name in other facts than the one asked for."""
         self._given: set[str] = set()
         self._words: dict[str, str] = {}  # title -> the word that titles like it share, or begin alike
         self._first: dict[str, str] = {}  # word -> its first syllable

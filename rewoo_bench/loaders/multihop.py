@@ -1,4 +1,6 @@
-"""Rows of HotpotQA (Yang et al., 2018, arXiv:1809.09600) as examples.
+"""Rows of HotpotQA, 2WikiMultihopQA and MuSiQue as examples, with their gold chains.
+
+HotpotQA (Yang et al., 2018, arXiv:1809.09600); a comment before each of the others has its form:
 
     {"_id": "5a8b", "question": "…", "answer": "Delhi", "type": "bridge", "level": "hard",
      "supporting_facts": [["Page A", 0], ["Page B", 2]],

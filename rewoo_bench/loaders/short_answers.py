@@ -1,4 +1,6 @@
-"""Rows of TriviaQA (Joshi et al., 2017, arXiv:1705.03551) as examples.
+"""Rows of TriviaQA, StrategyQA, ReWOO's own files, ParallelQA, GSM8K and of this project's form as examples.
+
+TriviaQA (Joshi et al., 2017, arXiv:1705.03551); a comment before each of the others has its form:
 
     {"question_id": "tc_1", "question": "…", "answer": {"value": "Mars", "aliases": ["Mars", "Red Planet"]},
      "entity_pages": {"title": ["Mars"], "wiki_context": ["Mars is …"]},

@@ -93,7 +93,9 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
     for system in systems:
         summary = system.summary
         scores = [
-            f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.oracle else ''}" if each.n else "-"
+            f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.summary.oracle else ''}"
+            if each.n
+            else "-"
             for each in (summary.exact_match, summary.f1)
         ]
         rows.append(
@@ -124,7 +126,7 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
         own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
         own = own[~left_out(own)]
         columns = [own[column].dropna().tolist() for column in _SECONDS.values()]
-        if system.oracle or not columns[0]:
+        if system.summary.oracle or not columns[0]:
             continue
         medians = [f"{median(values):.2f}" if values else "-" for values in columns]
         if bounds := summary.latency_p50_interval_s:
@@ -139,7 +141,7 @@ def _point(system: System) -> dict[str, Any]:
     score = summary.exact_match
     values = {
         "n": score.n,
-        **({} if system.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
+        **({} if system.summary.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
         **{"tokens": summary.total_tokens, "input": summary.input_tokens - summary.cached_input_tokens},
         **{"cached": summary.cached_input_tokens, "output": summary.output_tokens, "cost": summary.cost_usd},
     }

@@ -73,7 +73,7 @@ def write_page(
 
 
 def read_page(
-    runs: Sequence[Path], folders: Sequence[Path], *, texts: bool = True, at_any_price: bool = True
+    runs: Sequence[Path], folders: Sequence[Path], *, at_any_price: bool, texts: bool = True
 ) -> tuple[dict[str, Any], QuestionTable]:
     """The head of the page and its table. `folders` are those of the runs, whose tables may be copies.
 

@@ -126,7 +126,7 @@ def advice_sentences(part: Part) -> list[str]:
         return [_ORACLE]
     said = [_verdict(part), *_comparisons(part)]
     for state, start in (("above", "Above the limit"), ("may be within", "May be within the limit")):
-        found = [_held(each, check) for each in part.candidates for check in each.limits if check.state == state]
+        found = [_limit_text(each, check) for each in part.candidates for check in each.limits if check.state == state]
         said += [f"{start}: {'; '.join(found)}."] if found else []
     said += _failures(part)
     if part.candidates[0].priced:
@@ -229,7 +229,7 @@ def _compared(part: Part, contrast: Contrast) -> str:
     return f"{one} against {other}, which isn't surely within the limits: {difference}; it takes {cost}."
 
 
-def _held(own: Candidate, check: LimitCheck) -> str:
+def _limit_text(own: Candidate, check: LimitCheck) -> str:
     interval = check.interval
     if check.what == "cost":
         fact = f"{own.architecture} costs {_with_bounds(interval, _money)} a question, limit {_money(check.limit)}"

@@ -47,7 +47,10 @@ from rewoo_bench.runs.rows import left_out, pairs_left_out
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Raises `UsageError` for a value out of range."""
+    """What a recommended architecture may cost, and how much accuracy a cheaper one may lose.
+
+    Raises `UsageError` for a value out of range.
+    """
 
     max_cost: float | None = None
     """US dollars per question, the mean."""

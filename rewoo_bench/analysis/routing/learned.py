@@ -1,6 +1,6 @@
 """Fits a learned router, and predicts each question by a router that was fitted without it.
 
-    router = fit_router(outcomes, threshold=0.5)                   # a RouterFile, for router.json
+    router = fit_router(outcomes, threshold=0.5)            # a RouterFile, for router.json
     choices = out_of_fold(outcomes, threshold=0.5)          # 0 or 1 for each question
 
 The logistic regression is of "the dearer parent alone is right" against "the cheaper one alone is right". A question
@@ -8,7 +8,7 @@ that both or neither have right says nothing about which one to choose, so it ha
 weight is the difference of exact match. The vocabulary, the cheaper parent and the weights of a fold come from the
 other folds alone. All trials of a question are in one fold.
 
-scikit-learn fits the weights. Choosing needs none of it (`config.router_file`).
+scikit-learn fits the weights. Choosing needs none of it (config/router.py).
 """
 
 from __future__ import annotations

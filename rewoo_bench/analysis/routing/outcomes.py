@@ -1,6 +1,6 @@
 """What both parents did on the same questions: the data that routing is about.
 
-    outcomes = read_outcomes(rows, ("rewoo", "react"), texts={})
+    outcomes, _ = read_outcomes(rows, ("rewoo", "react"), texts={})
     outcomes.measures["exact_match"]     # shape (2, rows): a row for each question and trial
     outcomes.gain                        # by question: exact match of the second parent minus that of the first
 

@@ -1,6 +1,6 @@
 """What routing between two architectures would buy on the questions of a finished run.
 
-    report = examine(rows, ("rewoo", "react"), rules=rules)
+    report = examine(outcomes, rows, rules=rules, texts={})
     report.ways[0].name, report.ways[0].exact_match      # "always rewoo", Interval(0.24, …, n=100)
     report.verdict                                       # one sentence
 

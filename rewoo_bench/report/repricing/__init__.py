@@ -66,7 +66,7 @@ class RepricedArchitecture:
     architecture: str
     total: int
     failed: int
-    """Rows that the infrastructure failed: they are in no mean."""
+    """Rows that failed, or were answered without a metered model call: they are in no mean (runs/rows.py)."""
     input_tokens: Interval
     cached_share: Interval
     """Of the input tokens."""
@@ -393,7 +393,7 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
             "columns shared_…): characters of the common prefix, scaled by the call's own input tokens"
         )
     if lost := sum(line.failed for line in repriced.lines) // len(repriced.tariffs):
-        notes.append(f"{lost:,} rows that the infrastructure failed are in no mean")
+        notes.append(f"{lost:,} rows that failed, or have no metered model call, are in no mean")
     return "\n\n".join([*blocks, listed([*notes, *repriced.notes])])
 
 

@@ -51,7 +51,9 @@ def test_models_are_completed(flag: str) -> None:
     assert completed("run", flag, "rep") == [("plain", "replay/results/local/20261122-093000-rewoo")]
 
 
-@pytest.mark.parametrize("command", ["compare", "plot", "claims", "gate", "publish", "runs", "run --resume"])
+@pytest.mark.parametrize(
+    "command", ["compare", "plot", "claims", "gate", "publish", "runs", "report", "show", "run --resume"]
+)
 def test_runs_are_completed_as_folders(command: str) -> None:
     found = completed(*command.split(), "results/l")
     assert found == [("plain", "results/local/20261122-093000-rewoo"), ("dir", "results/l")]
