@@ -1,4 +1,4 @@
-"""A metered call, and the limits of a question."""
+"""A metered call, the limits of a question, and the search for other questions in its prompts."""
 
 from __future__ import annotations
 

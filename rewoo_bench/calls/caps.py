@@ -1,4 +1,4 @@
-"""What ends a run: its caps (--run-tokens, --run-cost) and its failed questions (--fail-on-error).
+"""What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed questions (--fail-on-error).
 
     RunLimits(run_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--run-tokens)"
     higher_cap("used 260 of 250 tokens (--run-tokens)", done=0.5)     # "--run-tokens 580"

@@ -1,4 +1,4 @@
-"""One process at a time works in a run's folder: it locks the folder before the first write, until the run ends.
+"""The folder of a run in progress: its lock, the results as rows, the journal, and the tables made from it.
 
 with taken(folder, is_new=True):
     write_manifest(folder, manifest)

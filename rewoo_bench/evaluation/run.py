@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rewoo_bench.calls.caps import shutdown_on_signal
@@ -53,6 +52,7 @@ from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import Manifest, PrefixFacts, write_manifest
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.tools.mcp_server import McpServers
 
@@ -78,9 +78,6 @@ def allow_open_files(connections: int) -> None:
         f"--max-connections: {connections} connections need {needed} open files, and this process may have "
         f"{hard}; raise that with `ulimit -n {needed}`, or lower --max-connections (and --concurrency)"
     )
-
-
-RESULTS = Path("results/local")
 
 
 @dataclass(frozen=True)

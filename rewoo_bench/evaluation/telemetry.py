@@ -37,7 +37,6 @@ from rewoo_bench.runs.columns import trace_id_of
 from rewoo_bench.text.redaction import hide_credentials
 
 _QUEUE = 1 << 16  # spans that wait for an endpoint
-_OPERATIONS = {"embedding": "embeddings"}
 _log = logging.getLogger(__name__)
 
 
@@ -113,7 +112,7 @@ def _of_call(call: Call) -> tuple[str, dict[str, Any]]:
             "gen_ai.tool.name": call.name,
             **place,
         }
-    operation = _OPERATIONS.get(call.role, "chat")
+    operation = "embeddings" if call.role == "embedding" else "chat"
     reasons = {"gen_ai.response.finish_reasons": [call.finish_reason]} if call.finish_reason else {}
     return f"{operation} {call.name}", {
         "gen_ai.operation.name": operation,

@@ -1,4 +1,4 @@
-"""budgets.toml, and the checks of a run's rows against it.
+"""budgets.toml, and the checks of a run's rows, or of the schemas of tools (`[[tools]]`), against it.
 
     [[budget]]
     architecture = "rewoo"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
+from os.path import commonprefix
 from typing import Any
 
 from rewoo_bench.config.names import LOCAL
@@ -46,6 +47,8 @@ _NOTED: _Facts = {
 }
 # Facts of a manifest that are paths, or that change no figure.
 _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
+
+_LONG, _SHOWN_OF_LONG, _BEFORE = 40, 12, 8  # characters of a value, shown of a long one, and before a difference
 
 
 def refusals(manifests: Manifests) -> list[str]:
@@ -106,13 +109,17 @@ def _sentences(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     for what, values in facts.items():
         if all(value == next(iter(values.values())) for value in values.values()):
             continue
+        texts = {run: "none" if value is None else str(value) for run, value in values.items()}
+        alike = len(commonprefix([*texts.values()]))  # noqa: RUF071 - of texts, character by character
+        start = alike - _BEFORE if alike >= _SHOWN_OF_LONG else 0
         shown = []
         for run, value in values.items():
-            text = "none" if value is None else str(value)
+            text = texts[run]
             if what == "environment.git_commit" and value is not None:
                 text = f"{value[:12]}…" + (" with uncommitted changes" if value.endswith("+") else "")
-            elif len(text) > 40:
-                text = f"{text[:12]}…"
+            elif len(text) > _LONG:
+                end = start + _SHOWN_OF_LONG + (_BEFORE if start else 0)
+                text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
             shown.append(f"{text} ({run})")
         sentences.append(f"{what}: {', '.join(shown)}")
     return sentences

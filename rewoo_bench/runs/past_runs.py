@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.folder import LOCK, load_table
-from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.folder import JOURNAL_FILE, LOCK, QUESTIONS_FILE, load_table
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.system.files import is_locked
 
-DEFAULT = Path("results/local")
-_FILES = ("run.json", "questions.parquet", "journal.sqlite")  # one of them makes a folder a run's
+RESULTS = Path("results/local")
+_FILES = (MANIFEST, QUESTIONS_FILE, JOURNAL_FILE)  # one of them makes a folder a run's
 _UNFINISHED = ("running", "killed", "unfinished")  # statuses of runs that have no tables yet
 
 
@@ -46,9 +46,9 @@ def find_runs(folder: Path) -> list[PastRun]:
     try:
         folders = [path for path in (folder, *folder.iterdir()) if any((path / name).exists() for name in _FILES)]
     except FileNotFoundError:
-        if folder != DEFAULT:
+        if folder != RESULTS:
             raise UsageError(
-                f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local"
+                f"no such folder: {str(folder)!r}; expected a folder of runs, by default {RESULTS}"
             ) from None
         return []
     except OSError as error:
@@ -74,7 +74,7 @@ def past_run(folder: Path) -> PastRun:
         str(manifest.options.get("model", "")),
         architectures,
     )
-    if run.status in _UNFINISHED and not (folder / "questions.parquet").exists():
+    if run.status in _UNFINISHED and not (folder / QUESTIONS_FILE).exists():
         return run
     try:
         table = load_table(folder)

@@ -1,4 +1,4 @@
-"""A run without the data set's texts: what can be published, whatever the data set's licence says.
+"""A run without the data set's texts, which can be published whatever its licence says; and a run scored again.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 

@@ -1,4 +1,4 @@
-"""Flags of rows of questions.parquet: reasons to doubt a row.
+"""Rows of questions.parquet: which to doubt, which are in no mean, which are an oracle's, and subsets by question.
 
 flagged(rows, "unmetered")      # a mask
 list(flag_lines(rows))          # ["mine: 20 of 20 rows were answered without a metered model call …"]

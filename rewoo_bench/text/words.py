@@ -1,4 +1,4 @@
-"""Text as the search tools see it: folded letters, index terms, title keys, sentences.
+"""Text as the search tools see it: folded letters, index terms, title keys, sentences, BM25; and numbers in words.
 
 index_terms("The Films of Shirley Temple")  ->  ["film", "shirley", "templ"]
 title_key("&quot;Élan&quot; (film)")  ->  "elanfilm"

@@ -395,7 +395,7 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
     journal = JournalReader(database)
     try:
         if loss := (await to_thread.run_sync(journal.survey)).loss:
-            _log.warning("%s: %s; they are answered no more", path, loss)
+            _log.warning("%s: %s; a replay can't answer them", path, loss)
         yield journal
     finally:
         database.close()

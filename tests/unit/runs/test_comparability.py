@@ -11,7 +11,8 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.comparability import queued
+from rewoo_bench.runs.comparability import noted_differences, queued
+from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
 
 def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues() -> None:
@@ -171,6 +172,15 @@ def test_with_trials_it_is_rows_that_a_system_lacks() -> None:
     rows = frame(system(), system(trial=1), system("react"))
     (warning,) = compare(rows).warnings
     assert "'react' lacks 6 of the 12 rows of 'rewoo'; all below is of the 6 questions that all share" in warning
+
+
+def test_long_values_that_begin_alike_are_shown_where_they_differ() -> None:
+    commands = {run: f"uvx mcp-server-fetch --user-agent=the-{agent}" for run, agent in ((A, "first"), (B, "second"))}
+    runs = {
+        run: Manifest(run_id=run, architectures=[ArchitectureFacts(name="mine", tools={"fetch": {"mcp": command}})])
+        for run, command in commands.items()
+    }
+    assert noted_differences(runs) == [f"mine: tools.fetch.mcp: …ent=the-first ({A}), …ent=the-second ({B})"]
 
 
 def test_what_are_no_rows_is_refused() -> None:
