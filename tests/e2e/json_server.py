@@ -40,7 +40,7 @@ def serving(*answers: tuple[int, Any]) -> Iterator[JSONServer]:
             """Nothing on standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     books.address = f"http://127.0.0.1:{server.server_port}"
     try:

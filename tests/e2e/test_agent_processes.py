@@ -22,6 +22,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.runs.manifest import read_manifest
 
 pytestmark = pytest.mark.usefixtures("own_folder")
+SHORT = ("--no-progress", "--no-report")
 
 ASK = """
 import json, os, urllib.request
@@ -181,7 +182,7 @@ def test_a_killed_run_leaves_no_agent_behind_and_resumes_without_paying_twice() 
     program += f"print(ask('second ' + os.environ['REWOO_BENCH_QUESTION']))  # {Path.cwd()}\n"
     agent = write_program("two", program)
     with DialectServer() as provider:
-        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", *SHORT)
         asked = ("--arch", agent, "--dataset", write_questions(6), "--concurrency", 2)
         provider.fault = lambda entry, nth: "slow" if "second" in str(entry.body) else None
         process = start(*asked, *model)
@@ -191,7 +192,7 @@ def test_a_killed_run_leaves_no_agent_behind_and_resumes_without_paying_twice() 
         process.communicate()
         wait_until(lambda: not agents_of(Path.cwd()), 5)
         provider.fault = lambda entry, nth: None
-        resumed = start("--resume", "out", "--no-progress")
+        resumed = start("--resume", "out", *SHORT)
         resumed.communicate(timeout=60)
         assert resumed.returncode == 0
         assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
@@ -224,7 +225,7 @@ def test_processes_that_left_their_group_end_with_their_question(provider: Diale
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_processes_that_left_their_group_end_with_a_killed_run(provider: DialectServer) -> None:
     agent = write_program("leaves", f"{DAEMON}\nimport time; time.sleep(60)")
-    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", *SHORT)
     process = start("--arch", agent, "--dataset", write_questions(1), *model)
     wait_until(lambda: len(agents_of(Path.cwd())) >= 3)
     os.kill(process.pid, signal.SIGKILL)
@@ -267,7 +268,7 @@ def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
     with DialectServer(lambda entry, nth: "slow" if "patient" in str(entry.body) else None) as provider:
         provider.slow_s = 5.0
         names = [word for agent in agents for word in ("--arch", agent)]
-        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", "--no-progress")
+        model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", *SHORT)
         process = start(*names, "--dataset", write_questions(1), "--concurrency", 2, *model)
         wait_until(lambda: any(entry.status == 200 and "first" in str(entry.body) for entry in provider.books))
         process.send_signal(signal.SIGINT)

@@ -24,6 +24,7 @@ from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
+ASKED = ("--arch", "direct,cot", "-n", 3, "--model", "openai/test")
 FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "report.html", "run.json", "run.lock", "traces.jsonl"]
 
 
@@ -42,7 +43,7 @@ def accuracy(out: str) -> list[dict[str, str]]:
 def test_a_run_writes_its_folder_and_prints_its_table(
     server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert hosted(server, "--out", "here") == 0
+    assert run(*ASKED, "--api-base", server.api_base, "--no-progress", "--out", "here") == 0
     out, err = capfd.readouterr()
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == FILES
     assert "sample, openai/test: means per question; n = questions that count\n" in out
@@ -85,7 +86,7 @@ def test_the_manifest_says_what_was_run(server: ModelServer, tmp_path: Path) -> 
 
 
 def test_a_run_without_a_folder_gets_one_of_its_own(server: ModelServer, tmp_path: Path) -> None:
-    assert hosted(server) == 0
+    assert run(*ASKED, "--api-base", server.api_base) == 0
     (folder,) = (tmp_path / "results" / "local").iterdir()
     assert folder.name.split("-", 2)[2].startswith("direct+cot-")
     assert sorted(path.name for path in folder.iterdir()) == FILES

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from answering import KEY, answer
-from test_killed import NOT_THE_SAME, QUESTIONS, by_request, new_run, questions
+from test_killed import NOT_THE_SAME, by_request, new_run, questions
 
 from rewoo_bench.report.view.snapshot import take_snapshot
 from rewoo_bench.runs.folder import load
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray (the extra ray)"),
 ]
 
-WORKERS = 4
+WORKERS = 2  # each takes seconds of a core to start
 AT_ONCE = 12
 FAULTS = [ServerFault(status=429, retry_after=0), ServerFault(status=500), ServerFault("hang")]
 
@@ -93,8 +93,8 @@ def ended(run: subprocess.Popen[str], code: int = 0) -> str:
     return errors
 
 
-def on(nodes: Nodes) -> list[object]:
-    return ["--engine", "ray", "--ray-address", nodes.address, "--workers", WORKERS, "--concurrency", AT_ONCE]
+def on(nodes: Nodes, workers: int = WORKERS) -> list[object]:
+    return ["--engine", "ray", "--ray-address", nodes.address, "--workers", workers, "--concurrency", AT_ONCE]
 
 
 def compared(folder: Path) -> pd.DataFrame:
@@ -125,7 +125,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
         first = start(*new_run(server, questions, tmp_path / "broken"), "--run-tokens", whole // 8)
         ended(first, code=3)
         again = ["--resume", tmp_path / "broken", "--run-tokens", "none", "--no-progress"]
-        run = start(*again, *on(nodes))
+        run = start(*again, *on(nodes, workers=4))  # as many as both nodes have cores
         deadline = time.monotonic() + 120
         while server.open_connections < AT_ONCE and time.monotonic() < deadline and run.poll() is None:
             time.sleep(0.01)  # until every worker is asking
@@ -185,7 +185,7 @@ def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
     assert set(rows.index[rows["error"].notna()]) == {"q03", "q04"}
     assert str(rows.loc["q04", "error"]).startswith("the result can't be sent: TypeError in its trajectory")
     assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
-    assert len(rows) == QUESTIONS
+    assert len(rows) == len(json.loads(questions.read_text()))
     paid_once = {number: entries[-1].usage.total_tokens for number, entries in requests.items() if entries[-1].usage}
     assert rows["billed_tokens"].loc["q03"] > 0  # its call was answered, and in the journal when the process ended
     assert rows["billed_tokens"].sum() == sum(paid_once.values())
@@ -214,10 +214,10 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     with ModelServer(answer, latency_s=0.3) as server:
         run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes))
         deadline = time.monotonic() + 120
-        while len(server.books) < 100 and time.monotonic() < deadline:
+        while len(server.books) < 60 and time.monotonic() < deadline:
             time.sleep(0.01)
         page = take_snapshot(tmp_path / "run")
-        assert "4 workers, " in dict(page.head["facts"])["Cluster"]
+        assert f"{WORKERS} workers, " in dict(page.head["facts"])["Cluster"]
         page.close()
         run.send_signal(signal.SIGINT)
         assert "interrupted" in ended(run, code=3)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def killed(server: ModelServer) -> Path:
     """The folder of a run whose process group was killed while calls were in flight, within its first second."""
-    flags = ["--out", "killed", "--concurrency", str(AT_ONCE), "--no-progress"]
+    flags = ["--out", "killed", "--concurrency", str(AT_ONCE), "--no-progress", "--no-report"]
     asked = ["--arch", "direct", "-n", str(QUESTIONS), "--model", "openai/test", "--api-base", server.api_base]
     command = [sys.executable, str(SCRIPT), *asked, *flags]
     with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL) as process:
@@ -75,12 +75,12 @@ def test_a_whole_copy_has_every_call_but_those_in_flight(server: ModelServer, ki
     assert load("here")["billed_tokens"].sum() == sum(tokens.values())
 
 
-def partial(name: str) -> list[tuple[str, int]]:
+def partial(name: str, flips: int) -> list[tuple[str, int]]:
     moments = random.Random(name)
     return [
         ("without", 0),
         *(("cut", share) for share in (0, 40, 90)),
-        *(("flip", moments.randrange(1_000_000)) for _ in range(FLIPS)),
+        *(("flip", moments.randrange(1_000_000)) for _ in range(flips)),
     ]
 
 
@@ -99,14 +99,18 @@ def spoil(path: Path, how: str, number: int) -> None:
 
 @pytest.mark.parametrize("name", SIDE_FILES)
 def test_of_a_copy_in_part_no_call_is_asked_again_without_a_word(
-    server: ModelServer, killed: Path, name: str, capfd: pytest.CaptureFixture[str]
+    server: ModelServer,
+    killed: Path,
+    name: str,
+    capfd: pytest.CaptureFixture[str],
+    repeats: Callable[[int], int],
 ) -> None:
     copied(killed)
     code, in_flight = resumed(server)
     assert code == 0
     billed = load("here")["billed_tokens"].sum()
     refused = 0
-    for how, number in partial(name):
+    for how, number in partial(name, repeats(FLIPS)):
         spoil(copied(killed) / name, how, number)
         capfd.readouterr()
         code, asked = resumed(server)

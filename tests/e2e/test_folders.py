@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 ROUNDS = 6
+SHORT = ("--no-progress", "--no-report")
 SEARCH = "Thought: I look.\nAction: Search[Kyiv]"
 
 
@@ -77,10 +79,12 @@ def test_a_refused_resume_removes_nothing() -> None:
     assert Path("here/run.json").exists()
 
 
-def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothing() -> None:
-    for number in range(ROUNDS):
+def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothing(
+    repeats: Callable[[int], int],
+) -> None:
+    for number in range(repeats(ROUNDS)):
         out = Path(f"round{number}")
-        command = ("--arch", "direct", "--model", "oracle", "-n", 5, "--no-progress", "--out", out)
+        command = ("--arch", "direct", "--model", "oracle", "-n", 5, *SHORT, "--out", out)
         both = [start(*command, "--seed", seed) for seed in (1, 2)]
         said = [process.communicate(timeout=120)[1] for process in both]
         codes = [process.returncode for process in both]
@@ -94,10 +98,10 @@ def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothi
         assert set(load(out)["run_id"]) == {manifest["run_id"]}
 
 
-def test_of_two_resumes_one_wins_and_the_other_changes_nothing() -> None:
+def test_of_two_resumes_one_wins_and_the_other_changes_nothing(repeats: Callable[[int], int]) -> None:
     assert quiet("--arch", "direct", "--model", "oracle", "-n", 3, "--out", "here") == 0
-    for number in range(ROUNDS):
-        both = [start("--resume", "here", "-n", 5 + number, "--no-progress") for _ in range(2)]
+    for number in range(repeats(ROUNDS)):
+        both = [start("--resume", "here", "-n", 5 + number, *SHORT) for _ in range(2)]
         said = [process.communicate(timeout=120)[1] for process in both]
         codes = sorted(process.returncode for process in both)
         assert codes in ([0, 0], [0, 2]), said  # one after the other is fine

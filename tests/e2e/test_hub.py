@@ -136,7 +136,7 @@ def hub() -> Iterator[LoopbackHub]:
     splits = {"distractor/train-00000-of-00001.parquet": 3, "distractor/validation-00000-of-00001.parquet": 50}
     files = {name: parquet(rows) for name, rows in splits.items()}
     with LoopbackHub(files | {"README.md": CARD.encode()}) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[0.01])
         thread.start()
         yield server
         server.shutdown()

@@ -1,9 +1,10 @@
-"""Plug-ins as users have them: wheels installed by pip into an environment of their own, and the command."""
+"""Plug-ins as users have them: wheels unpacked into an environment of their own, and the command."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from plugin_package import ENTRY_POINTS, FILES
-from wheels import wheel
+from wheels import unpacked, wheel
 
 import rewoo_bench
 from rewoo_bench.runs.folder import load
@@ -22,25 +23,23 @@ from rewoo_bench.runs.manifest import read_manifest
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a fresh environment that has a package with one plug-in of each kind."""
     folder = tmp_path_factory.mktemp("plugins")
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(folder / "venv")], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    site = subprocess.run(
+    paths = [entry for entry in sys.path if entry.endswith("site-packages")]
+    paths.append(str(Path(str(rewoo_bench.__file__)).parents[1]))
+    (site_packages(python) / "these.pth").write_text("\n".join(paths))
+    unpacked(wheel(folder, "my-agents", FILES, ENTRY_POINTS), site_packages(python))
+    return python
+
+
+def site_packages(python: Path) -> Path:
+    found = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True,
         text=True,
         check=True,
-    ).stdout.strip()
-    # a venv of a venv has the packages of the first interpreter, not those of this one
-    paths = [entry for entry in sys.path if entry.endswith("site-packages")]
-    paths.append(str(Path(str(rewoo_bench.__file__)).parents[1]))
-    (Path(site) / "these.pth").write_text("\n".join(paths))
-    install(python, wheel(folder, "my-agents", FILES, ENTRY_POINTS))
-    return python
-
-
-def install(python: Path, package: Path) -> None:
-    command: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", package]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    )
+    return Path(found.stdout.strip())
 
 
 def command(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +56,7 @@ def test_what_is_installed_is_listed(python: Path, tmp_path: Path) -> None:
 
 
 def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, tmp_path: Path) -> None:
-    arguments = ["--dataset", "capitals", "--model", "oracle", "--out", "run", "--no-progress"]
+    arguments = ["--dataset", "capitals", "--model", "oracle", "--out", "run", "--no-progress", "--no-report"]
     done = command(python, tmp_path, "run", "--arch", "glance,react?tools=Search+Glossary", *arguments)
     assert done.returncode == 0, done.stderr
     rows, manifest = load(tmp_path / "run"), read_manifest(tmp_path / "run")
@@ -70,7 +69,7 @@ def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, t
 
 
 def test_an_installed_model_answers_for_an_installed_loop(python: Path, tmp_path: Path) -> None:
-    arguments = ["--dataset", "capitals", "--model", "constant", "--out", "run", "--no-progress"]
+    arguments = ["--dataset", "capitals", "--model", "constant", "--out", "run", "--no-progress", "--no-report"]
     done = command(python, tmp_path, "run", "--arch", "echo", *arguments)
     assert done.returncode == 0, done.stderr
     (row,) = load(tmp_path / "run").to_dict("records")
@@ -78,7 +77,7 @@ def test_an_installed_model_answers_for_an_installed_loop(python: Path, tmp_path
 
 
 def test_an_installed_generator_runs(python: Path, tmp_path: Path) -> None:
-    arguments = ["--dataset", "doubles?most=3", "--model", "oracle", "--out", "run", "--no-progress"]
+    arguments = ["--dataset", "doubles?most=3", "--model", "oracle", "--out", "run", "--no-progress", "--no-report"]
     done = command(python, tmp_path, "run", "--arch", "direct", *arguments)
     assert done.returncode == 0, done.stderr
     assert len(load(tmp_path / "run")) == 3
@@ -91,13 +90,15 @@ OTHER: Mapping[str, Mapping[str, str]] = {
 
 
 def test_a_name_of_two_packages_is_refused_with_both(python: Path, tmp_path: Path) -> None:
-    install(python, wheel(tmp_path, "other-agents", {"other_agents/__init__.py": ""}, OTHER))
+    site = site_packages(python)
+    unpacked(wheel(tmp_path, "other-agents", {"other_agents/__init__.py": ""}, OTHER), site)
     try:
         clash = command(python, tmp_path, "run", "--arch", "glance", "--model", "oracle", "--out", "a")
         tools = command(python, tmp_path, "run", "--arch", "react", "--model", "oracle", "--out", "b")
         shown = command(python, tmp_path, "list").stdout
     finally:
-        subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "other-agents"], check=True)
+        for installed in site.glob("other_agents*"):
+            shutil.rmtree(installed)
     assert (clash.returncode, tools.returncode) == (2, 2)
     assert "the architecture 'glance' is in 2 packages: my-agents, other-agents" in clash.stderr
     assert "the tool 'Search' is in 2 packages: rewoo-bench, other-agents" in tools.stderr

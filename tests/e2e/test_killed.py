@@ -28,7 +28,8 @@ pytestmark = pytest.mark.timeout(900)
 
 LATENCY_S = 0.02
 KILLS = 100
-QUESTIONS = 60
+QUESTIONS = 90
+SHORT = ("--no-progress", "--no-report")
 NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"]
 FAULTS = [
     ServerFault(status=429, retry_after=0),
@@ -90,8 +91,8 @@ def launcher(tmp_path: Path) -> Iterator[Launcher]:
 
 
 @pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    """Questions in HotpotQA's form, each with its name in it and a page to find."""
+def questions(tmp_path: Path, repeats: Callable[[int], int]) -> Path:
+    """Questions in HotpotQA's form, each with its name in it and a page to find; more where there are more kills."""
     rows = [
         {
             "_id": f"q{number:02}",
@@ -102,7 +103,7 @@ def questions(tmp_path: Path) -> Path:
             "supporting_facts": [["Kyiv", 0]],
             "context": [["Kyiv", ["Kyiv lies on a river.", " It is old."]], ["Oslo", ["Oslo lies on a fjord."]]],
         }
-        for number in range(QUESTIONS)
+        for number in range(repeats(QUESTIONS))
     ]
     path = tmp_path / "questions.json"
     path.write_text(json.dumps(rows))
@@ -112,7 +113,7 @@ def questions(tmp_path: Path) -> Path:
 def new_run(server: ModelServer, questions: Path, out: Path) -> list[object]:
     return [
         "--arch", "rewoo,react", "--dataset", questions, "--model", "openai/test", "--api-base", server.api_base,
-        "--out", out, "--concurrency", 3, "--timeout", 1, "--max-retries", 12, "--no-progress",
+        "--out", out, "--concurrency", 3, "--timeout", 1, "--max-retries", 12, *SHORT,
     ]  # fmt: skip
 
 
@@ -177,7 +178,7 @@ def test_kills_at_any_moment_leave_no_trace_but_in_the_times(
             if code == -signal.SIGKILL:
                 kills.append(time.monotonic())
             began = (tmp_path / "broken" / "run.json").exists()
-            arguments = ["--resume", tmp_path / "broken", "--no-progress"] if began else arguments
+            arguments = ["--resume", tmp_path / "broken", *SHORT] if began else arguments
         assert code == 0, launcher.errors.read_text()[-2000:]
     assert len(kills) == wanted
 
@@ -203,10 +204,10 @@ def test_a_cap_is_a_place_to_stop_and_go_on_from(tmp_path: Path, questions: Path
         before = len(server.books)
         launcher.start(*new_run(server, questions, tmp_path / "capped"), "--run-tokens", whole // 3)
         assert launcher.code() == 3
-        assert 0 < len(load(tmp_path / "capped")) < 2 * QUESTIONS
-        launcher.start("--resume", tmp_path / "capped")
+        assert 0 < len(load(tmp_path / "capped")) < len(load(tmp_path / "unbroken"))
+        launcher.start("--resume", tmp_path / "capped", *SHORT)
         assert launcher.code() == 3  # the same cap still holds
-        launcher.start("--resume", tmp_path / "capped", "--run-tokens", 2 * whole)
+        launcher.start("--resume", tmp_path / "capped", "--run-tokens", 2 * whole, *SHORT)
         assert launcher.code() == 0, launcher.errors.read_text()
     pd.testing.assert_frame_equal(compared(tmp_path / "capped"), compared(tmp_path / "unbroken"))
     assert len(server.books) == 2 * before
@@ -244,7 +245,7 @@ def test_a_kill_in_the_middle_of_a_plan_pays_twice_for_what_was_in_flight_alone(
         before = asked()
         assert before == ["planner", "first task", "second task"]
         server.token_delay_s = 0.0
-        launcher.start("--resume", tmp_path / "broken", "--no-progress")
+        launcher.start("--resume", tmp_path / "broken", *SHORT)
         assert launcher.code() == 0, launcher.errors.read_text()[-2000:]
         assert sorted(asked()[3:]) == ["joiner", "planner", "second task"]
         paid = [server.books[1], *server.books[3:]]

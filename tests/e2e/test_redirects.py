@@ -62,7 +62,7 @@ def serving(place: Place) -> Iterator[Place]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     place.origin = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     try:
         yield place

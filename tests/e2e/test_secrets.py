@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pyarrow.parquet as pq
 import pytest
 from answering import KEY
-from command_runs import quiet
+from command_runs import quiet, run
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
@@ -54,7 +54,7 @@ def echoing(status: int, encode: Callable[[str], str] = plainly) -> Iterator[tup
             """Nothing on standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01], daemon=True)
     thread.start()
     try:
         yield f"127.0.0.1:{server.server_port}/v1", seen
@@ -91,7 +91,7 @@ def test_a_credential_is_nowhere_in_what_a_run_leaves(
     with echoing(status) as (host, seen):
         address = f"http://{user_info}@{host}" if user_info else f"http://{host}"
         asked = ("--model", "openai/test", "--api-base", address, "--max-retries", 0)
-        quiet("--arch", "direct,react", "-n", 2, *asked, "--out", out)
+        run("--no-progress", "--arch", "direct,react", "-n", 2, *asked, "--out", out)
     if (out / "questions.parquet").exists():
         with pytest.raises(SystemExit):
             main(["publish", str(out), "--out", str(copy)])
@@ -156,8 +156,8 @@ def test_a_credential_in_the_query_of_an_address_is_sent_and_nowhere_in_what_a_r
     out = tmp_path / "run"
     with echoing(status) as (host, seen):
         address = f"http://{host}?api_key=secret12345678&version=2"
-        run = ("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", address, "--max-retries", 0)
-        quiet(*run, "--out", out)
+        asked = ("--model", "openai/test", "--api-base", address, "--max-retries", 0)
+        run("--no-progress", "--arch", "direct", "-n", 2, *asked, "--out", out)
     printed = capfd.readouterr()
     text = left_behind(out) + printed.out + printed.err
     assert seen

@@ -69,7 +69,7 @@ def collector() -> Iterator[tuple[str, list[tuple[str, int]]]]:
     bodies: list[tuple[str, int]] = []
     handler = type("Handler", (Collector,), {"bodies": bodies})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}", bodies
     server.shutdown()

@@ -91,6 +91,9 @@ def test_the_formula_of_rewoo_is_off_by_what_our_own_prompts_have() -> None:
     assert (finding.verdict, finding.interval.high < 0.9) == ("by construction", True)
 
 
+SHORT = ("--no-progress", "--no-report")
+
+
 def command(*arguments: str | Path) -> int | str | None:
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
@@ -108,7 +111,7 @@ def test_a_chain_that_does_not_fit_the_step_limit_is_refused(
         "chain?hops=1..8 has questions that need 15 steps of 'rewoo', which takes at most 8: give --max-steps 15"
     )
     assert not out.exists()
-    assert command(*wanted, "-n", "16", "--max-steps", "15", "--no-progress") == 0
+    assert command(*wanted, "-n", "16", "--max-steps", "15", *SHORT) == 0
 
 
 CHAINS = ["react-quadratic", "rewoo-linear", "gap-widens", "many-steps"]
@@ -121,7 +124,7 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
     assert claim.test is not None
     arguments = shlex.split(needed(claim.test).partition(";")[0])
     out = tmp_path / "run"
-    assert command(*arguments, "--model", "oracle", "--out", out, "--no-progress") == 0
+    assert command(*arguments, "--model", "oracle", "--out", out, *SHORT) == 0
     capsys.readouterr()
     (finding,) = check([claim], gather(out))
     assert finding.verdict not in ("no data", "undecided")
@@ -142,7 +145,7 @@ def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Pat
         arguments[name] = "sample"
     elif arguments[name] == "parallelqa=FILE":
         arguments[name] = "sample-parallel"
-    few = ["--model", "oracle", "--out", str(tmp_path / "run"), "--no-progress", "-n", "2"]
+    few = ["--model", "oracle", "--out", str(tmp_path / "run"), *SHORT, "-n", "2"]
     assert command(*arguments, *few) == 0
 
 

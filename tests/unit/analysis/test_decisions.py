@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,30 +94,34 @@ def test_the_number_of_questions_told_is_enough_four_times_in_five() -> None:
     assert 0.65 <= np.mean(decided) <= 0.97
 
 
-def test_of_two_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty() -> None:
+def test_of_two_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty(
+    repeats: Callable[[int], int],
+) -> None:
     kinds = []
-    for seed in range(100):
+    for seed in range(repeats(100)):
         draw = np.random.default_rng(seed)
         systems = dict(zip(("rewoo", "react"), pair_of(0.0, 0.25, 120, draw), strict=True))
         (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 4.0}, draw)).parts
         kinds.append(part.decision.kind)
-    assert kinds.count("most accurate") <= 9  # 97 times in 100 at most 9 of 100 by chance, at 5%
-    assert kinds.count("undecided") > 50
+    assert kinds.count("most accurate") <= 0.09 * len(kinds)  # 97 times in 100 at most 9 of 100 by chance, at 5%
+    assert kinds.count("undecided") > 0.5 * len(kinds)
 
 
-def test_of_four_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty() -> None:
+def test_of_four_that_are_the_same_one_is_called_more_accurate_at_most_once_in_twenty(
+    repeats: Callable[[int], int],
+) -> None:
     kinds = []
-    for seed in range(50):
+    for seed in range(repeats(50)):
         draw = np.random.default_rng(seed)
         systems = {name: draw.random(100) < 0.5 for name in ("a", "b", "c", "d")}
         (part,) = advise(drawn(systems, dict.fromkeys(systems, 1.0), draw)).parts
         kinds.append(part.decision.kind)
-    assert kinds.count("most accurate") <= 5
+    assert kinds.count("most accurate") <= 0.1 * len(kinds)
 
 
-def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended() -> None:
+def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended(repeats: Callable[[int], int]) -> None:
     wrong = []
-    for seed in range(100):
+    for seed in range(repeats(100)):
         draw = np.random.default_rng(seed)
         react, rewoo = pair_of(0.05, 0.2, 400, draw)
         (part,) = advise(drawn({"rewoo": rewoo, "react": react}, {"rewoo": 1.0, "react": 4.0}, draw)).parts
@@ -124,16 +129,16 @@ def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended() -> None
     assert np.mean(wrong) <= 0.09
 
 
-def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended() -> None:
+def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended(repeats: Callable[[int], int]) -> None:
     """At a quarter of the questions answered by one alone the dearer one is often shown not to be worse."""
     recommended = []
-    for seed in range(100):
+    for seed in range(repeats(150)):
         draw = np.random.default_rng(seed)
         systems = dict(zip(("rewoo", "react"), pair_of(0.0, 0.25, 300, draw), strict=True))
         (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 2.0}, draw)).parts
         recommended.append(part.decision.recommended)
-    assert recommended.count("react") <= 6  # McNemar's 5%, half of it for the wrong one
-    assert recommended.count("rewoo") > 25
+    assert recommended.count("react") <= 0.06 * len(recommended)  # McNemar's 5%, half of it for the wrong one
+    assert recommended.count("rewoo") > 0.25 * len(recommended)
 
 
 def test_a_dearer_one_that_is_shown_not_to_be_worse_leaves_it_open(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def answering(body: bytes) -> Iterator[str]:
             """Nothing on standard error."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever)
+    thread = Thread(target=server.serve_forever, args=[0.01])
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1"
