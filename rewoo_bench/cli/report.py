@@ -18,7 +18,8 @@ from rewoo_bench.text.escaping import terminal
 
 # fmt: off
 @click.command("report", context_settings=SETTINGS)
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...", shell_complete=run_folders)
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...",
+                shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Where to write the page.  [default: report.html in the first run's folder]")
 @click.option("--without-texts", is_flag=True,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from itertools import product
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from scipy import stats as scipy_stats
 
@@ -309,15 +309,14 @@ def test_a_resampled_ratio_has_the_quantiles_of_its_distance_in_standard_errors(
     draw = np.random.default_rng(n)
     a, b = draw.lognormal(8, 0.5, n), draw.lognormal(8, 0.5, n)
 
-    def log_ratio_and_error(a: ArrayLike, b: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
-        a, b = np.asarray(a), np.asarray(b)
+    def log_ratio_and_error(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         means = a.mean(axis=-1, keepdims=True), b.mean(axis=-1, keepdims=True)
         error = np.std(b / means[1] - a / means[0], axis=-1, ddof=1) / math.sqrt(n)
         return np.log(means[1] / means[0])[..., 0], error
 
     drawn = draw.integers(n, size=(40_000, n))
     (centre, error), (logs, errors) = log_ratio_and_error(a, b), log_ratio_and_error(a[drawn], b[drawn])
-    first, last = np.quantile((np.asarray(logs) - centre) / errors, [0.025, 0.975])
+    first, last = np.quantile((logs - centre) / errors, [0.025, 0.975])
     found = np.log(bounds(ratio_by_bootstrap(a, b)))
     assert found == pytest.approx([centre - last * error, centre - first * error], abs=0.015 * (last - first) * error)
 
