@@ -138,7 +138,7 @@ def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended(repeats: Callab
         (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 2.0}, draw)).parts
         recommended.append(part.decision.recommended)
     assert recommended.count("react") <= 0.06 * len(recommended)  # McNemar's 5%, half of it for the wrong one
-    assert recommended.count("rewoo") > 0.25 * len(recommended)
+    assert recommended.count("rewoo") > 0.15 * len(recommended)
 
 
 def test_a_dearer_one_that_is_shown_not_to_be_worse_leaves_it_open(tmp_path: Path) -> None:

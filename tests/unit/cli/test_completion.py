@@ -31,6 +31,7 @@ def past_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_architectures_are_completed_after_a_comma_too() -> None:
     assert completed("run", "--arch", "rewoo-") == [
+        ("plain", "rewoo-code"),
         ("plain", "rewoo-json"),
         ("plain", "rewoo-lazy"),
         ("plain", "rewoo-react"),

@@ -27,7 +27,8 @@ VARIANTS = [
     "react?max_steps=23",
     "my-own-architecture-with-a-name-of-sixty-characters-and-more-x",
 ]
-TWELVE = [*bundled_names("architectures", "architecture.toml"), *VARIANTS]
+NEWER = ("react-code", "react-json", "rewoo-code", "rewoo-lazy")
+TWELVE = [*(name for name in bundled_names("architectures", "architecture.toml") if name not in NEWER), *VARIANTS]
 LONG = "a-data-set-with-a-name-of-sixty-characters-and-then-some-more"
 
 
