@@ -27,7 +27,7 @@ from rewoo_bench.models.open import OpenModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.system.processes import ProcessGroups
-from rewoo_bench.text.redaction import redact
+from rewoo_bench.text.redaction import of_environment, redact, without
 from rewoo_bench.types import Model, StopReason, Tool, Trajectory
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ class AgentRunner:
             if is_unknown or failure.status not in _OWN_FAULTS:
                 raise failure
         so_far = self._so_far(session)
-        if is_answered:
+        if answer and is_answered:
+            answer = without(answer, {*self.settings.secrets, *of_environment()})
             if not session.has_answer:
                 session.row_notes.flags.add("unmetered")
             notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}

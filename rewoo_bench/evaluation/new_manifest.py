@@ -17,7 +17,7 @@ from typing import Any
 from rewoo_bench.config.names import WIRE_NAME
 from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
-from rewoo_bench.evaluation.resume import check_same, seal
+from rewoo_bench.evaluation.resume import check_same, is_own_sent, seal
 from rewoo_bench.runs.manifest import Manifest, manifest_of, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.tokens import TOKENIZER
@@ -104,7 +104,8 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
     check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
     check_same(before, manifest, [example.id for example in run.dataset.examples])
     for role, model in options.role_models.items():
-        if learnt := before.sent.get(role or "default"):  # by earlier sessions, of its endpoint
+        learnt = before.sent.get(role or "default")  # by earlier sessions, of its endpoint
+        if learnt and is_own_sent(before):
             run.models[model].recall(learnt)
     kept = {name: getattr(before, name) for name in ("run_id", "started_at", "command", "recorded_calls")}
     kept["sessions"] = [*before.sessions, {"command": command_line(), "started_at": now()}]

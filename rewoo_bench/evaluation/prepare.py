@@ -25,7 +25,8 @@ from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.events import at_place
-from rewoo_bench.models.open import OpenModel, open_model
+from rewoo_bench.models.hosted.providers import provider_of
+from rewoo_bench.models.open import OpenModel, is_hosted, open_model
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.columns import RunSource, columns_of_run
 from rewoo_bench.runs.journal.response_cache import ResponseCache
@@ -159,6 +160,13 @@ async def prepared(options: RunOptions, python_inputs: PythonInputs) -> AsyncIte
         yield PreparedRun(**vars(inputs), models=opened, replay=replay, cache=cache, **facts)
 
 
+def _owner_of_address(options: RunOptions, python_inputs: PythonInputs) -> str | None:
+    """The model that `--api-base` is the address of: the first hosted one."""
+    names = [role.name for role in options.role_models.values()]
+    given = {options.model} if python_inputs.model is not None else set[str]()
+    return next((name for name in names if name not in given and is_hosted(name)), None)
+
+
 async def _open(
     role: RoleModel,
     options: RunOptions,
@@ -172,6 +180,9 @@ async def _open(
     if role.name.startswith(LOCAL):
         check_price(options, role.name, prices)  # before anything is fetched
     own = replace(settings, temperature=role.temperature, prices=prices or settings.prices)
+    owner = _owner_of_address(options, python_inputs) if own.api_base else None
+    if owner and role.name != owner and is_hosted(role.name) and provider_of(role.name) != provider_of(owner):
+        own = replace(own, api_base=None)  # another provider's key stays away from it
     return await stack.enter_async_context(open_model(role.name, own))
 
 

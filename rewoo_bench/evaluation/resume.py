@@ -8,11 +8,13 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import secrets
 import shlex
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -29,13 +31,19 @@ from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
 
 # A run that this user begins on this machine is sealed: `seal` in its run.json is an HMAC over the run's id and the
-# options that name a program, code, an address, a model or a file. A folder that somebody else made, or whose options
-# were edited afterwards, has no valid seal, and `check_trusted` refuses what was not given again.
+# options that name a program, code, an address, a model or a file, or that decide what it may spend. A folder that
+# somebody else made, or whose options were edited afterwards, has no valid seal, and `check_trusted` refuses what was
+# not given again.
 
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
 _FILES = ("corpus", "failed_in", "wrong_in", "prices")
-_SEALED = ("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body")
+_BOUNDS = ("price", "trials", "reply_tokens", "max_retries", "max_steps")
+_SEALED = (
+    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body"),
+    *_BOUNDS,
+)
+_DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
 _KEY_BYTES = 32
 
 
@@ -44,6 +52,18 @@ def seal(run_id: str, options: Mapping[str, Any]) -> str | None:
     shown = redact_settings(options, sent_in(options.get("api_base")))  # as they are written
     key = _key()
     return None if key is None else _signed(key, run_id, shown)
+
+
+def seal_of_sent(run_id: str, sent: Mapping[str, Any]) -> str | None:
+    """The seal of what a session learnt of its endpoints."""
+    key = _key()
+    return None if key is None else _mac(key, {"run_id": run_id, "sent": redact_settings(sent)})
+
+
+def is_own_sent(manifest: Manifest) -> bool:
+    """Whether this user's sessions learnt what the manifest says of its endpoints: else it is learnt again."""
+    expected = seal_of_sent(manifest.run_id, manifest.sent)
+    return expected is not None and hmac.compare_digest(expected.encode(), (manifest.sent_seal or "").encode())
 
 
 def check_trusted(manifest: Mapping[str, Any], given: Collection[str], flag: str, *, trust: bool) -> None:
@@ -85,7 +105,7 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
                 yield f"send prompts and the model's key to {shown} (--api-base)"
             case "architectures" if each.startswith("agent:"):
                 yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
-            case "architectures" if base not in known_names("architectures") or ":" in query:
+            case "architectures" if base not in known_names("architectures") or not _is_plain(query):
                 yield f"run code or commands of {shown} (--arch)"
             case "dataset" if Path(base.partition("=")[2] or base).is_dir() or ":" in plain:
                 yield f"run code of the data set {shown} (--dataset)"
@@ -95,10 +115,21 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
                 yield f"import {shown} (--tools)"
             case "extra_body":
                 yield f"send {shown} with every request (--extra-body)"
+            case _ if name in _BOUNDS and value != _DEFAULTS[name]:
+                yield f"spend by its own {shown} ({OPTIONS[name].flag})"
             case _ if name in _FILES and (name != "prices" or "/" in each or ".toml" in each):  # or a bundled sheet
                 yield f"read {shown} ({OPTIONS[name].flag})"
             case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
                 yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
+
+
+def _is_plain(query: str) -> bool:
+    """Whether no option of an architecture can name a file, a folder, a module or a program."""
+    while (decoded := unquote(query)) != query:  # options of `parents` are quoted within the quotes
+        query = decoded
+    if any(sign in query for sign in "/\\:~"):
+        return False
+    return not any(Path(part).exists() for part in re.split(r"[?&=+,; ]", query) if part)
 
 
 def _use_of_a_model(name: str) -> str:
@@ -113,7 +144,11 @@ def _use_of_a_model(name: str) -> str:
 
 
 def _signed(key: bytes, run_id: str, options: Mapping[str, Any]) -> str:
-    text = json.dumps({"run_id": run_id, **{name: options.get(name) for name in _SEALED}}, sort_keys=True, default=str)
+    return _mac(key, {"run_id": run_id, **{name: options.get(name) for name in _SEALED}})
+
+
+def _mac(key: bytes, facts: Mapping[str, Any]) -> str:
+    text = json.dumps(facts, sort_keys=True, default=str)
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
 
 

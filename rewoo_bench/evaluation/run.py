@@ -42,7 +42,7 @@ from rewoo_bench.evaluation.prepare import (
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
 from rewoo_bench.evaluation.results import Outcome, SessionEnd
-from rewoo_bench.evaluation.resume import resume_command
+from rewoo_bench.evaluation.resume import resume_command, seal_of_sent
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
@@ -225,6 +225,7 @@ async def _evaluated(
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
+        facts["sent_seal"] = seal_of_sent(manifest.run_id, facts["sent"])
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
     is_empty = not rows and options.resume is None and not opened.journal.has_answers_or_bills()

@@ -118,6 +118,11 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
             yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)
 
 
+def is_hosted(name: str) -> bool:
+    """Whether a model of that name is asked at a provider or at an address."""
+    return not (name.startswith((REPLAY, LOCAL)) or is_oracle(name) or is_own_model(name))
+
+
 def _recorded_wire_names(recorded: Path) -> dict[str, str]:
     """By role: the model's name in the requests of a recorded run's agents, if any.
 

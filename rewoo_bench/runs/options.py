@@ -155,7 +155,8 @@ class RunOptions:
 
     api_base: str | None = option(
         None, group=REQUESTS, role=SESSION, metavar="URL",
-        help="Address of an OpenAI-compatible server.  [default: the provider's]",
+        help="Address of an OpenAI-compatible server, for --model and other roles' models of the same provider.  "
+        "[default: the provider's]",
     )
     timeout: Amount = option(600.0, group=REQUESTS, role=SESSION, help="Seconds until a model call is given up.")
     max_retries: CountOrZero = option(

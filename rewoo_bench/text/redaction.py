@@ -35,7 +35,18 @@ _CREDENTIAL_NAME = re.compile(
     | WEBHOOK | CONN(?:ECTION)?_?STR(?:ING)?""",
     re.VERBOSE,
 )
-_CREDENTIAL_IN_VALUE = re.compile(r"\b(?:password|pwd|\w*accesskey|accountkey)\s*=", re.IGNORECASE)
+_CREDENTIAL_IN_VALUE = re.compile(
+    r"""\b(?:password|pwd|\w*accesskey|accountkey)\s*=
+    | ["']?\b(?:api[_-]?key|password|client_?secret|access_?token|refresh_?token|private_?key)["']?\s*[:=]
+    | \b(?:authorization|x-api-key)["']?\s*[:=] | \bbearer\s+\S{8}
+    | \b(?:gh[opsru]_\w{20}|github_pat_\w{20}|glpat-[\w-]{20}|(?:hf|npm)_[^\W_]{30})
+    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10}
+    | \beyJ[\w-]+\.eyJ
+    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY
+    | //hooks\.slack\.com/ | /api/webhooks/""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _SHORTEST = 8
 _SURELY_NO_WORD = 16  # letters
@@ -148,11 +159,16 @@ def provider_environment() -> dict[str, str]:
 
 
 def plain_environment() -> dict[str, str]:
-    """The environment without keys, tokens, passwords, webhooks and user info in addresses, for others' programs."""
+    """The environment without keys, tokens, passwords, webhooks and user info in addresses, for others' programs.
+
+    A variable with an innocent name is left out, too, where its value holds what another one calls a secret.
+    """
+    secrets = of_environment()
     return {
         name: value
         for name, value in os.environ.items()
-        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value)) and hide_credentials(value) == value
+        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value) or _SURE_KEYS.search(value))
+        and hide_credentials(value) == without(value, secrets) == value
     }
 
 

@@ -7,10 +7,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from command_runs import new, quiet, run
 
 from rewoo_bench.cli.main import main
+from rewoo_bench.evaluation.inputs import PythonInputs
+from rewoo_bench.evaluation.prepare import prepared
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -53,11 +57,15 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
         "corpus": (str(Path("private.txt").absolute()), "--corpus"),
         "extra_body": ('{"top_k": 1}', "--extra-body"),
         "prices": (["/their/sheet.toml"], "--prices"),
+        "price": (["input=0,output=0"], "--price"),
+        "trials": (50, "--trials"),
+        "reply_tokens": (500_000, "--reply-tokens"),
     }
 
 
 NAMES = ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset", "model", "planner_model"]
-NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices"]
+NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices", "price", "trials"]
+NAMES += ["reply_tokens"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -111,6 +119,82 @@ def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
     assert "code or commands of 'react?tools=evil_code%3Amake' (--arch)" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("router?parents=evil+react", "router?parents=./evil+react", "router?parents=%2Eevil%2Fx+react"),
+        *("router?parents=%252Fevil+react", "router?policy=learned&file=private.txt", "rewoo?tools=..%2Fevil"),
+    ],
+)
+@pytest.mark.parametrize("way", ["--resume theirs", "--from theirs/run.json --out mine"])
+def test_an_option_of_an_architecture_names_no_folder_or_file(
+    name: str, way: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert new(server, "--out", "here") == 0
+    dangers(server)
+    tool = '[tools.Clock]\nmcp = "touch mark"\n'
+    Path("evil/architecture.toml").write_text(f'name = "rewoo"\nrunner = "rewoo"\n{tool}')
+    edited(architectures=[name])
+    assert quiet(*way.split()) == 2
+    assert f"run code or commands of '{name}' (--arch)" in capsys.readouterr().err
+    assert not Path("mark").exists()
+
+
+def test_plain_options_of_an_architecture_are_no_danger(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert new(server, "--out", "here") == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another-machine").absolute()))
+    edited(architectures=["rewoo?max_steps=5&schedule=levels&tools=Search+LLM", "router?parents=rewoo+react"])
+    given = ("--api-base", server.api_base, "--model", "openai/test", "--out", "mine")
+    assert quiet("--from", "theirs/run.json", *given) == 0
+
+
+def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    edited()
+    path = Path("theirs/run.json")
+    learnt = {"default": {"left_out": ["stop", "temperature"], "output_tokens_for_thoughts": 500_000}}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sent": learnt}))
+    asked = len(server.books)
+    assert quiet("--resume", "theirs", "--questions", "6", "--trust") == 0
+    requests = [entry.request for entry in server.books[asked:]]
+    assert requests
+    assert all(request["max_tokens"] < 10_000 for request in requests)
+    assert all("temperature" in request for request in requests)
+
+
+def test_drawing_a_strangers_run_writes_into_its_folder_alone(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    Path("outside").mkdir()
+    Path("outside/kept.md").write_text("kept")
+    Path("here/plots").symlink_to(Path("outside").absolute())
+
+    def plot() -> None:
+        with pytest.raises(SystemExit) as done:
+            main(["plot", "here", "--only", "parts"])
+        assert not done.value.code
+
+    plot()
+    assert [path.name for path in Path("outside").iterdir()] == ["kept.md"]
+    for path in ("captions.md", "parts.png"):
+        Path("here/plots", path).unlink()
+        Path("here/plots", path).symlink_to(Path("outside/kept.md").absolute())
+    plot()
+    assert Path("outside/kept.md").read_text() == "kept"
+
+
+def test_another_providers_key_stays_away_from_the_address(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = RunOptions(("direct",), model="openai/m", judge_model="anthropic/claude-x", api_base=server.api_base)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-0123456789abcdef")
+
+    async def addresses() -> dict[str, Any]:
+        async with prepared(options, PythonInputs()) as run:
+            return {model.name: opened.manifest["api_base"] for model, opened in run.models.items()}
+
+    assert anyio.run(addresses) == {"openai/m": server.api_base, "anthropic/claude-x": None}
+
+
 def test_a_strangers_run_chooses_no_spans_cache_or_cluster_here(server: ModelServer) -> None:
     """No run records them, so only somebody else writes them into a run.json."""
     assert new(server, "--out", "here") == 0
@@ -162,12 +246,12 @@ def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], s
 
 
 def test_a_damaged_option_is_no_other_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """With `reply_tokens` 513 in the place of 512 every recorded call would be another, and be paid again."""
+    """With another temperature every recorded call would be another, and be paid again."""
     with ModelServer(lambda request: "Answer: Neva") as server:
         assert new(server, "--out", "here") == 0
         asked = len(server.books)
         path = Path("here/run.json")
-        path.write_text(path.read_text().replace('"reply_tokens": 512', '"reply_tokens": 513'))
+        path.write_text(path.read_text().replace('"temperature": 0.0', '"temperature": 0.5'))
         assert quiet("--resume", "here") == 2
         assert "has options that were damaged or edited" in capsys.readouterr().err
         assert len(server.books) == asked

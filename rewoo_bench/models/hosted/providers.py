@@ -150,6 +150,17 @@ async def litellm_loaded() -> Any:
     return _load_for_translation()
 
 
+def provider_of(name: str) -> str:
+    """The provider of a model, whose key it is asked with."""
+    if named := _in_openai_form(name):
+        return named[0]
+    litellm = load_litellm()
+    try:
+        return str(litellm.get_llm_provider(name)[1])
+    except litellm.exceptions.BadRequestError:
+        return name.partition("/")[0]
+
+
 def find_route(name: str, api_base: str | None = None, api_key: str | None = None, form: PromptForm = "chat") -> Route:
     """The route of a model's name. Raises `ModelNotFound` where no provider of it is known."""
     named = _in_openai_form(name)

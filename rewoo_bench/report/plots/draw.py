@@ -22,6 +22,7 @@ from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, styled
+from rewoo_bench.system.files import replaced
 
 __all__ = [
     "FIGURES",
@@ -121,16 +122,17 @@ def save_figures(
             folder.mkdir(parents=True, exist_ok=True)
             for form in formats:
                 file = folder / f"{name}.{form}"
-                with styled():
-                    picture.figure.savefig(file, format=form, metadata=_METADATA[form])
+                with styled(), replaced(file, follows=False) as opened:
+                    picture.figure.savefig(opened, format=form, metadata=_METADATA[form])
                 yield file
             captions[name] = picture.markdown
         if captions:
-            before = path.read_text(encoding="utf-8") if path.is_file() else ""
+            before = path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
             sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
             texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
             written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
-            path.write_text("\n\n".join(["# Figures", *written]) + "\n", "utf-8")
+            with replaced(path, follows=False) as opened:
+                opened.write(("\n\n".join(["# Figures", *written]) + "\n").encode())
             yield path
     except OSError as error:
         raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}; give another --out") from None

@@ -87,6 +87,34 @@ def test_a_password_in_a_value_stays_here(monkeypatch: pytest.MonkeyPatch) -> No
     assert "DATABASE" not in agent_environment({}, {})
 
 
+KEY = "sk-proj-RealKey0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(KEY, f"Bearer {KEY}", f'{{"api_key": "{KEY}"}}', "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
+        *("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "xoxb-123456789012-abcdefghij", "AKIAIOSFODNN7EXAMPLE"),
+        *("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "Authorization: Basic bWU6aHVudGVyMjI=", "eyJhbGci.eyJzdWIiOiIx"),
+        *("https://hooks.slack.com/services/T0/B0/x", "client_secret: hunter2hunter2", "a hunter2secret of another"),
+    ],
+)
+def test_a_credential_under_an_innocent_name_stays_here(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_TOKEN", "hunter2secret")
+    monkeypatch.setenv("INNOCENT", value)
+    assert "INNOCENT" not in agent_environment({}, {})
+
+
+@pytest.mark.parametrize(
+    "value", ["en_GB.UTF-8", "/usr/bin:/bin", "keyboard=us", "the bearer of news", "sk-learn", "1"]
+)
+def test_innocent_values_are_passed_on(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("INNOCENT", value)
+    assert agent_environment({}, {})["INNOCENT"] == value
+
+
 @pytest.mark.parametrize(
     "name", ["PWD", "KEYBOARD", "COMPASS", "MONKEY_BUSINESS", "XKEYSYMDB", "OLDPWD", "MAX_TOKENS", "AUTHOR"]
 )
