@@ -16,11 +16,15 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import anyio
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.patches import Rectangle
 
 from rewoo_bench import load
 from rewoo_bench.analysis.cost_laws import cost_law, predict
@@ -31,6 +35,7 @@ from rewoo_bench.config.price_sheets import PRICE_UNITS, RULES, Tariff, named_ta
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.report.plots.cache import EQUAL, map_table, tariff_title
 from rewoo_bench.report.plots.draw import draw, read, save_figures
+from rewoo_bench.report.plots.style import Picture, series_styles, styled
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import bundled_names
 
@@ -41,6 +46,11 @@ CHEAPER, DEARER = "cells where rewoo is over 5% cheaper", "cells where it is ove
 WITHIN = "cells within 5%"
 LIMITED = "ended at the step limit"
 _PLACE = re.compile(r"(<!-- results: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+DEPTHS, BREADTHS = tuple(range(1, 9)), tuple(range(1, 6))
+PLANNERS = ("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-code", "llmcompiler")
+HORIZON = (*PLANNERS, "react", "react-json", "react-native", "react-code")
+IN_SEQUENCE = "calls in sequence"
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 AGENTS = ("rewoo", "rewoo-json", "llmcompiler", "react", "react-native", "rewoo-react", "plan-execute")
 
 
@@ -224,6 +234,106 @@ def _ablated(name: str, rows: pd.DataFrame, agent: str, rewoo: str) -> dict[str,
     }
 
 
+def horizon_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Depth and breadth: chains of 1 to 8 look-ups, 1 to 5 of them in a task, and as many questions of HotpotQA."""
+    cells = []
+    for depth, breadth in [*product(DEPTHS, BREADTHS), *((None, breadth) for breadth in BREADTHS)]:
+        chain = depth and f"chain?hops={depth}&objectives={breadth}"
+        folder = study.run(
+            *(f"{name}?map_tokens=20000" if name in PLANNERS else name for name in HORIZON),
+            dataset=chain or f"{study.hotpotqa}?objectives={breadth}",
+            questions=5 if depth else 40,
+            max_steps=100,
+        )
+        rows = load(folder).assign(depth=depth or "hotpotqa", objectives=breadth)
+        keys = ["architecture", "example_id"]
+        rows = rows.merge(in_sequence(pd.read_parquet(folder / "calls.parquet")), on=keys, how="left")
+        for name, priced in zip(RULES, priced_rows([folder], rows, [[name] for name in RULES]), strict=True):
+            rows[f"usd / 1000: {name}"] = 1000 * priced.usd
+        rows["architecture"] = rows["architecture"].astype(str).str.partition("?")[0]
+        amounts = ["llm_calls", IN_SEQUENCE, *_TOKENS, *(f"usd / 1000: {name}" for name in RULES)]
+        means = rows.groupby("architecture", sort=False)[["exact_match", *amounts]].mean().astype(float).round(3)
+        means.insert(0, "questions", rows.groupby("architecture", sort=False).size())
+        cells.append(means.reset_index().assign(depth=depth or "hotpotqa", objectives=breadth))
+    table = pd.concat(cells, ignore_index=True)
+    table = table[["depth", "objectives", *table.columns.drop(["depth", "objectives"])]]
+    save_figures([("horizon", horizon_figure(table))], study.out, ["png"])
+    yield "horizon-cells", table
+    yield "horizon", _growth(table)
+
+
+def in_sequence(calls: pd.DataFrame) -> pd.DataFrame:
+    """Model calls of each question that wait for each other: its latency, counted in calls.
+
+    Planner, solver and turns are one after the other, and so are the steps of rewoo-lazy. Of other plans and of programs,
+    the steps that ask a model at one depth of the plan count once; of a turn those at the same depth.
+    """
+    own = calls[(calls["kind"] == "model").to_numpy(bool) & (calls["status"] == "ok").to_numpy(bool)]
+    turn = own["place"].str.extract(r"^(turn \d+|call \d+)", expand=False).fillna("")
+    is_alone = (own["role"] != "tool").to_numpy(bool) | own["architecture"].astype(str).str.startswith("rewoo-lazy")
+    place = own["place"].where(is_alone, turn + " " + own["plan_depth"].astype(str))
+    own = own.assign(moment=place)
+    counted = own.groupby(["architecture", "example_id"], observed=True)["moment"].nunique()
+    return counted.rename(IN_SEQUENCE).reset_index()
+
+
+def _growth(cells: pd.DataFrame) -> pd.DataFrame:
+    """Least squares over the cells of the chains: amount = a + b depth + c objectives + d depth x objectives."""
+    own = cells[cells["depth"] != "hotpotqa"]
+    rows = []
+    for amount in ("total_tokens", IN_SEQUENCE, *(f"usd / 1000: {name}" for name in RULES)):
+        for name, each in own.groupby("architecture", sort=False):
+            depth, breadth = each["depth"].to_numpy(float), each["objectives"].to_numpy(float)
+            x = np.column_stack([np.ones(len(each)), depth, breadth, depth * breadth])
+            y = each[amount].to_numpy(float)
+            found, *_ = np.linalg.lstsq(x, y, rcond=None)
+            left, all_ = y - x @ found, y - y.mean()
+            explained = 1 - float(left @ left) / float(all_ @ all_)
+            terms = dict(zip(("constant", "depth", "objectives", "depth x objectives"), found.round(3), strict=True))
+            rows.append(
+                {"amount": amount, "architecture": name, **terms, "R2": round(explained, 4), "cells": len(each)}
+            )
+    return pd.DataFrame(rows)
+
+
+def horizon_figure(cells: pd.DataFrame) -> Picture:
+    """Which architecture takes least in each cell, a panel for each amount."""
+    own = cells[(cells["depth"] != "hotpotqa") & (cells["exact_match"] == 1)]
+    looks = series_styles(HORIZON)
+    amounts = {"total_tokens": "tokens", IN_SEQUENCE: "model calls in sequence"}
+    amounts |= {f"usd / 1000: {name}": f"dollars, {tariff_title(named_tariff(name))}" for name in RULES}
+    with styled():
+        figure, axes = plt.subplots(
+            -(-len(amounts) // 3), 3, figsize=(11, 10), sharex=True, sharey=True, layout="tight"
+        )
+        won = set[str]()
+        for axis, (amount, title) in zip(axes.flat, amounts.items(), strict=False):
+            for depth, breadth in product(DEPTHS, BREADTHS):
+                cell = own[(own["depth"] == depth) & (own["objectives"] == breadth)]
+                name, second = cell.sort_values(amount)[["architecture", amount]].head(2).to_numpy().tolist()
+                won.add(str(name[0]))
+                axis.add_patch(
+                    Rectangle((depth - 0.5, breadth - 0.5), 1, 1, color=looks[name[0]].colour, alpha=0.75, lw=0)
+                )
+                axis.text(depth, breadth, f"{second[1] / name[1]:.2f}", ha="center", va="center", fontsize=7)
+            axis.set(title=title, xlim=(0.5, 8.5), ylim=(0.5, 5.5), xticks=DEPTHS, yticks=BREADTHS)
+            axis.title.set_fontsize(8)
+            axis.grid(False)
+        for axis in axes.flat[len(amounts) :]:
+            axis.axis("off")
+        figure.supxlabel("look-ups in a row (depth)", fontsize=9)
+        figure.supylabel("objectives (breadth)", fontsize=9)
+        shown = [name for name in HORIZON if name in won]
+        handles = [Rectangle((0, 0), 1, 1, color=looks[name].colour, alpha=0.75) for name in shown]
+        figure.legend(handles, [looks[name].name for name in shown], loc="lower right", fontsize=9, ncols=2)
+    caption = (
+        "Generated chains with the oracle: the architecture that takes least in each cell, of those that answer all "
+        "questions, and how many times as much the next one takes. 5 tasks a cell; an oracle makes no mistake, and no "
+        "call of it fails."
+    )
+    return Picture(figure, "Which architecture takes least, by depth and breadth", caption)
+
+
 def markdown(table: pd.DataFrame) -> str:
     lines = [list(map(str, table.columns)), ["---", *["---:"] * (table.shape[1] - 1)]]
     lines += [[_cell(value) for value in row] for row in table.itertuples(index=False)]
@@ -239,7 +349,18 @@ def _cell(value: Any) -> str:
 class Tables:
     """The tables in a folder of results, as its CSV files have them."""
 
-    NAMES = ("map", "hotpotqa", "formulas", "hops", "prediction", "width", "branching", "failure", "ablation")
+    NAMES = (
+        "map",
+        "horizon",
+        "hotpotqa",
+        "formulas",
+        "hops",
+        "prediction",
+        "width",
+        "branching",
+        "failure",
+        "ablation",
+    )
 
     def __init__(self, folder: Path) -> None:
         self.all = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False) for name in self.NAMES}
@@ -382,6 +503,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--hotpotqa", type=Path, help="HotpotQA questions in the official form; without them nothing is run"
     )
     parser.add_argument("--questions", type=int, help="number of questions; all by default")
+    parser.add_argument(
+        "--only", nargs="*", metavar="PART", help="main, chain, failure, ablation, horizon; all by default"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--check", action="store_true", help="run nothing; compare README.md and tables.md")
     options = parser.parse_args(arguments)
@@ -389,7 +513,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as work:
             study = Study(options.hotpotqa, options.questions, Path(work), options.out)
-            for part in (main_table, chain_tables, failure_table, ablation_table):
+            for part in (main_table, chain_tables, failure_table, ablation_table, horizon_tables):
+                if options.only and part.__name__.partition("_")[0] not in options.only:
+                    continue
                 for name, table in part(study):
                     table.to_csv(options.out / f"{name}.csv", index=False)
                     print(f"{name}\n{table.to_string(index=False)}\n", flush=True)

@@ -16,11 +16,16 @@ while it waits.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
+import sys
+import sysconfig
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -88,6 +93,12 @@ def check_installed() -> None:
     """Raises `SpecError` where the sandbox isn't installed."""
     if importlib.util.find_spec("pydantic_monty") is None:
         raise SpecError("programs run in pydantic-monty, which isn't installed: pip install 'rewoo-bench[code]'")
+    scripts = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
+    if not os.environ.get("MONTY_BIN") and not any(shutil.which("monty", path=path) for path in (*scripts, None)):
+        raise SpecError(
+            "programs run in `monty`, and this environment has no such command: pip install pydantic-monty-runtime, or "
+            "name the command in the variable MONTY_BIN"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +137,8 @@ class ToolUse:
     place: str
     step: Step | None = None
     """What came of it; None before it begins."""
+    level: int = 0
+    """Depth in the program: one more than that of the calls whose results it had when this one began."""
 
 
 class ProgramTools:
@@ -141,6 +154,8 @@ class ProgramTools:
         self._evidence_budget = evidence_budget
         self._slot_tokens = slot_tokens
         self._uses: list[ToolUse] = []
+        self.level = 0
+        """Of the next call."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -165,7 +180,7 @@ class ProgramTools:
         argument = check_text(show_call(arguments))
         use.step = Step(use.id, thought, tool.name, argument, failed=True)
         emit("step_started", use.id, tool=tool.name, argument=argument)
-        with at_place(use.place):
+        with at_place(use.place, use.level):
             if fault:
                 wanted = f"{use.function.name} is called as {use.function.signature}"
                 observation = Observation(check_text(f"ERROR: {fault}; {wanted}"), failed=True)
@@ -312,7 +327,10 @@ class ProgramSession:
                                 calls.add(snapshot.call_id, use)
                                 snapshot = await snapshot.resume({"future": ...})
                             else:
-                                snapshot = await snapshot.resume(await self.result(use))
+                                use.level = self.tools.level
+                                result = await self.result(use)
+                                self.tools.level += 1
+                                snapshot = await snapshot.resume(result)
                     elif isinstance(snapshot, AsyncNameLookupSnapshot):
                         if snapshot.variable_name in known and snapshot.object_id is None:
                             snapshot = await snapshot.resume(value=_named(snapshot.variable_name))
@@ -393,6 +411,9 @@ class _PendingCalls:
         """The results of those that have ended, at least one. All of them begin."""
         new = [id_ for id_ in ids if self._uses[id_].step is None and id_ not in self._running]
         self._running.update(new)
+        tools = self._session.tools
+        for id_ in new:
+            self._uses[id_].level = tools.level
         if len(ids) == 1 and new:  # alone: no task of its own is needed
             await self._call(new[0])
         else:
@@ -400,7 +421,9 @@ class _PendingCalls:
                 self._start(self._call, id_)
         while not self._results.keys() & set(ids):
             await self._wait()
-        return {id_: self._results.pop(id_) for id_ in ids if id_ in self._results}
+        given = {id_: self._results.pop(id_) for id_ in ids if id_ in self._results}
+        tools.level = max([tools.level, *(1 + self._uses[id_].level for id_ in given)])
+        return given
 
     async def end(self) -> None:
         """Waits for those that have begun."""

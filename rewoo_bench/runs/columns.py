@@ -387,7 +387,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         "where in the architecture (`planner 0`, `E2`, `turn 3`, `solver`; `rewoo/E2` in rewoo-react)",
         lambda c: c.call.place.name,
     ),
-    Column("plan_depth", INT, "depth of the step in the plan", lambda c: c.call.place.level),
+    Column("plan_depth", INT, "depth of the step in the plan or the program", lambda c: c.call.place.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
     Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOOL),

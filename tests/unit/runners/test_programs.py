@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import anyio
 import pytest
@@ -11,9 +12,9 @@ from parts import Query, Told, toolbox
 from pydantic import BaseModel, Field
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.errors import ModelError, ToolError
+from rewoo_bench.errors import ModelError, SpecError, ToolError
 from rewoo_bench.runners.notation.stubs import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, read_turn
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, check_installed, fenced, program_in, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Step, Tool
@@ -52,6 +53,10 @@ class Lab:
     def places(self) -> list[str]:
         return [call.place.name for call in sorted(self.meter.calls, key=lambda call: call.index)]
 
+    @property
+    def levels(self) -> list[int]:
+        return [call.place.level for call in sorted(self.meter.calls, key=lambda call: call.index)]
+
 
 @pytest.mark.parametrize(
     ("program", "output"),
@@ -81,11 +86,29 @@ async def test_every_call_is_metered_at_its_line_and_is_a_step() -> None:
     program = '# look\npages = []\nfor x in "ab":\n    pages.append(await Search("é" + x))\nawait Search(\n  "c")'
     await lab.run(program)
     assert lab.places == ["line 4", "line 4", "line 5"]
+    assert lab.levels == [0, 1, 2]
     assert lab.tools.steps == (
         Step("E1", tool="Search", argument="éa", observation="page of éa"),
         Step("E2", tool="Search", argument="éb", observation="page of éb"),
         Step("E3", tool="Search", argument="c", observation="page of c"),
     )
+
+
+async def test_calls_that_are_gathered_are_at_the_same_depth() -> None:
+    lab = Lab()
+    await lab.run('a, b = await gather(Search("a"), Search("b"))\nawait Search(a + b)')
+    assert lab.levels == [0, 0, 1]
+
+
+def test_a_sandbox_that_lacks_its_command_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MONTY_BIN", raising=False)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SpecError, match="this environment has no such command: pip install pydantic-monty-runtime"):
+        check_installed()
+    (tmp_path / "monty").touch(mode=0o755)
+    check_installed()
 
 
 async def test_variables_and_functions_live_on_and_calls_in_them_say_where_they_are() -> None:
