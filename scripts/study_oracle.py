@@ -257,7 +257,7 @@ def horizon_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
         cells.append(means.reset_index().assign(depth=depth or "hotpotqa", objectives=breadth))
     table = pd.concat(cells, ignore_index=True)
     table = table[["depth", "objectives", *table.columns.drop(["depth", "objectives"])]]
-    save_figures([("horizon", horizon_figure(table))], study.out, ["png"])
+    list(save_figures([("horizon", horizon_figure(table))], study.out, ["png"]))
     yield "horizon-cells", table
     yield "horizon", _growth(table)
 

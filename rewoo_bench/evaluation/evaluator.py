@@ -36,6 +36,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.system.crashes import RUN_STOPPING, Crash, crash_of, deciding, harness_fault
 from rewoo_bench.text.model_output import noting_repairs
 from rewoo_bench.text.scoring import Score, Scorer
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.tools.mcp_server import QuestionServers
 from rewoo_bench.types import Example, GoldAware, Model, Runner, Step, StopReason, Tool, Trajectory
 
@@ -163,6 +164,7 @@ class Evaluator:
             store=store,
             on_event=on_event,
         )
+        count_tokens("a")  # loads the tokenizer now, and not in the first question's seconds
         with frozen_heap():
             await session.run()
         return totals

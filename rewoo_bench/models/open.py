@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,7 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
     else:
         async with aclosing(HostedModel(name, settings)) as model:
             model.check()
+            import_module("aiohttp")  # now, and not in the first question's seconds
             manifest = {**model.manifest(), "api_base": settings.api_base, "litellm": version("litellm")}
             prices, wire_name = price_list(model.route("chat")), model.wire_name
             yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)

@@ -77,3 +77,32 @@ def test_a_comparison_imports_pandas_and_nothing_slower(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert imported_by(*one_question("oracle", run, "-n", 30, "--arch", "react")) == set()
     assert imported_by("compare", run) == PANDAS
+
+
+IN_A_QUESTION = """
+import sys
+from rewoo_bench.cli.main import main
+from rewoo_bench.evaluation.evaluator import Evaluator
+
+asked = Evaluator.run_task
+
+async def watched(*arguments, **options):
+    before = set(sys.modules)
+    result = await asked(*arguments, **options)
+    print("imported:", *sorted({name.partition(".")[0] for name in set(sys.modules) - before}), file=sys.stderr)
+    return result
+
+Evaluator.run_task = watched
+main(sys.argv[1:])
+"""
+
+
+def test_no_library_is_imported_in_the_seconds_of_the_first_question(tmp_path: Path) -> None:
+    with ModelServer(lambda request: "Answer: Neva") as server:
+        arguments = one_question("openai/test", tmp_path / "run", "--api-base", server.api_base)
+        command = [sys.executable, "-c", IN_A_QUESTION, *map(str, arguments)]
+        env = {**os.environ, "OPENAI_API_KEY": KEY}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("imported:")]
+    assert not {"aiohttp", "tiktoken", "anyio", "numpy"} & set(line.split())
