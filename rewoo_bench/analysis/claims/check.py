@@ -232,8 +232,12 @@ def _is_meaningful(group: RunGroup, test: ClaimTest) -> bool:
 
 
 def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:
-    """Why a ratio of tokens doesn't decide the claim, whatever its interval says; empty where it does."""
+    """Why the measure doesn't decide the claim, whatever its interval says; empty where it does."""
     measure = test.measure
+    if measure.name == "difference" and measure.column in ("exact_match", "judged_correct", "f1"):
+        rows = [part.architectures[name].rows[measure.column] for name in measure.architectures()]
+        if not any((each.astype(float) > 0).any() for each in rows):
+            return "no answer of either is right, which shows nothing about their difference"
     if measure.name not in ("ratio", "saving") or measure.column not in ("total_tokens", "input_tokens"):
         return ""
     answered = where_answered(measure, part)

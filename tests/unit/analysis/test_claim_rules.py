@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from claim_runs import found, one_claim, run_folder
+from comparison_rows import system
 from pydantic import ValidationError
 
 from rewoo_bench.analysis.claims.rules import Band
@@ -68,3 +71,15 @@ def test_a_relative_band_of_a_negative_number_is_around_it() -> None:
 def test_a_rule_that_makes_no_sense_is_refused(parameters: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         Band(**parameters)
+
+
+@pytest.mark.parametrize(("matches", "verdict"), [("0" * 400, "undecided"), ("0" * 399 + "1", "reproduced")])
+def test_where_no_answer_is_right_no_parity_is_reproduced(matches: str, verdict: str, tmp_path: Path) -> None:
+    measure = 'name = "difference", column = "exact_match", of = "rewoo", minus = "react"'
+    text = one_claim("absolute = 0.044", measure, 'data = ["hotpotqa"]', number=0.0)
+    run = run_folder(
+        tmp_path / "run", system(matches=matches, model="openai/m-8b"), system("react", matches, model="openai/m-8b")
+    )
+    (finding,) = found(text, tmp_path, run)
+    assert finding.verdict == verdict
+    assert ("no answer of either is right" in finding.reason) == (verdict == "undecided")
