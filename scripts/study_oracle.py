@@ -310,7 +310,9 @@ def horizon_figure(cells: pd.DataFrame) -> Picture:
         for axis, (amount, title) in zip(axes.flat, amounts.items(), strict=False):
             for depth, breadth in product(DEPTHS, BREADTHS):
                 cell = own[(own["depth"] == depth) & (own["objectives"] == breadth)]
-                name, second = cell.sort_values(amount)[["architecture", amount]].head(2).to_numpy().tolist()
+                name, second = (
+                    cell.sort_values([amount, "total_tokens"])[["architecture", amount]].head(2).to_numpy().tolist()
+                )
                 won.add(str(name[0]))
                 axis.add_patch(
                     Rectangle((depth - 0.5, breadth - 0.5), 1, 1, color=looks[name[0]].colour, alpha=0.75, lw=0)
@@ -365,6 +367,7 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self.all = {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False) for name in self.NAMES}
         self.cells = pd.read_csv(folder / "map-cells.csv")
+        self.horizon = pd.read_csv(folder / "horizon-cells.csv")
 
     def __str__(self) -> str:
         return "\n".join(f"## {name}\n\n{markdown(table)}\n" for name, table in self.all.items())
@@ -438,6 +441,22 @@ def results(tables: Tables) -> str:
         rules = (tariff.rule for tariff in tariffs([sheet]))
         return f"{max(rule.minimum_prefix_tokens or 0 for rule in rules if rule):,}"
 
+    def horizon(one: str, other: str, column: str, data: str = "hotpotqa") -> str:
+        """The least and the largest ratio of two architectures over the cells that both answer."""
+        own = tables.horizon[(tables.horizon["depth"] == "hotpotqa") == (data == "hotpotqa")]
+        wide = own[own["exact_match"] > 0].pivot(index=["depth", "objectives"], columns="architecture", values=column)
+        ratios = (wide[one] / wide[other]).dropna()
+        return f"{ratios.min():.2f} to {ratios.max():.2f}"
+
+    def horizons(one: str, other: str, data: str = "hotpotqa") -> str:
+        """A line of the table of horizons."""
+        shown = [
+            "total_tokens",
+            IN_SEQUENCE,
+            *(f"usd / 1000: {name}" for name in ("none", "openai", "anthropic-5m", "vllm")),
+        ]
+        return f"| {' | '.join([f'{one} / {other}', *(horizon(one, other, column, data) for column in shown)])} |"
+
     def branching(architecture: str, column: str = "reached the answer") -> str:
         return cell("branching", column, architecture=architecture)
 
@@ -492,6 +511,32 @@ The steps at the shortest prefixes:
 **The tokens of ReAct and of native ReAct grow faster than ReWOO's** (`hops`). From 1 to 12 dependent look-ups ReAct's multiple goes from {cell("hops", "react / rewoo", hops=1)} to {cell("hops", "react / rewoo", hops=12)}, native ReAct's from {cell("hops", "react-native / rewoo", hops=1)} to {cell("hops", "react-native / rewoo", hops=12)}. With 1 to 8 independent look-ups (`width`), which native ReAct makes in one turn, they go from {cell("width", "react / rewoo", width=1)} to {cell("width", "react / rewoo", width=8)} and from {cell("width", "react-native / rewoo", width=1)} to {cell("width", "react-native / rewoo", width=8)}.
 
 **Where the question doesn't state the next look-up, a plan fails** (`branching`). Of {branching("rewoo", "questions")} answers ReWOO reaches {branching("rewoo")}, ReAct {branching("react")}, LLMCompiler {branching("llmcompiler")}, and `rewoo-react` {branching("rewoo-react")}, for {branching("rewoo-react", "total_tokens")} tokens where ReAct takes {branching("react", "total_tokens")}. ReWOO's and LLMCompiler's {branching("rewoo")} are by construction: the oracle plans the look-ups that the question states, and no guess beyond them. `rewoo-react` takes at most four turns after a gap: where four look-ups are unforeseen none is left for the answer, so {branching("rewoo-react", LIMITED)} questions end at that limit. A failed ReWOO answers "unknown" here, because the oracle does; how often a model gives a confident wrong answer instead, only real models can show.
+
+**Horizon and notation** ([horizon-cells.csv](horizon-cells.csv), `horizon`). `rewoo-lazy` plans up to the answer, `react-json` takes one action a turn in the same notation: the full and the single-step horizon of Otani et al. 2026, who report 2 to 3 times fewer tokens and no price with a cache. The least and the largest ratio over 1 to 5 objectives of HotpotQA, 40 tasks each, by tokens, by model calls in sequence (latency without a server), and by dollars without a cache and under three rules:
+
+| HotpotQA | tokens | calls in sequence | no cache | OpenAI's rule | Anthropic's rule | vLLM's rule |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+{horizons("react-json", "rewoo-lazy")}
+{horizons("react-native", "rewoo-lazy")}
+{horizons("react", "rewoo")}
+{horizons("rewoo-json", "rewoo")}
+{horizons("rewoo-code", "rewoo")}
+{horizons("react-code", "rewoo-code")}
+
+The same over chains of 1 to 8 look-ups with 1 to 5 objectives, 5 tasks a cell:
+
+| chains | tokens | calls in sequence | no cache | OpenAI's rule | Anthropic's rule | vLLM's rule |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+{horizons("react-json", "rewoo-lazy", "chain")}
+{horizons("react-native", "rewoo-lazy", "chain")}
+{horizons("react", "rewoo", "chain")}
+{horizons("rewoo-json", "rewoo", "chain")}
+{horizons("rewoo-code", "rewoo", "chain")}
+{horizons("react-code", "rewoo-code", "chain")}
+
+A single step sends its trace again and a cache makes just that cheap, so the sign of the comparison is the cache's rule. Native calls share a turn where look-ups are independent. An opponent would say: these replies have no detours and no failing step, so `rewoo-lazy` never plans anew here, and its tools read pages by a model call that a loop does without. `react-code` makes at most 30 calls a question by default, and answers nothing in the three cells that need more.
+
+![Which architecture takes least, by depth and breadth, a panel for each amount](horizon.png)
 
 **With failing tools** (`failure`, calls with empty results) the tokens of both fall, because the oracle gives up after one more try. In the paper ReAct takes more tokens then: what a real model does after a failed call, an oracle can't show.
 """
