@@ -4,8 +4,9 @@
     python scripts/measure_overhead.py --latency-ms 0      # CPU time of a call
     python scripts/measure_overhead.py throughput          # share of the ideal, CPU of a question; --profile
 
-`throughput` asks 1,024 questions of rewoo-json (a plan of two searches, an answer) and of react-native (a search, an
-answer): two calls each. The ideal is a machine that does nothing between a question's calls.
+`throughput` asks 1,024 questions of rewoo-json (a plan of two searches, an answer), of rewoo-code (a program of the
+same) and of react-native (a search, an answer): two calls each. The ideal is a machine that does nothing between a
+question's calls. CPU is that of this process; programs run in others, whose share is shown beside it.
 
 A local OpenAI-compatible server in a process of its own answers after the given latency. `bare`
 is litellm.acompletion with the messages of ReWOO's two calls, one after the other; `harness` is
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -49,7 +50,7 @@ from rewoo_bench.models.open import open_model
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Example, ToolCall
+from rewoo_bench.types import Connects, Example, ToolCall
 
 CALLS = 2  # of a ReWOO question without an LLM step
 # One reply that reads as a plan, as an action and as an answer.
@@ -65,9 +66,15 @@ PLAN = json.dumps(
 )
 
 
+PROGRAM = '```python\nfor page in await gather(Search("Paris"), Search("Oslo")):\n    print(page)\n```'
+
+
 def reply_of(request: dict[str, Any]) -> str | ServerReply:
-    """What a model would say: a plan, a search, or an answer."""
-    if "response_format" in request:
+    """What a model would say: a plan, a program, a search, or an answer."""
+    system = str(request["messages"][0]["content"])
+    if system.startswith("Write one Python program"):
+        return PROGRAM
+    if "response_format" in request or "The plan is JSON" in system:
         return PLAN
     if "tools" in request and request["messages"][-1]["role"] != "tool":
         return ServerReply("", tool_calls=[ToolCall("call_1", "Search", {"query": "Paris"})])
@@ -139,15 +146,20 @@ async def throughput(options: argparse.Namespace) -> None:
     assert data.corpus is not None
     toolbox = Toolbox(Corpus.open(data.corpus))
     examples = [replace(data.examples[i % len(data.examples)], id=f"q{i}") for i in range(options.questions)]
-    figures: dict[str, list[tuple[float, float]]] = {}
+    figures: dict[str, list[tuple[float, ...]]] = {}
     with server(__file__, "serve", "--latency-ms", str(options.latency_ms)) as api_base:
         for round_ in range(options.rounds + 1):  # the first is a warm-up
             for name in options.architectures.split(","):
                 architecture = load_architecture(name, style="multihop")
                 profile = cProfile.Profile() if options.profile and round_ else None
+                before = others_s()
                 async with recorded_run(api_base, toolbox, options.concurrency) as (evaluator, kept):
                     gc.collect()
-                    figure = await timed(partial(asked, evaluator, kept, examples, architecture, profile))
+                    async with AsyncExitStack() as stack:
+                        if isinstance(architecture.runner, Connects):
+                            await architecture.runner.connect(stack)
+                        figure = await timed(partial(asked, evaluator, kept, examples, architecture, profile))
+                figure = (*figure, others_s() - before)
                 if round_:
                     figures.setdefault(name, []).append(figure)
                 if profile is not None:
@@ -158,10 +170,10 @@ async def throughput(options: argparse.Namespace) -> None:
         f"median of {options.rounds} rounds, load {os.getloadavg()[0]:.1f}"
     )
     for name, rounds in figures.items():
-        wall_s, cpu_s = (statistics.median(values) for values in zip(*rounds, strict=True))
-        print(
-            f"{name:14} {ideal_s / wall_s:6.1%} of the ideal, {1000 * cpu_s / options.questions:.2f} ms CPU a question"
-        )
+        wall_s, cpu_s, more_s = (statistics.median(values) for values in zip(*rounds, strict=True))
+        a_question, more = (f"{1000 * seconds / options.questions:.2f} ms" for seconds in (cpu_s, more_s))
+        beside = f", {more} in processes of its own" if more_s else ""
+        print(f"{name:14} {ideal_s / wall_s:6.1%} of the ideal, {a_question} CPU a question{beside}")
 
 
 async def asked(
@@ -184,6 +196,11 @@ async def asked(
     if profile is not None:
         profile.disable()
     assert set(stops) == {"answered"}, set(stops)
+
+
+def others_s() -> float:
+    """CPU seconds of the processes that have ended, of those that this one began."""
+    return sum(os.times()[2:4])
 
 
 async def timed(work: Callable[[], Awaitable[None]]) -> tuple[float, float]:
@@ -255,7 +272,9 @@ if __name__ == "__main__":
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--questions", type=int, help="default 640, for throughput 1024")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--architectures", default="rewoo-json,react-native", help="of throughput, with commas between")
+    parser.add_argument(
+        "--architectures", default="rewoo-json,rewoo-code,react-native", help="of throughput, with commas between"
+    )
     parser.add_argument("--profile", type=int, help="of throughput: show so many functions by their own time")
     given = parser.parse_args()
     given.questions = given.questions or (1024 if given.mode == "throughput" else 640)
