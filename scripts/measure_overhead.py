@@ -159,9 +159,8 @@ async def throughput(options: argparse.Namespace) -> None:
                         if isinstance(architecture.runner, Connects):
                             await architecture.runner.connect(stack)
                         figure = await timed(partial(asked, evaluator, kept, examples, architecture, profile))
-                figure = (*figure, others_s() - before)
                 if round_:
-                    figures.setdefault(name, []).append(figure)
+                    figures.setdefault(name, []).append((*figure, others_s() - before))
                 if profile is not None:
                     pstats.Stats(profile).sort_stats("tottime").print_stats(options.profile)
     ideal_s = CALLS * options.latency_ms / 1000 * -(-options.questions // options.concurrency)
