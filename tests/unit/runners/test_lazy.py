@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -213,3 +215,51 @@ async def test_the_twin_answers_at_its_limit_where_it_is_asked_to() -> None:
     trajectory, model, _ = await ask("react-json?max_steps=1&answer_at_limit=true", lines)
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
     assert "No turn is left" in model.requests[1].messages[-1].content
+
+
+PLANS = 10_000
+PIECES = [
+    "{{E1}}",
+    "{{E9}}",
+    "#E2",
+    "lost",
+    "empty",
+    "Finish",
+    "Serch",
+    "null",
+    "[]",
+    "{",
+    "}",
+    '"',
+    "\\",
+    "\u202e",
+    "9" * 400,
+    "",
+]
+
+
+def spoilt(draw: random.Random) -> str:
+    """A plan, or a turn, with some of its characters gone, doubled, or another text in their place."""
+    text = draw.choice(
+        [plan(("Search", "a"), ("Search", "{{E1}}"), ("Finish", "{{E2}}")), turn("Search", "a"), turn("Finish", "x")]
+    )
+    for _ in range(draw.randrange(4)):
+        start = draw.randrange(len(text) + 1)
+        text = text[:start] + draw.choice([*PIECES, text[:20]]) + text[start + draw.choice([0, 0, 1, 5, 30]) :]
+    return text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["rewoo-lazy", "react-json"])
+async def test_replies_of_no_sense_end_every_question_in_its_way(name: str, repeats: Callable[[int], int]) -> None:
+    draw = random.Random(36)
+    runner = load_architecture(f"{name}?max_steps=5", style="multihop", max_exemplars=0).runner
+    ended = set()
+    left = repeats(PLANS)
+    while left > 0:
+        model = ScriptedModel(lambda messages, role: spoilt(draw))
+        ended.add((await runner.run(QUESTION, model=model, tools=toolbox(Told(found)))).stop_reason)
+        left -= len(model.requests)
+    assert ended <= {"answered", "step_limit", "invalid_plan", "unparsable"}
+    assert "answered" in ended
+    assert len(ended) >= 2
