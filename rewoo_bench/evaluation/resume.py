@@ -194,6 +194,8 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         )
     options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].role.saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
+    if values.get("out") not in (None, str(folder)):
+        raise UsageError(f"--resume: the run goes on in its own folder {str(folder)!r}; leave --out out")
     for name, value in values.items():
         if name == "questions":
             before = manifest.dataset.limit

@@ -246,3 +246,11 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture
     assert len(load("here")) == len(slow.books) == 2
     assert json.loads(Path("here/run.json").read_text())["status"] == "done"
     assert not list(Path("here").glob("journal.sqlite-*"))
+
+
+def test_another_folder_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert quiet("--arch", "direct", "-n", 1, "--model", "oracle", "--out", tmp_path / "here") == 0
+    assert quiet("--resume", tmp_path / "here", "--out", tmp_path / "there") == 2
+    assert "the run goes on in its own folder" in capsys.readouterr().err
+    assert not (tmp_path / "there").exists()
+    assert quiet("--resume", tmp_path / "here", "--out", tmp_path / "here") == 0
