@@ -265,13 +265,13 @@ def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd:
 
 
 def test_a_broken_tool_is_not_advised_to_be_resumed(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("broken.py").write_text(
+    Path("keyless.py").write_text(
         "class Broken:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"
         "        raise KeyError('plan')\n"
     )
-    assert quiet("--arch", "broken:Broken", "--model", "oracle", "-n", 9, "--out", "here") == 3
+    assert quiet("--arch", "keyless:Broken", "--model", "oracle", "-n", 9, "--out", "here") == 3
     err = capfd.readouterr().err
-    assert err.count("incomplete: KeyError in broken.py:5") == 1
+    assert err.count("incomplete: KeyError in keyless.py:5") == 1
     assert "rewoo-bench run --resume" not in err
 
 
