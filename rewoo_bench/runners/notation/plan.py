@@ -133,12 +133,12 @@ class ToolNames:
         self.pattern = "|".join([*map(re.escape, sorted(odd, key=len, reverse=True)), _NAME])
         """A regular expression for names, known or not; `3d` is one only where it is known."""
         folded = Counter(map(_fold, names))
+        self._names = frozenset(names)
         self._spellings = {_fold(name): name for name in names if folded[_fold(name)] == 1}
-        self._spellings |= {name: name for name in names}
 
     def spelt(self, written: str) -> str:
-        """The tool's own spelling of a name, or the name as it is written."""
-        return self._spellings.get(written) or self._spellings.get(_fold(written), written)
+        """The tool's own spelling of a name, or the name as it is written, also where it may mean either of two."""
+        return written if written in self._names else self._spellings.get(_fold(written), written)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts import plan_of
 
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, canonical, references, substitute, with_hash_signs
+from rewoo_bench.runners.notation.plan import (
+    Plan,
+    PlanStep,
+    ToolNames,
+    canonical,
+    references,
+    substitute,
+    with_hash_signs,
+)
 
 
 @pytest.mark.parametrize("written", ["#E1", "{E1}", "{{E1}}", "{{ E1 }}", "#E01"])
@@ -77,3 +85,20 @@ def test_a_plan_is_json_ready_and_back() -> None:
     plan = plan_of("Search[a]", "Search[#E1 half \ud800]")
     assert plan.steps[1].args == "{{E1}} half �"
     assert Plan.model_validate(json.loads(plan.model_dump_json())) == plan
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Search", "Search"),
+        ("search", "Search"),
+        ("fs_read", "fs.read"),
+        ("web-search", "web-search"),
+        ("web_search", "web_search"),
+        ("Web-Search", "Web-Search"),  # either of two
+        ("Web_Search", "Web_Search"),
+        ("Find", "Find"),
+    ],
+)
+def test_a_tool_is_meant_where_only_one_is_spelt_nearly_so(written: str, meant: str) -> None:
+    assert ToolNames(["Search", "fs.read", "web-search", "web_search"]).spelt(written) == meant
