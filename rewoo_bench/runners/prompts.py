@@ -203,7 +203,7 @@ def nearest_sentences(text: str, query: str, max_tokens: int) -> str:
 
 
 def shares(sizes: Mapping[str, int], budget: int) -> dict[str, int]:
-    """The share of each size in a budget: small ones keep all, the others get equal shares of the rest.
+    """The share of each size in a budget: small ones keep all, the others get equal shares of the rest, at least 1.
 
     >>> shares({"E1": 30, "E2": 500, "E3": 500}, 430)
     {'E1': 30, 'E2': 200, 'E3': 200}

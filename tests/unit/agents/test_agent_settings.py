@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import anyio
@@ -63,3 +64,39 @@ def test_a_wrong_table_is_one_line_that_names_it(table: str, message: str, tmp_p
 def test_two_commands_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="--agent: two architectures are called 'agent'"):
         anyio.run(read_run_inputs, RunOptions(architectures=("agent:./agent a", "agent:./agent b")))
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "command", "env"),
+    [
+        ("python my_agent.py --fast", "my_agent", ["python", "my_agent.py", "--fast"], {}),
+        ("python -u my_agent.py", "my_agent", ["python", "-u", "my_agent.py"], {}),
+        ("./start.sh --mode fast", "start", ["./start.sh", "--mode", "fast"], {}),
+        ("mine=python my_agent.py", "mine", ["python", "my_agent.py"], {}),
+        ("mine= python my_agent.py", "mine", ["python", "my_agent.py"], {}),
+        ("mine=MODE=fast python my_agent.py", "mine", ["python", "my_agent.py"], {"MODE": "fast"}),
+        ("MODE=fast LANG=C python 'my agent.py'", "my agent", ["python", "my agent.py"], {"MODE": "fast", "LANG": "C"}),
+    ],
+)
+def test_a_command_gives_its_name_its_variables_and_its_words(
+    line: str, name: str, command: list[str], env: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("my_agent.py", "my agent.py", "start.sh"):
+        Path(file).touch()
+    made = load_architecture(f"agent:{line}", style="multihop")
+    assert isinstance(made.settings, AgentSettings)
+    assert (made.name, list(made.settings.command), dict(made.settings.env)) == (name, command, env)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("python 'my agent.py", '--agent: "python \'my agent.py" is not a command: No closing quotation'),
+        ("", "--agent: the command is empty"),
+        ("mine= MODE=fast", "--agent: the command is empty"),
+    ],
+)
+def test_what_is_no_command_is_refused(line: str, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_architecture(f"agent:{line}", style="multihop")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from parts import Told
+from pydantic import ValidationError
 
 from rewoo_bench.config.specs import ArchitectureSpec, import_object, read_spec
 from rewoo_bench.errors import SpecError
@@ -225,6 +226,15 @@ def test_a_number_has_a_least_value_that_is_allowed(setting: str, least: int) ->
     assert load_architecture(f"{setting}={least}", style="multihop").manifest["settings"][key] == least
     with pytest.raises(SpecError, match=f"{key}: Input should be greater than or equal to {least}, got"):
         load_architecture(f"{setting}={least - 1}", style="multihop")
+
+
+@pytest.mark.parametrize("name", ["direct", "react", "rewoo", "rewoo-react", "llmcompiler", "router"])
+def test_one_set_of_settings_serves_all_questions_and_none_can_change_it(name: str) -> None:
+    settings = load_architecture(name, style="multihop").settings
+    assert settings is not None
+    for key, value in settings:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(settings, key, value)
 
 
 def test_tools_are_an_option_too() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from gbnf import fits
 from parts import Told, Year, toolbox
+from pydantic import BaseModel
 
 from rewoo_bench.runners.notation.grammars import (
     action_grammar,
@@ -84,6 +86,9 @@ def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None
     steps = schema["properties"]["steps"]
     assert (schema["type"], steps["maxItems"]) == ("object", 5)
     search, year = (step["properties"] for step in steps["items"]["anyOf"])
+    assert set(search) == {"id", "thought", "tool", "args", "depends_on"}
+    (bare,) = plan_schema(toolbox(), 5, bare=True)["properties"]["steps"]["items"]["anyOf"]
+    assert set(bare["properties"]) == {"id", "tool", "args"}
     assert (search["tool"], list(search["args"]["properties"])) == ({"const": "Search"}, ["query"])
     assert [kind["type"] for kind in year["args"]["properties"]["year"]["anyOf"]] == ["integer", "string"]
 
@@ -95,3 +100,25 @@ def test_the_first_plan_in_words_is_no_answer() -> None:
 def test_an_answer_may_end_with_its_line() -> None:
     """A transcript goes on with a line end; where that isn't allowed, small models write on to the limit."""
     assert rules(answer_grammar())["root"].endswith('[^\\n]{1,120} "\\n"?')
+
+
+class Filters(BaseModel):
+    lang: str = "en"
+    year: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "is_allowed"),
+    [
+        ("", True),
+        ('lang="de"', True),
+        ("year=1973", True),
+        ('lang="de", year=1973', True),
+        ('year=1973, lang="de"', False),
+        ('lang="de" year=1973', False),
+        (", year=1973", False),
+    ],
+)
+def test_inputs_that_may_be_left_out_come_in_their_order(inputs: str, is_allowed: bool) -> None:
+    actions = action_grammar(toolbox(Told(name="List", arguments=Filters)))
+    assert fits(actions, f"Thought: x\nAction: List[{inputs}]") is is_allowed

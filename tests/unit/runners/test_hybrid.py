@@ -99,6 +99,29 @@ async def test_react_has_few_turns() -> None:
     assert [request.role for request in model.requests].count("agent") == 4
 
 
+async def test_without_settings_they_are_four() -> None:
+    model = ScriptedModel([PLAN, *[LOOK] * 5])
+    await ReWOOReAct(ARCHITECTURE.prompts).run("Which river?", model=model, tools=toolbox(empty_for("river")))
+    assert [request.role for request in model.requests] == ["planner", *["agent"] * 4]
+
+
+@pytest.mark.parametrize(
+    ("guards", "stop_reason", "turns"),
+    [
+        ({}, "step_limit", 4),
+        ({"repeat_guard": "stop"}, "repeated", 3),
+        ({"react": {"max_steps": 4, "repeat_guard": "stop"}}, "repeated", 3),
+        ({"react": {"max_steps": 4, "repeat_guard": "stop"}, "repeat_guard": "none"}, "step_limit", 4),
+    ],
+)
+async def test_a_guard_of_its_own_takes_the_place_of_reacts(
+    guards: dict[str, Any], stop_reason: str, turns: int
+) -> None:
+    trajectory, model, _ = await ask([PLAN, *[LOOK] * 4], empty_for("river"), **guards)
+    roles = [request.role for request in model.requests]
+    assert (trajectory.stop_reason, roles.count("agent")) == (stop_reason, turns)
+
+
 async def test_calls_are_told_apart_by_phase() -> None:
     _, _, meter = await ask([PLAN, LOOK, FINISH], empty_for("river"))
     places = [call.place.name for call in meter.calls]

@@ -79,9 +79,18 @@ def test_thoughts_belong_to_the_next_task() -> None:
     assert (first.thought, second.thought) == ("find it", "")
 
 
-def test_a_task_can_be_told_to_wait() -> None:
-    (step,) = read_plan('3. Search("b") after $1, $2', "numbered").steps
+@pytest.mark.parametrize("call", ['Search("b")', 'Search( "b" )', 'Search(query="b" )', 'Search({"query": "b"} )'])
+def test_a_task_can_be_told_to_wait(call: str) -> None:
+    (step,) = read_plan(f"3. {call} after $1, $2", "numbered").steps
     assert step.depends_on == ("E1", "E2")
+    assert step.args in ("b", {"query": "b"})
+
+
+def test_a_line_that_is_too_long_is_a_fault_that_says_how_long() -> None:
+    longest = '1. Search("a")'.ljust(100_000)
+    assert args(longest) == "a"
+    with pytest.raises(PlanError, match="#E1: its line has 100001 characters, at most 100000 are read"):
+        read_plan(f"{longest} ", "numbered")
 
 
 @pytest.mark.parametrize(

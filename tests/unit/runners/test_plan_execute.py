@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from gbnf import fits
 from parts import toolbox
 
 from rewoo_bench.runners.architecture import load_architecture
@@ -92,11 +93,28 @@ async def test_what_cannot_be_read_is_told_so_once(script: list[str], complaint:
     assert trajectory.answer == "Neva"
 
 
-@pytest.mark.parametrize("script", [["x", "y"], [PLAN, "x", "y"], ["x", PLAN, "y"]])
-async def test_and_ends_the_question_the_next_time(script: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("script", "replans"),
+    [
+        (["x", "y"], 0),
+        ([PLAN, "x", "y"], 0),
+        (["x", PLAN, "y"], 0),
+        ([PLAN, ACTION, "x", "y"], 0),
+        ([PLAN, ACTION, REPLAN, "x", "y"], 1),
+        ([PLAN, ACTION, REPLAN, SECOND, "x", "y"], 1),
+    ],
+)
+async def test_and_ends_the_question_the_next_time(script: list[str], replans: int) -> None:
     trajectory, model = await ask(script)
-    assert (trajectory.answer, trajectory.stop_reason) == (None, "unparsable")
+    assert (trajectory.answer, trajectory.stop_reason, trajectory.replans) == (None, "unparsable", replans)
     assert len(model.requests) == len(script)
+
+
+async def test_a_model_is_held_to_a_plan_then_to_a_plan_or_an_answer_and_at_the_limit_to_an_answer() -> None:
+    _, model = await ask([PLAN, ACTION, REPLAN, SECOND, "Answer: Neva"], max_steps=2, answer_at_limit=True)
+    grammars = [request.grammar or "" for request in model.requests if request.role == "planner"]
+    allowed = [(fits(grammar, PLAN), fits(grammar, "Answer: Neva")) for grammar in grammars]
+    assert allowed == [(True, False), (True, True), (False, True)]
 
 
 async def test_the_guard_ends_a_question_whose_steps_repeat_themselves() -> None:

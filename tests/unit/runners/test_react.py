@@ -70,6 +70,13 @@ async def test_the_turns_have_a_limit() -> None:
 
 
 @pytest.mark.anyio
+async def test_without_settings_a_question_has_eight_turns_and_no_replan() -> None:
+    model = ScriptedModel([SEARCH] * 9)
+    trajectory = await ReAct(PROMPTS).run(QUESTION, model=model, tools=toolbox())
+    assert (trajectory.stop_reason, len(model.requests), trajectory.replans) == ("step_limit", 8, 0)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("reply", [FINISH, "Finish[Neva]", "Answer: Neva", "Neva"])
 async def test_where_the_limit_asks_for_the_best_answer_it_is_marked_as_partial(reply: str) -> None:
     trajectory, model = await ask([SEARCH] * 2 + [reply], max_steps=2, answer_at_limit=True)
@@ -125,6 +132,13 @@ async def test_the_model_is_told_of_its_last_turns_where_that_is_wanted() -> Non
         "Observation: page of b\n(2 turns left.)",
         "Observation: page of c\n(1 turn left.)",
     ]
+
+
+@pytest.mark.anyio
+async def test_where_no_turn_is_left_only_the_request_for_an_answer_says_so() -> None:
+    _, model = await ask([SEARCH, FINISH], max_steps=1, warn_turns=2, answer_at_limit=True)
+    asked = "No turn is left. Use Finish now, with the best answer there is."
+    assert model.requests[-1].messages[-1].content == f"Observation: page of Hermitage\n{asked}"
 
 
 @pytest.mark.anyio

@@ -145,6 +145,24 @@ async def test_a_learned_router_chooses_by_its_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_its_file_may_lie_in_its_folder_and_one_in_the_working_folder_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("rewoo", "react", "router"):
+        shutil.copytree(bundled_folder("architectures") / name, tmp_path / "own" / name)
+    toml = tmp_path / "own" / "router" / "architecture.toml"
+    head, _, _ = toml.read_text().partition("[settings]")
+    toml.write_text(f'{head}[settings]\npolicy = "learned"\nfile = "router.json"\nparents = ["rewoo", "react"]\n')
+    monkeypatch.chdir(tmp_path)
+    learned(toml.parent)
+    result, _ = await ask(str(toml.parent), [FINISH])
+    assert result.trajectory.notes["routed"]["to"] == "react"
+    learned(tmp_path, intercept=-9.0)
+    other, _ = await ask(str(toml.parent), {"planner": [PLAN], "solver": ["Answer: x"]})
+    assert other.trajectory.notes["routed"]["to"] == "rewoo"
+
+
+@pytest.mark.anyio
 async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says_who_was_chosen() -> None:
     lines = {"router": ["Agent: 2"], "agent": ["Thought: look\nAction: Search[Oslo]", FINISH]}
     whole, _ = await ask("router?policy=model", lines)

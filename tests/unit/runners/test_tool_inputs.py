@@ -332,3 +332,39 @@ def test_a_single_text_shows_its_description_unless_the_tool_has_it() -> None:
     assert (
         describe_tools(toolbox(Told(name="cat", arguments=Described))) == "cat[path (where the file is)]: finds a page."
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "said", "fine", "beyond"),
+    [
+        ({"minimum": 3}, "at least 3", 3, 2),
+        ({"maximum": 3}, "at most 3", 3, 4),
+        ({"exclusiveMinimum": 3}, "more than 3", 4, 3),
+        ({"exclusiveMaximum": 3}, "less than 3", 2, 3),
+        ({"minLength": 2}, "at least 2 characters", "ab", "a"),
+        ({"maxLength": 2}, "at most 2 characters", "ab", "abc"),
+        ({"minItems": 2}, "at least 2 items", [1, 2], [1]),
+        ({"maxItems": 2}, "at most 2 items", [1, 2], [1, 2, 3]),
+    ],
+)
+def test_a_limit_is_the_last_value_that_fits(limit: dict[str, int], said: str, fine: Any, beyond: Any) -> None:
+    schema = Schema({})
+    assert schema.about(limit) == said
+    assert schema.fault(limit, fine) is None
+    assert schema.fault(limit, beyond) == f"{beyond!r} is not {said}"
+
+
+@pytest.mark.parametrize(
+    ("schema", "shown"),
+    [
+        ({"type": "array"}, "array"),
+        ({"type": "array", "items": TEXT}, "[string]"),
+        ({"type": ["string", "integer"], "items": TEXT}, "string | integer"),
+        ({"properties": {"x": NUMBER}, "required": ["x"]}, "{x: number}"),
+        ({"items": NUMBER}, "[number]"),
+        ({"items": {"type": "integer", "minimum": 3, "maximum": 2**53 - 1}}, "[integer (at least 3)]"),
+        ({"items": {"minimum": 2 - 2**53, "maximum": 4}}, f"[any (at least {2 - 2**53}; at most 4)]"),
+    ],
+)
+def test_a_type_is_shown_in_a_few_words(schema: dict[str, Any], shown: str) -> None:
+    assert Schema({}).show(schema) == shown
