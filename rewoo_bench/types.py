@@ -423,7 +423,8 @@ class CountsSteps(Protocol):
     """A runner with a step limit, which a run compares with the look-ups that its questions need.
 
     `steps_needed` gives the steps of a plan, or the turns, in which the runner answers without a mistake a question
-    whose gold chain is `chain`. Of a runner that doesn't say this, every limit counts as high enough.
+    whose gold chain is `chain`; it has a hop at least. Of a runner that doesn't say this, every limit counts as high
+    enough.
     """
 
     max_steps: int

@@ -81,7 +81,7 @@ class NativeReAct:
         depths: list[int] = []  # hops need only earlier hops
         for hop in chain:
             depths.append(1 + max((depths[need] for need in hop.needs), default=0))
-        return max(depths, default=0) + 1
+        return max(depths) + 1
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:

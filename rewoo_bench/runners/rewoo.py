@@ -239,7 +239,7 @@ class ReWOO:
         """Steps of a plan without a mistake (`plan_size`); without a solver one gives the answer, and one reads it."""
         if self.settings.solver:
             return plan_size(chain)
-        is_worked_out = bool(chain) and chain[-1].tool == "Calculator"
+        is_worked_out = chain[-1].tool == "Calculator"
         return plan_size(chain) + (1 if is_worked_out else 2)
 
     async def gather(self, question: str, model: Model, tools: Mapping[str, Tool]) -> PlanAndEvidence:

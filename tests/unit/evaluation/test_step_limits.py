@@ -15,6 +15,7 @@ from rewoo_bench.evaluation.inputs import check_step_limits, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
+from rewoo_bench.types import CountsSteps, Hop
 
 ARCHITECTURES = (
     *("rewoo", "rewoo-lazy", "react", "react-json", "react-native", "plan-execute", "rewoo-react", "llmcompiler"),
@@ -48,6 +49,40 @@ def test_the_flag_that_is_named_is_enough_and_one_less_is_refused(
     if wanted > 1:
         with pytest.raises(UsageError, match=f"give --max-steps {wanted}$"):
             ends(architecture, dataset, tmp_path / "short", wanted - 1)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "plan", "turns", "shared_turns"),
+    [
+        ("chain?hops=1", 1, 2, 2),
+        ("chain?hops=4", 4 + 3, 4 + 1, 4 + 1),  # look-ups, and pages that are read for the next title, or the answer
+        ("chain?hops=2&width=2", 2 * (2 + 1), 2 * 2 + 1, 2 + 1),
+        ("chain?hops=5&branching=4", 2 + 1, 5 + 1, 5 + 1),  # three pages have no name before another one was read
+    ],
+)
+def test_what_is_needed_is_counted_on_the_chain(dataset: str, plan: int, turns: int, shared_turns: int) -> None:
+    chain = load_dataset_examples(dataset, limit=1).examples[0].chain
+    wanted = {
+        **dict.fromkeys(("rewoo", "rewoo-react", "llmcompiler"), plan),
+        "rewoo-lazy": plan + 2,  # it reads the last page, too, and ends with Finish
+        **dict.fromkeys(("react", "react-json", "plan-execute"), turns),
+        "react-native": shared_turns,
+    }
+    runners = {name: load_architecture(name, style="multihop").runner for name in wanted}
+    needed = {name: runner.steps_needed(chain) for name, runner in runners.items() if isinstance(runner, CountsSteps)}
+    assert needed == wanted
+
+
+def test_a_result_that_is_worked_out_needs_no_step_that_reads_it() -> None:
+    page = Hop("Oslo", "700000", "the population")
+    half = Hop("{0} / 2", "350000", needs=(0,), tool="Calculator")
+    for chain, steps in (
+        ((page,), ["Search", "LLM", "Finish"]),
+        ((page, half), ["Search", "LLM", "Calculator", "Finish"]),
+    ):
+        runner = load_architecture("rewoo-lazy", style="arithmetic").runner
+        assert isinstance(runner, CountsSteps)
+        assert runner.steps_needed(chain) == len(steps)
 
 
 def test_the_largest_need_of_several_architectures_is_named(tmp_path: Path) -> None:
