@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -27,8 +27,8 @@ from rewoo_bench.models.open import OpenModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.system.processes import ProcessGroups
-from rewoo_bench.text.redaction import of_environment, redact, without
-from rewoo_bench.types import Model, StopReason, Tool, Trajectory
+from rewoo_bench.text.redaction import of_environment, redact, without_in
+from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
 
 if TYPE_CHECKING:
     from rewoo_bench.agents.gateway import Gateway
@@ -115,11 +115,10 @@ class AgentRunner:
                 raise failure
         so_far = self._so_far(session)
         if answer and is_answered:
-            answer = without(answer, {*self.settings.secrets, *of_environment()})
             if not session.has_answer:
                 session.row_notes.flags.add("unmetered")
             notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
-            return replace(so_far, answer=answer, stop_reason="answered", notes=notes)
+            return replace(so_far, answer=self._shown(answer), stop_reason="answered", notes=notes)
         reason: StopReason
         if failed is not None:
             refused = f"; the provider's answer to its request: {failure}" if failure else ""
@@ -134,12 +133,17 @@ class AgentRunner:
         """Steps and notes, however the question ends."""
         notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
         if own_count := read_own_count(session.log.text, session.key):
-            notes["own_count"] = own_count
+            notes["own_count"] = self._shown(own_count)
         if session.log.size:
             notes["stderr"] = redact(session.log.text, self.settings.secrets)
         if session.connections:
             notes["connections"] = sorted(session.connections)
-        return Trajectory(None, "error", tuple(session.steps), notes=notes)
+        steps = tuple(Step(**self._shown(asdict(step))) for step in session.steps)
+        return Trajectory(None, "error", steps, notes=notes)
+
+    def _shown(self, said: Any) -> Any:
+        """What an agent said, in texts or JSON, without the secrets that it may have read here."""
+        return without_in(said, {*self.settings.secrets, *of_environment()})
 
 
 def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:

@@ -49,7 +49,7 @@ def with_valid_counts(completion: Completion, request: Request) -> Completion:
     if counted is None or billed is None:
         estimate = estimate_chat(request.messages, request.tools, completion.text, completion.tool_calls)
         counted, billed, source = counted or estimate, billed or estimate, "estimated"
-    checked = replace(call_cost, billed=billed, cost_usd=_price(call_cost.cost_usd), usage_source=source)
+    checked = replace(call_cost, billed=billed, cost_usd=valid_price(call_cost.cost_usd), usage_source=source)
     return replace(
         completion, usage=counted, call_cost=checked, discarded_tokens=discarded if _is_count(discarded) else 0
     )
@@ -68,7 +68,7 @@ def with_valid_cost(call_cost: _Cost, request: Request) -> _Cost:
         call_cost = replace(call_cost, billed=estimate, usage_source="estimated")
     else:
         call_cost = replace(call_cost, billed=billed)
-    return replace(call_cost, cost_usd=_price(call_cost.cost_usd))
+    return replace(call_cost, cost_usd=valid_price(call_cost.cost_usd))
 
 
 def has_valid_counts(completion: Completion) -> bool:
@@ -79,6 +79,7 @@ def has_valid_counts(completion: Completion) -> bool:
         and _is_plain(completion.usage)
         and _is_plain(completion.call_cost.billed)
         and _is_count(completion.discarded_tokens)
+        and valid_price(completion.call_cost.cost_usd) == completion.call_cost.cost_usd
     )
 
 
@@ -109,7 +110,8 @@ def _counted(usage: Usage) -> Usage | None:
     return counted if _is_plain(counted) else None
 
 
-def _price(cost_usd: float | None) -> float | None:
+def valid_price(cost_usd: float | None) -> float | None:
+    """The dollars of a call; None where they are no number, endless or negative."""
     try:
         price = None if cost_usd is None else float(cost_usd)
     except (TypeError, ValueError):

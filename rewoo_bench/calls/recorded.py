@@ -12,7 +12,7 @@ from typing import Any, Literal
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of
+from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of, valid_price
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, ToolError
 from rewoo_bench.events import AGENT_PLACE
@@ -28,6 +28,7 @@ from rewoo_bench.runs.journal.records import (
     texts_of,
 )
 from rewoo_bench.text.openai_format import prefix_ends
+from rewoo_bench.text.redaction import of_environment, without
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
@@ -85,8 +86,7 @@ class RecordedModel:
 
         The cost of a failed or cancelled call is recorded too.
         """
-        prompt = texts_of(request)
-        key = self._recorder.key("model", request.role, request_hash(prompt, request))
+        key, prompt = self._key_and_prompt(request)
         try:
             if (known := await self._known(key, prompt)) is not None:
                 return known
@@ -186,9 +186,16 @@ class RecordedModel:
 
     async def note_second_attempt(self, request: Request) -> None:
         """Records that a client asked once more and got the answer of its first attempt: no call of its own."""
+        key, prompt = self._key_and_prompt(request)
+        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
+
+    def _key_and_prompt(self, request: Request) -> tuple[CallKey, tuple[str, ...]]:
+        """The key, and the texts as they are recorded: an external agent may send secrets that it read here."""
         prompt = texts_of(request)
         key = self._recorder.key("model", request.role, request_hash(prompt, request))
-        await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
+        if request.wire is not None:
+            prompt = tuple(without(text, of_environment()) for text in prompt)
+        return key, prompt
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too."""
@@ -247,7 +254,7 @@ def _cost_of_failed(record: CallRecord) -> CallCost:
     if not receipt:
         return CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
     source = receipt.get("usage_source", "provider")
-    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], source)
+    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), valid_price(receipt["cost_usd"]), source)
 
 
 class RecordedText(str):

@@ -70,7 +70,10 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             raise UsageError(unknown("architecture", name, data.architectures))
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     if out is None and folder.is_symlink():  # a run's folder may be somebody else's, and lead out of it
-        folder.unlink()
+        try:
+            folder.unlink()
+        except OSError as error:
+            raise UsageError(f"{str(folder)!r} is a symbolic link; give --out: {error.strerror}") from None
     wanted = [name for name in figures if name != BREAK_EVEN]
     if BREAK_EVEN in figures:
         if len(runs) > 1:

@@ -12,7 +12,7 @@ from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.publish import publish, rescore
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.escaping import plain_line, terminal
 
 
 # fmt: off
@@ -48,7 +48,7 @@ def rescore_command(run: Path, dataset: str | None) -> int:
         data = load_questions_of(dataset, read_manifest(run).dataset)
         found = rescore(run, {example.id: example.answers for example in data.examples}, data.scorer)
     for line in found.different:
-        click.echo(terminal(f"different: {line}"))
+        click.echo(plain_line(f"different: {line}"))
     what = "exact match and F1"
     if not found.with_f1:
         what = "exact match, by the hashes that came with the rows; --dataset checks these, too"

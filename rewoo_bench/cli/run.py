@@ -175,7 +175,7 @@ def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     file, manifest = context.meta.get(RUN_FILE, (None, {}))
     if trust and not manifest:
         raise UsageError("--trust: give it with --resume, or with --from and the run.json of a run")
-    check_trusted(manifest, given, f"--from {file}", trust=trust)
+    check_trusted(manifest, {name: flags[name] for name in given if name in flags}, f"--from {file}", trust=trust)
     if not is_any_named:
         raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
     if not flags["architectures"]:

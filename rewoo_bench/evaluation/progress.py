@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.text.words import counted
 
@@ -117,7 +117,8 @@ def _line(result: Result) -> str:
         outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
     trial = f" (trial {task.trial})" if task.trial else ""
     tokens = sum(call.usage.total_tokens for call in result.calls)
-    return f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
+    line = f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
+    return plain_line(line)
 
 
 def _duration(seconds: float) -> str:

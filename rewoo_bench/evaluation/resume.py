@@ -8,16 +8,14 @@ from __future__ import annotations
 import hmac
 import json
 import os
-import re
 import secrets
 import shlex
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from rewoo_bench.config.named import known_names
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
@@ -38,13 +36,17 @@ from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
 _FILES = ("corpus", "failed_in", "wrong_in", "prices")
-_BOUNDS = ("price", "trials", "reply_tokens", "max_retries", "max_steps")
+_SPENDING = (
+    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "drop_params", "provider_cache"),
+    *("max_retries", "max_steps"),
+)
 _SEALED = (
     *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body"),
-    *_BOUNDS,
+    *_SPENDING,
 )
 _DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
 _KEY_BYTES = 32
+_MOST_CHARACTERS = 60  # of a value in an error message
 
 
 def seal(run_id: str, options: Mapping[str, Any]) -> str | None:
@@ -66,15 +68,20 @@ def is_own_sent(manifest: Manifest) -> bool:
     return expected is not None and hmac.compare_digest(expected.encode(), (manifest.sent_seal or "").encode())
 
 
-def check_trusted(manifest: Mapping[str, Any], given: Collection[str], flag: str, *, trust: bool) -> None:
-    """Raises `UsageError` for what a run.json would run, read or contact, unless this user began its run here.
+def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: str, *, trust: bool) -> None:
+    """Raises `UsageError` for what a run.json would run, read, contact or spend, unless this user began its run here.
 
     `given` are the options that the command names itself; `flag` is the one that the run.json comes from. With `trust`
     nothing is refused.
     """
     options = manifest.get("options")
     options = options if isinstance(options, Mapping) else {}
-    again = {*given, "failed_in", "wrong_in"} if options.get("ids") else given  # `ids` has their questions
+    again = set(given)
+    again |= {"failed_in", "wrong_in"} if options.get("ids") else set()  # `ids` has their questions
+    again |= {"ids"} if "questions" in given else set()  # and no more of them are asked
+    models = [str({**options, **given}.get(name) or "") for name in _MODELS]
+    if all(is_oracle(model) or model.startswith((LOCAL, REPLAY)) for model in models if model):
+        again |= set(_SPENDING)  # nothing is paid for
     dangers = [danger for name in _SEALED if name not in again for danger in _dangers(name, options.get(name))]
     if trust or not dangers:
         return
@@ -90,11 +97,18 @@ def check_trusted(manifest: Mapping[str, Any], given: Collection[str], flag: str
 
 
 def _dangers(name: str, value: Any) -> Iterator[str]:
-    """What an option of a manifest would run, read or contact."""
+    """What an option of a manifest would run, read, contact or spend.
+
+    Of architectures and data sets only plain names are none: options behind a name may name files, folders and code,
+    and set limits.
+    """
+    if name in _SPENDING:
+        if value and value != _DEFAULTS[name]:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"spend by its own {plain_line(shown[:_MOST_CHARACTERS])!r} ({OPTIONS[name].flag})"
+        return
     for each in map(str, value if isinstance(value, list) else [value] if value else []):
         shown = repr(plain_line(each))
-        plain = unquote(each)  # the options after a name's `?` are quoted
-        base, _, query = plain.partition("?")
         match name:
             case "mcp":
                 web = each.startswith(("http://", "https://"))
@@ -105,31 +119,18 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
                 yield f"send prompts and the model's key to {shown} (--api-base)"
             case "architectures" if each.startswith("agent:"):
                 yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
-            case "architectures" if base not in known_names("architectures") or not _is_plain(query):
+            case "architectures" if each not in known_names("architectures"):
                 yield f"run code or commands of {shown} (--arch)"
-            case "dataset" if Path(base.partition("=")[2] or base).is_dir() or ":" in plain:
-                yield f"run code of the data set {shown} (--dataset)"
-            case "dataset" if Path(each.partition("=")[2] or each).exists():
-                yield f"read {shown} (--dataset)"
+            case "dataset" if each not in known_names("datasets"):
+                yield f"read {shown}, or run its code (--dataset)"
             case "tools" if ":" in each:
                 yield f"import {shown} (--tools)"
             case "extra_body":
                 yield f"send {shown} with every request (--extra-body)"
-            case _ if name in _BOUNDS and value != _DEFAULTS[name]:
-                yield f"spend by its own {shown} ({OPTIONS[name].flag})"
-            case _ if name in _FILES and (name != "prices" or "/" in each or ".toml" in each):  # or a bundled sheet
+            case _ if name in _FILES:
                 yield f"read {shown} ({OPTIONS[name].flag})"
             case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
                 yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
-
-
-def _is_plain(query: str) -> bool:
-    """Whether no option of an architecture can name a file, a folder, a module or a program."""
-    while (decoded := unquote(query)) != query:  # options of `parents` are quoted within the quotes
-        query = decoded
-    if any(sign in query for sign in "/\\:~"):
-        return False
-    return not any(Path(part).exists() for part in re.split(r"[?&=+,; ]", query) if part)
 
 
 def _use_of_a_model(name: str) -> str:
@@ -207,7 +208,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         elif OPTIONS[name].role.resume and value != recorded.get(name):
             what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
             raise UsageError(f"--resume: {what}; leave it out, or start a new run")
-    check_trusted(manifest.as_json(), given.keys(), "--resume", trust=trust)
+    check_trusted(manifest.as_json(), given, "--resume", trust=trust)
     if not trust and not has_its_options(folder):
         raise UsageError(
             f"--resume: {str(folder / MANIFEST)!r} has options that were damaged or edited, and they would ask and pay "

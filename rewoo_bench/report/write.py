@@ -61,7 +61,9 @@ def write_page(
     head["figures"] = list(_figures(runs)) if figures else []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        follows = not (out.parent / MANIFEST).is_file()  # a run's folder may be somebody else's
+        folders = {(run if run.is_dir() else run.parent).resolve() for run in runs}
+        # A run's folder may be somebody else's.
+        follows = out.parent.resolve() not in folders and not (out.parent / MANIFEST).is_file()
         with (
             Trajectories(runs, table, prompts if texts else None) as trajectories,
             replaced(out, follows=follows) as file,

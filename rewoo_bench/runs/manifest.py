@@ -131,9 +131,9 @@ class Manifest(_Facts):
     sent: dict[str, Any] = {}
     """By role: differences of the requests from the options, after the endpoint refused them."""
     seal: str | None = None
+    """Shows that the user began the run on this machine (evaluation/resume.py)."""
     sent_seal: str | None = None
     """The same over `sent`, which a later session obeys."""
-    """Shows that the user began the run on this machine (evaluation/resume.py)."""
     options_sha256: str | None = None
     """Of `options`, as they were written."""
     published: dict[str, Any] | None = None

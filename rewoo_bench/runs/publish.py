@@ -15,6 +15,7 @@ answers; they keep the data set's list of answers out of the files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
+from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
@@ -37,6 +39,8 @@ _SCHEMAS = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 _WITH_PATHS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 _SCORED = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
 _ROUNDING = 1e-9
+# In a word of a command: after nothing, a quote, `KEY=`, `agent:` or a bracket, and not the slashes of an address.
+_ABSOLUTE = re.compile(r"(?<![^\s'\"=:(<@;])/(?:[^\s'\"/]+/)*([^\s'\"/]+)/?")
 
 
 def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) -> int:
@@ -69,13 +73,15 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
                 table = table.set_column(place, field, pa.array(texts, field.type))
         tables[file] = table
     facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": PRIVATE_COLUMNS}}
-    facts.pop("seal", None)
+    for name in ("seal", "sent_seal"):
+        facts.pop(name, None)
     if "architectures" in facts:
         facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
     try:
         write_manifest(out, manifest_of(_file_names(facts)))
         for name, table in tables.items():
-            pq.write_table(table, out / name, compression="zstd")
+            with replaced(out / name, follows=False) as opened:
+                pq.write_table(table, opened, compression="zstd")
     except OSError as error:
         raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return len(tables[QUESTIONS_FILE])
@@ -91,15 +97,22 @@ def _file_names(value: Any) -> Any:
 
 
 def _file_name(text: str) -> str:
-    """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`."""
+    """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`.
+
+    Of a command each word: `agent:MODE=all /usr/bin/python /home/me/agent.py` as `agent:MODE=all python agent.py`. What
+    has options behind a question mark stays: it is the name of an architecture, or an address.
+    """
     if "," in text:  # of a list of architectures, some may be folders
         return ",".join(map(_file_name, text.split(",")))
     if text.startswith("--") and "=" in text:
         flag, _, value = text.partition("=")
         return f"{flag}={_file_name(value)}"
     before = next((prefix for prefix in (LOCAL, REPLAY) if text.startswith(prefix)), "")
-    path = Path(text.removeprefix(before))
-    return before + path.name if path.is_absolute() else text
+    text = text.removeprefix(before)
+    path, words = Path(text), text.split(" ")
+    if path.is_absolute() and not any(word.startswith(("/", "-")) for word in words[1:]):  # it may have spaces
+        return before + path.name
+    return before + " ".join(word if "?" in word else _ABSOLUTE.sub(r"\1", word) for word in words)
 
 
 # The predictions of a finished run, scored again.

@@ -163,7 +163,8 @@ def plain_environment() -> dict[str, str]:
 
     A variable with an innocent name is left out, too, where its value holds what another one calls a secret.
     """
-    secrets = of_environment()
+    named = (value for name, value in os.environ.items() if is_credential_name(name))
+    secrets = sent_in(None, named) | of_environment()
     return {
         name: value
         for name, value in os.environ.items()
@@ -174,9 +175,14 @@ def plain_environment() -> dict[str, str]:
 
 def of_environment() -> frozenset[str]:
     """Keys, tokens and passwords in the environment's variables, and the user info of its proxies, in every form."""
-    keys = [value for name, value in os.environ.items() if _OF_ENVIRONMENT.search(name.upper())]
-    proxies = [os.environ.get(name) or os.environ.get(name.lower()) for name in _PROXIES]
-    return sent_in(None, keys).union(*(sent_in(proxy) for proxy in proxies))
+    keys = tuple(value for name, value in os.environ.items() if _OF_ENVIRONMENT.search(name.upper()))
+    return _sent_with(keys, tuple(os.environ.get(name) or os.environ.get(name.lower()) for name in _PROXIES))
+
+
+@lru_cache(maxsize=4)
+def _sent_with(keys: Sequence[str], proxies: Sequence[str | None]) -> frozenset[str]:
+    """Every tool call asks for it, and a secret's forms take half a millisecond."""
+    return sent_in(None, keys).union(*map(sent_in, proxies))
 
 
 def _is_secret(text: str) -> bool:

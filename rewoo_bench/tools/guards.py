@@ -12,7 +12,7 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import RewooBenchError, ToolError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
-from rewoo_bench.text.redaction import redact
+from rewoo_bench.text.redaction import of_environment, redact, without
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT
 from rewoo_bench.types import Tool, WrappedTool
@@ -62,6 +62,7 @@ class ResultLimit(WrappedTool):
 class Deadline(WrappedTool):
     """A tool that fails only with `ToolError`, within its time, so that no question ends by a tool's fault.
 
+    Secrets of the environment are in no result: a server or a user's tool may answer with what it was started with.
     Any other exception than a `RewooBenchError` is a fault in the tool's code: a warning, once for each type.
     Raises `HarnessFault` where this machine lacks something, such as memory.
     """
@@ -83,6 +84,8 @@ class Deadline(WrappedTool):
                 raise
             if fault := harness_fault(deciding(error), self.name):
                 raise fault from error
+            if isinstance(error, ToolError):
+                raise ToolError(without(str(error), of_environment())) from error
             if isinstance(error, RewooBenchError):
                 raise
             kind = type(error).__name__
@@ -91,4 +94,4 @@ class Deadline(WrappedTool):
             raise ToolError(f"{kind}: {message[:_LONGEST_FAULT]}" if message else kind) from error
         if not isinstance(text, str):
             raise ToolError(f"{self.name} answered with {type(text).__name__}, expected text")
-        return text
+        return without(text, of_environment())

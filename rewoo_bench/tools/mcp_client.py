@@ -34,7 +34,7 @@ from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.events import starting
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.redaction import of_environment, plain_environment, redact, without, without_in
+from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpAddress, McpTool, ToolSchema
 
 _LONGEST_RESULT = 1_000_000  # characters
@@ -138,7 +138,7 @@ class McpServer:
                 await self._end()  # the next call starts it again
                 raise self._error(self._with_lines(str(error) or type(error).__name__)) from error
             raise self._error(str(error) or type(error).__name__) from error
-        text = without(replace_surrogates(result_text(result)), self.address.secrets | of_environment())
+        text = without(replace_surrogates(result_text(result)), self.address.secrets)
         if (surplus := len(text) - _LONGEST_RESULT) > 0:
             text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
         if result.is_error:

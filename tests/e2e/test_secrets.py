@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
@@ -18,7 +19,9 @@ from command_runs import quiet, run
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.text.redaction import redact, sent_in, without
+from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -147,6 +150,40 @@ def test_an_encoded_credential_is_nowhere_in_what_a_run_leaves(
     ]
     assert shown == []
     assert "[key]" in text
+
+
+SECRET = "Zx81-9fe2-ffeb"  # of the environment
+AGENT = f"""
+import json, os, sys, urllib.request
+key = "{SECRET}"  # as it may read it from its parent's environment
+
+def ask(*messages):
+    body = json.dumps({{"model": "m", "messages": messages}}).encode()
+    headers = {{"content-type": "application/json", "authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}}
+    request = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, headers)
+    return json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+
+user = {{"role": "user", "content": sys.stdin.read() + key}}
+said = ask(user)
+ask(user, said, {{"role": "tool", "tool_call_id": "a", "content": key}})
+print(json.dumps({{"own_count": {{"input": 1, "why": key}}}}), file=sys.stderr)
+print("the answer is", key)
+"""
+
+
+def test_a_secret_that_an_agent_says_is_in_nothing_that_the_run_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", SECRET)
+    Path("agent.py").write_text(AGENT)
+    reply = ServerReply("I ask.", tool_calls=(ToolCall("a", "clock", {"zone": "UTC"}),))
+    with ModelServer(lambda request: reply if len(request["messages"]) == 1 else "the river") as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", tmp_path / "run")
+        assert run("--agent", f"{sys.executable} agent.py", "-n", 1, *model) == 0
+    assert load(tmp_path / "run").prediction[0] == "the answer is [key]"
+    text = left_behind(tmp_path / "run")
+    assert text.count("[key]") >= 4  # the answer, the observation, the count, the prompt
+    assert SECRET not in text
 
 
 @pytest.mark.parametrize("status", [200, 400])

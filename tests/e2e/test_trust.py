@@ -14,6 +14,8 @@ from command_runs import new, quiet, run
 from rewoo_bench.cli.main import main
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import prepared
+from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.journal.store import Spent
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.testing.server import ModelServer
 
@@ -56,19 +58,27 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
         "embedding_model": (address, "--embedding-model"),
         "corpus": (str(Path("private.txt").absolute()), "--corpus"),
         "extra_body": ('{"top_k": 1}', "--extra-body"),
-        "prices": (["/their/sheet.toml"], "--prices"),
+        "prices": (["anthropic-5m"], "--prices"),  # of a cheaper model, so that a cap is never reached
         "price": (["input=0,output=0"], "--price"),
         "trials": (50, "--trials"),
+        "questions": (100_000, "--questions"),
+        "ids": (["1", "2"], "--ids"),
         "reply_tokens": (500_000, "--reply-tokens"),
+        "reasoning_effort": ("high", "--reasoning-effort"),
+        "drop_params": (["max_tokens", "stop"], "--drop-param"),
+        "provider_cache": (True, "--provider-cache"),
+        "max_retries": (500, "--max-retries"),
+        "max_steps": (500, "--max-steps"),
     }
 
 
 NAMES = ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset", "model", "planner_model"]
-NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices", "price", "trials"]
-NAMES += ["reply_tokens"]
+NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices"]
+SPENDING = ["price", "trials", "questions", "ids", "reply_tokens", "reasoning_effort", "drop_params"]
+SPENDING += ["provider_cache", "max_retries", "max_steps"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES + SPENDING)
 @pytest.mark.parametrize("dry", [False, True])
 def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
     name: str, dry: bool, server: ModelServer, capsys: pytest.CaptureFixture[str]
@@ -104,7 +114,9 @@ def test_another_machines_run_goes_on_with_its_flags_or_with_trust(
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("another-machine").absolute()))
     assert quiet("--resume", "here") == 2
     assert quiet("--resume", "here", "--api-base", server.api_base) == 2  # its model would spend this user's money
-    assert quiet("--resume", "here", "--api-base", server.api_base, "--model", "openai/test") == 0
+    asked = ("--api-base", server.api_base, "--model", "openai/test")
+    assert quiet("--resume", "here", *asked) == 2  # and how many questions are asked
+    assert quiet("--resume", "here", *asked, "-n", 4) == 0
     assert quiet("--resume", "here") == 0  # it was accepted here
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("a-third-one").absolute()))
     assert quiet("--resume", "here", "--trust") == 0
@@ -124,6 +136,7 @@ def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
     [
         *("router?parents=evil+react", "router?parents=./evil+react", "router?parents=%2Eevil%2Fx+react"),
         *("router?parents=%252Fevil+react", "router?policy=learned&file=private.txt", "rewoo?tools=..%2Fevil"),
+        *("router?parents=e%3Bvil+react", "router?parents=e%252Bvil+react", "react?max_steps=500"),
     ],
 )
 @pytest.mark.parametrize("way", ["--resume theirs", "--from theirs/run.json --out mine"])
@@ -134,18 +147,44 @@ def test_an_option_of_an_architecture_names_no_folder_or_file(
     dangers(server)
     tool = '[tools.Clock]\nmcp = "touch mark"\n'
     Path("evil/architecture.toml").write_text(f'name = "rewoo"\nrunner = "rewoo"\n{tool}')
+    for folder in ("e;vil", "e%2Bvil"):
+        shutil.copytree("evil", folder)
     edited(architectures=[name])
     assert quiet(*way.split()) == 2
     assert f"run code or commands of '{name}' (--arch)" in capsys.readouterr().err
     assert not Path("mark").exists()
 
 
-def test_plain_options_of_an_architecture_are_no_danger(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["gsm8k=private.jsonl?objectives=2", "e%2Bvil?objectives=2", "chain?hops=3"])
+def test_a_data_set_is_read_by_its_plain_name_alone(
+    name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert new(server, "--out", "here") == 0
-    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another-machine").absolute()))
-    edited(architectures=["rewoo?max_steps=5&schedule=levels&tools=Search+LLM", "router?parents=rewoo+react"])
-    given = ("--api-base", server.api_base, "--model", "openai/test", "--out", "mine")
+    Path("private.jsonl").write_text('{"question": "mine", "answer": "mine"}\n')
+    Path("e%2Bvil").mkdir()
+    edited(dataset=name)
+    assert quiet("--from", "theirs/run.json", "--out", "mine", "--model", "oracle") == 2
+    assert f"read '{name}', or run its code (--dataset)" in capsys.readouterr().err
+
+
+def test_options_behind_a_name_may_be_given_again(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    edited(architectures=["rewoo?max_steps=5"], dataset="chain?hops=3", api_base=None)
+    given = ("--arch", "rewoo?max_steps=5", "--dataset", "chain?hops=3", "--model", "oracle", "--out", "mine")
     assert quiet("--from", "theirs/run.json", *given) == 0
+
+
+def test_a_run_that_costs_nothing_is_as_large_as_a_stranger_made_it(server: ModelServer) -> None:
+    assert new(server, "--out", "here") == 0
+    edited(model="oracle", api_base=None, trials=2, questions=3, max_steps=4)
+    assert quiet("--from", "theirs/run.json", "--out", "mine") == 0
+    assert len(load(Path("mine"))) == 2 * 2 * 3
+
+
+def test_a_strangers_journal_pays_for_nothing() -> None:
+    spent = Spent(tokens=10, cost_usd=1.0)
+    spent.add(-1_000_000, -1_000.0)
+    assert (spent.tokens, spent.cost_usd) == (10, 1.0)
 
 
 def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) -> None:
@@ -180,6 +219,28 @@ def test_drawing_a_strangers_run_writes_into_its_folder_alone(server: ModelServe
         Path("here/plots", path).symlink_to(Path("outside/kept.md").absolute())
     plot()
     assert Path("outside/kept.md").read_text() == "kept"
+
+
+@pytest.mark.parametrize("has_manifest", [True, False])
+def test_a_page_or_a_copy_of_a_strangers_run_is_written_through_no_link(
+    has_manifest: bool, server: ModelServer
+) -> None:
+    assert new(server, "--out", "here") == 0
+    shutil.copytree("here", "kept")
+    Path("mine").write_text("kept")
+    copy = Path("here/copy")
+    copy.mkdir()
+    for file in (Path("here/report.html"), *(copy / name for name in ("questions.parquet", "calls.parquet"))):
+        file.unlink(missing_ok=True)
+        file.symlink_to(Path("mine").absolute())
+    if not has_manifest:
+        Path("here/run.json").unlink()
+    for command in (["report", "here", "--no-figures"], ["publish", "kept", "--out", str(copy), "--no-report"]):
+        with pytest.raises(SystemExit) as done:
+            main(command)
+        assert not done.value.code
+    assert Path("mine").read_text() == "kept"
+    assert Path("here/report.html").stat().st_size > 10_000
 
 
 def test_another_providers_key_stays_away_from_the_address(

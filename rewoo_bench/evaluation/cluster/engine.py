@@ -153,7 +153,7 @@ class RayEngine:
     async def _write_state(self) -> None:
         try:
             while True:
-                with suppress(OSError), replaced(self.state_file) as file:
+                with suppress(OSError), replaced(self.state_file, follows=False) as file:
                     file.write(self.state().encode())
                 await anyio.sleep(_STATE_EVERY_S)
         finally:

@@ -210,8 +210,9 @@ class Spent:
     unpriced: bool = False
 
     def add(self, tokens: int, cost_usd: float | None) -> None:
-        self.tokens += tokens
-        self.cost_usd += cost_usd or 0.0
+        # Never less than nothing: somebody else's journal would raise the cap of who resumes it.
+        self.tokens += max(tokens, 0)
+        self.cost_usd += max(cost_usd or 0.0, 0.0)
         self.unpriced |= bool(tokens) and cost_usd is None
 
 

@@ -96,12 +96,18 @@ KEY = "sk-proj-RealKey0123456789abcdefghij"
         *(KEY, f"Bearer {KEY}", f'{{"api_key": "{KEY}"}}', "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
         *("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "xoxb-123456789012-abcdefghij", "AKIAIOSFODNN7EXAMPLE"),
         *("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "Authorization: Basic bWU6aHVudGVyMjI=", "eyJhbGci.eyJzdWIiOiIx"),
-        *("https://hooks.slack.com/services/T0/B0/x", "client_secret: hunter2hunter2", "a hunter2secret of another"),
+        *(
+            "https://hooks.slack.com/services/T0/B0/x",
+            "client_secret: hunter2hunter2",
+            "a hunter2secret of another",
+            "my a-PAT-of-mine",
+        ),
     ],
 )
 def test_a_credential_under_an_innocent_name_stays_here(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OTHER_TOKEN", "hunter2secret")
+    monkeypatch.setenv("GITHUB_PAT", "a-PAT-of-mine")
     monkeypatch.setenv("INNOCENT", value)
     assert "INNOCENT" not in agent_environment({}, {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from itertools import pairwise
 from typing import Any
@@ -83,6 +84,20 @@ async def test_a_fault_in_a_tools_code_is_a_failed_call_and_told() -> None:
         pytest.raises(ToolError, match=r"KeyError: 'rome'"),
     ):
         await tool(Query(query="rome"))
+
+
+async def test_a_tools_result_and_error_have_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "Zx81-9fe2-ffeb")
+
+    async def answer(query: str) -> str:
+        if query == "fail":
+            raise ToolError(f"refused with {os.environ['SERVICE_TOKEN']}")
+        return f"asked with {os.environ['SERVICE_TOKEN']}"
+
+    tool = Deadline(Told(answer), DEFAULT)
+    assert await tool(Query(query="a")) == "asked with [key]"
+    with pytest.raises(ToolError, match=r"refused with \[key\]"):
+        await tool(Query(query="fail"))
 
 
 async def test_a_tool_that_answers_no_text_fails() -> None:

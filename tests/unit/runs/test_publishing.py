@@ -117,13 +117,18 @@ def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
         "--",
         str(folder),
     ]
+    commands = [f"agent:MODE=all {folder}/bin/python {folder}/agent.py", f"{folder}/python -m x --in={folder}/a b"]
+    addresses = ["http://host/v1/x", "router?policy=learned&file=r.json", "km / h", f"{folder}/my file.json"]
+    facts["command"] += [*commands, *addresses, f"NAME='{folder}/my-agent' --x"]
     facts["models"]["default"]["name"] = f"local/{folder}/small.gguf"
     (made.folder / "run.json").write_text(json.dumps(facts))
     publish(made.folder, tmp_path / "out")
     text = (tmp_path / "out" / "run.json").read_text("utf-8")
     assert str(tmp_path) not in text
     published = json.loads(text)
-    assert published["command"][2:] == ["--corpus=p.jsonl", "--arch", "rewoo,mine", "--", "mine"]
+    assert published["command"][2:7] == ["--corpus=p.jsonl", "--arch", "rewoo,mine", "--", "mine"]
+    assert published["command"][7:9] == ["agent:MODE=all python agent.py", "python -m x --in=a b"]
+    assert published["command"][9:] == [*addresses[:3], "my file.json", "NAME='my-agent' --x"]
     assert published["models"]["default"]["name"] == "local/small.gguf"
     assert published["options"]["dataset"] == "mine"
 
