@@ -39,6 +39,7 @@ _CREDENTIAL_IN_VALUE = re.compile(
     r"""\b(?:password|pwd|\w*accesskey|accountkey)\s*=
     | ["']?\b(?:api[_-]?key|password|client_?secret|access_?token|refresh_?token|private_?key)["']?\s*[:=]
     | \b(?:authorization|x-api-key)["']?\s*[:=] | \bbearer\s+\S{8}
+    | (?-i:\bBasic\s+(?=[\w+/-]*[0-9=])[\w+/-]{8,})
     | \b(?:gh[opsru]_\w{20}|github_pat_\w{20}|glpat-[\w-]{20}|(?:hf|npm)_[^\W_]{30})
     | \b(?:xox[abeprs]-|ya29\.)[\w-]{10}
     | \beyJ[\w-]+\.eyJ

@@ -21,7 +21,7 @@ from answering import KEY, answer
 from test_killed import NOT_THE_SAME, by_request, new_run, questions
 
 from rewoo_bench.report.view.snapshot import take_snapshot
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import ENGINE_FILE, load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
@@ -124,6 +124,8 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
     with ModelServer(Flaky(), latency_s=0.15) as server:
         first = start(*new_run(server, questions, tmp_path / "broken"), "--run-tokens", whole // 8)
         ended(first, code=3)
+        (tmp_path / "kept").write_text("kept")
+        (tmp_path / "broken" / ENGINE_FILE).symlink_to(tmp_path / "kept")  # as somebody else may send it
         again = ["--resume", tmp_path / "broken", "--run-tokens", "none", "--no-progress"]
         run = start(*again, *on(nodes, workers=4))  # as many as both nodes have cores
         deadline = time.monotonic() + 120
@@ -133,6 +135,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
         killed_at = time.monotonic()
         assert run.poll() is None
         assert "its questions go to others" in ended(run)
+    assert (tmp_path / "kept").read_text() == "kept"
     pd.testing.assert_frame_equal(compared(tmp_path / "broken"), compared(tmp_path / "unbroken"))
 
     answered = by_request(server.books)

@@ -95,7 +95,12 @@ KEY = "sk-proj-RealKey0123456789abcdefghij"
     [
         *(KEY, f"Bearer {KEY}", f'{{"api_key": "{KEY}"}}', "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
         *("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "xoxb-123456789012-abcdefghij", "AKIAIOSFODNN7EXAMPLE"),
-        *("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "Authorization: Basic bWU6aHVudGVyMjI=", "eyJhbGci.eyJzdWIiOiIx"),
+        *(
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
+            "Authorization: Basic bWU6aHVudGVyMjI=",
+            "Basic bWU6aHVudGVyMjI=",
+            "eyJhbGci.eyJzdWIiOiIx",
+        ),
         *(
             "https://hooks.slack.com/services/T0/B0/x",
             "client_secret: hunter2hunter2",
@@ -113,7 +118,8 @@ def test_a_credential_under_an_innocent_name_stays_here(value: str, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "value", ["en_GB.UTF-8", "/usr/bin:/bin", "keyboard=us", "the bearer of news", "sk-learn", "1"]
+    "value",
+    ["en_GB.UTF-8", "/usr/bin:/bin", "keyboard=us", "the bearer of news", "sk-learn", "Basic Authentication", "1"],
 )
 def test_innocent_values_are_passed_on(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

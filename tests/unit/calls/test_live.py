@@ -74,6 +74,7 @@ def test_a_recorded_completion_has_texts_and_counts(field: str, value: Any) -> N
     assert has_valid_counts(completion)
     assert not has_valid_counts(replace(completion, **{field: value}))
     assert not has_valid_counts(replace(completion, call_cost=CallCost(billed=INVALID[0])))
+    assert not has_valid_counts(replace(completion, call_cost=CallCost(billed=USED, cost_usd=-1.0)))
 
 
 async def refused(live: LiveCalls, error: ModelError, request: Request = REQUEST) -> ModelError:
