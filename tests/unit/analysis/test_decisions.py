@@ -129,16 +129,16 @@ def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended(repeats: 
     assert np.mean(wrong) <= 0.09
 
 
-def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended(repeats: Callable[[int], int]) -> None:
+def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended() -> None:
     """At a quarter of the questions answered by one alone the dearer one is often shown not to be worse."""
     recommended = []
-    for seed in range(repeats(150)):
+    for seed in range(100):
         draw = np.random.default_rng(seed)
         systems = dict(zip(("rewoo", "react"), pair_of(0.0, 0.25, 300, draw), strict=True))
         (part,) = advise(drawn(systems, {"rewoo": 1.0, "react": 2.0}, draw)).parts
         recommended.append(part.decision.recommended)
-    assert recommended.count("react") <= 0.06 * len(recommended)  # McNemar's 5%, half of it for the wrong one
-    assert recommended.count("rewoo") > 0.15 * len(recommended)
+    assert recommended.count("react") <= 6  # McNemar's 5%, half of it for the wrong one
+    assert recommended.count("rewoo") > 25
 
 
 def test_a_dearer_one_that_is_shown_not_to_be_worse_leaves_it_open(tmp_path: Path) -> None:
