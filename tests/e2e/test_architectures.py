@@ -24,6 +24,10 @@ SLOWEST = ("llmcompiler", "plan-execute", "rewoo-json")
 Ask = Callable[[str], list[Result]]
 
 
+def questions_of(name: str, config: pytest.Config) -> int:
+    return 1 if name in SLOWEST and not config.getoption("--nightly") else 2
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Ask:
     """Puts two questions to an architecture when a test first names it; by day one where they take longest.
@@ -49,7 +53,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
             return await evaluate(
                 "sample",
                 [str(folder / name)],
-                questions=1 if name in SLOWEST and not pytestconfig.getoption("--nightly") else 2,
+                questions=questions_of(name, pytestconfig),
                 concurrency=1,
                 on_event=watch,
                 out=kept / name,
@@ -68,8 +72,8 @@ def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_question_ends_in_a_typed_way(results: Ask, name: str) -> None:
-    assert results(name)
+def test_every_question_ends_in_a_typed_way(results: Ask, name: str, pytestconfig: pytest.Config) -> None:
+    assert len(results(name)) == questions_of(name, pytestconfig)
     for result in results(name):
         assert result.error is None
         assert result.score is not None
