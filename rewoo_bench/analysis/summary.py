@@ -37,9 +37,14 @@ _NAMES = (
 
 
 def valid_first_plans(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Where the first plan could be run as written; broken plans that weren't counted are taken for none."""
-    valid = (rows["replans"] == 0) & (rows["stop_reason"] != "invalid_plan")
-    return valid & ~(rows["broken_plans"].astype(float) > 0) if "broken_plans" in rows else valid
+    """Where no plan was broken, so that the first one ran as written; a sound plan may be followed by another.
+
+    Where broken plans weren't counted, every plan after the first is taken to replace a broken one.
+    """
+    broken = rows["replans"].astype(float)
+    if "broken_plans" in rows:
+        broken = rows["broken_plans"].astype(float).fillna(broken)
+    return (broken == 0) & (rows["stop_reason"] != "invalid_plan")
 
 
 @dataclass(frozen=True, slots=True)

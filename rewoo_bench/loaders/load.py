@@ -24,10 +24,10 @@ from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, read_data_file
-from rewoo_bench.loaders.formats import format_named, read_examples
+from rewoo_bench.loaders.formats import RowFormat, format_named, read_examples
 from rewoo_bench.loaders.objectives import OBJECTIVES, join, split_objectives
 from rewoo_bench.loaders.row_fields import RawRow
-from rewoo_bench.loaders.sampling import generated, ids_hash, select, shuffled
+from rewoo_bench.loaders.sampling import Selection, generated, ids_hash, select, shuffled
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.data_files import plain_name
@@ -92,8 +92,6 @@ def load_dataset_examples(
     plain, objectives = split_objectives(str(dataset))
     found = find_dataset(plain)
     named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
-    left_out = 0
-    source: Mapping[str, Any]
     if found.file:
         if spec and spec.generator:
             what = f"makes its questions, so the file {str(found.file)!r} has no place"
@@ -106,21 +104,7 @@ def load_dataset_examples(
     tasks = limit
     if limit and objectives > 1:
         limit *= objectives + 1  # a question may wait for a later task
-    if spec and spec.generator:
-        row_format = format_named(spec.format or "sample")
-        folder = named.folder if named else None
-        name, selection, source = generated(
-            spec, found.options or "", limit=limit, seed=seed, where=_where(named, spec.name), folder=folder
-        )
-    else:
-        name, rows, origin, source = _rows(found, spec, split, limit, load_rows)
-        examples = read_examples(rows, origin, spec.format if spec else None)
-        row_format = examples.format
-        selection = select(examples, limit=limit, seed=seed, repeats=row_format.repeats, where=origin)
-        left_out = examples.left_out
-        if not selection.examples:
-            raise DataError(f"{origin}: none of the {left_out} rows can be answered from its paragraphs")
-
+    name, row_format, selection, left_out, source = _selected(found, spec, split, limit, seed, load_rows)
     taken = selection.examples
     if objectives > 1:
         name = f"{name}{'&' if '?' in name else '?'}{OBJECTIVES}={objectives}"
@@ -208,6 +192,24 @@ def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
         raise DataError(f"{about} has no configurations, so {found.config!r} can't be chosen")
     if split != spec.default_split:
         raise DataError(f"{about}: {unknown('split', split, [spec.default_split])}")
+
+
+def _selected(
+    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, seed: int, load_rows: hub.LoadRows
+) -> tuple[str, RowFormat, Selection, int, Mapping[str, Any]]:
+    """A data set's name, its format, the questions taken, the number of rows left out, and the source as JSON."""
+    source: Mapping[str, Any]
+    if spec and spec.generator:
+        named, options = found.dataset, found.options or ""
+        folder, where = named.folder if named else None, _where(named, spec.name)
+        name, selection, source = generated(spec, options, limit=limit, seed=seed, where=where, folder=folder)
+        return name, format_named(spec.format or "sample"), selection, 0, source
+    name, rows, origin, source = _rows(found, spec, split, limit, load_rows)
+    examples = read_examples(rows, origin, spec.format if spec else None)
+    selection = select(examples, limit=limit, seed=seed, repeats=examples.format.repeats, where=origin)
+    if not selection.examples:
+        raise DataError(f"{origin}: none of the {examples.left_out} rows can be answered from its paragraphs")
+    return name, examples.format, selection, examples.left_out, source
 
 
 def _rows(

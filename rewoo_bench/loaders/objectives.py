@@ -10,6 +10,7 @@ gold chains are joined: a chain's depth stays, its breadth grows.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -40,19 +41,20 @@ def join(examples: Iterable[Example], objectives: int) -> Iterator[Example]:
 
     A question waits for the next task where a page of it has the title, and not the text, of one in the task.
     """
-    waiting = list(examples)
+    waiting = deque(examples)
     while len(waiting) >= objectives:
-        task, pages = list[Example](), dict[str, str]()
-        for example in waiting:
+        task, later, pages = list[Example](), list[Example](), dict[str, str]()
+        while waiting and len(task) < objectives:
+            example = waiting.popleft()
             own = {page.title: page.text for page in example.documents}
             if all(pages.get(title, text) == text for title, text in own.items()):
                 task.append(example)
                 pages |= own
-                if len(task) == objectives:
-                    break
-        else:
+            else:
+                later.append(example)
+        if len(task) < objectives:
             return
-        waiting = [example for example in waiting if example not in task]
+        waiting.extendleft(reversed(later))
         yield _joined(task)
 
 

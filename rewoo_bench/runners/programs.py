@@ -89,7 +89,7 @@ def fenced(program: str) -> str:
     return f"```python\n{program}\n```"
 
 
-def check_installed() -> None:
+def _check_installed() -> None:
     """Raises `SpecError` where the sandbox isn't installed."""
     if importlib.util.find_spec("pydantic_monty") is None:
         raise SpecError("programs run in pydantic-monty, which isn't installed: pip install 'rewoo-bench[code]'")
@@ -197,10 +197,12 @@ class ProgramTools:
 class Programs:
     """The worker processes of a runner: opened by the first program of a run, and closed with it.
 
-    `timeout_s` are the seconds that a program may compute; it may wait for tools as long as they take.
+    `timeout_s` are the seconds that a program may compute; it may wait for tools as long as they take. Raises
+    `SpecError` where the sandbox isn't installed.
     """
 
     def __init__(self, timeout_s: float, memory_mb: int) -> None:
+        _check_installed()
         self.timeout_s = timeout_s
         self.memory_mb = memory_mb
         self._run: AsyncExitStack | None = None

@@ -259,3 +259,11 @@ class JsonReAct(ReAct):
 
     def observed(self, id_: str, text: str) -> str:
         return f"Result of {id_}: {text}"
+
+
+def longest_path(chain: Sequence[Hop]) -> int:
+    """Hops of a gold chain that need each other, at most: the turns of a loop that does independent ones at once."""
+    depths: list[int] = []  # hops need only earlier hops
+    for hop in chain:
+        depths.append(1 + max((depths[need] for need in hop.needs), default=0))
+    return max(depths)

@@ -23,15 +23,15 @@ from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.notation.stubs import describe_functions
-from rewoo_bench.runners.programs import Programs, ProgramTools, check_installed, fenced, read_turn
+from rewoo_bench.runners.programs import Programs, ProgramTools, fenced, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, check_shorten
-from rewoo_bench.runners.react import NUDGE, RepeatGuard
+from rewoo_bench.runners.react import NUDGE, RepeatGuard, longest_path
 from rewoo_bench.runners.rewoo_code import ProgramSettings
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.types import Hop, Message, Model, Request, StopReason, Tool, Trajectory
 
 _STOP = ["\nOutput:"]
-_UNREADABLE = "No program found. Write one in a block that begins with ```python, or a line 'Answer:'."
+_UNREADABLE = "No program found. Write one in a block that begins with ```python, or a line 'Answer: '."
 _NOTHING = "Nothing was printed."
 
 
@@ -56,7 +56,6 @@ class ReActCode:
     Settings = ReActCodeSettings
 
     def __init__(self, prompts: Prompts, settings: ReActCodeSettings | None = None) -> None:
-        check_installed()
         self.prompts = prompts
         self.settings = settings or ReActCodeSettings()
         self.max_steps = self.settings.max_steps
@@ -70,10 +69,7 @@ class ReActCode:
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for all hops that need no other, one for those that need only these, and so on; one for the answer."""
-        depths: list[int] = []
-        for hop in chain:
-            depths.append(1 + max((depths[need] for need in hop.needs), default=0))
-        return 1 + max(depths, default=0)
+        return 1 + longest_path(chain)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
@@ -105,14 +101,11 @@ class ReActCode:
                         turns.append({"text": text})
                         return end(*answered(answer_in(text), completion))
                     if program is None:
-                        seen = (
-                            "No program found. Write one in a block that begins with ```python, or a line 'Answer: '."
-                        )
-                        turns.append({"text": text, "output": seen})
+                        turns.append({"text": text, "output": _UNREADABLE})
                         if repairs == settings.max_repairs:
                             return end(None, "unparsable")
                         repairs += 1
-                        messages += [Message("assistant", text), Message("user", f"Output:\n{seen}")]
+                        messages += [Message("assistant", text), Message("user", f"Output:\n{_UNREADABLE}")]
                         continue
                     called.thought = thought
                     outcome = await session.run(program, f"turn {turn}")

@@ -20,7 +20,7 @@ from itertools import islice
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts, check_shorten
-from rewoo_bench.runners.react import ReActSettings, ReActTurns
+from rewoo_bench.runners.react import ReActSettings, ReActTurns, longest_path
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.text.model_output import check_fields, decode
@@ -78,10 +78,7 @@ class NativeReAct:
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for each hop of the longest path, since independent hops share a turn, and one for the answer."""
-        depths: list[int] = []  # hops need only earlier hops
-        for hop in chain:
-            depths.append(1 + max((depths[need] for need in hop.needs), default=0))
-        return max(depths) + 1
+        return longest_path(chain) + 1
 
 
 def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:

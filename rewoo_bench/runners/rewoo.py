@@ -289,6 +289,7 @@ class ReWOO:
                 await planned.work(settings.schedule)
                 if not planned.has_failed or attempt == settings.max_replans:
                     break
+                planned.has_failed = False
                 asked = f"{await self._results(planned)}\n\nQuestion: {question}"
             messages += [Message("assistant", completion.text), Message("user", asked)]
         if not planned.plan.steps and plan is not None and settings.invalid_plan == "run":
@@ -317,7 +318,6 @@ class ReWOO:
 
     async def _results(self, planned: PlanAndEvidence) -> str:
         """What a new plan is written from: the steps so far, with their results, the last one failed or empty."""
-        planned.has_failed = False
         with at_place(f"replan {len(planned.drafts)}"):
             shown = await planned.caller.evidence_budget.all_shortened(planned.steps, self.settings.map_tokens)
         shown |= planned.caller.errors  # also where the solver doesn't see them

@@ -19,7 +19,7 @@ from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered
 from rewoo_bench.runners.notation.stubs import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, check_installed, fenced, program_in
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.runners.rewoo import NO_EVIDENCE, plan_size
 from rewoo_bench.types import Hop, Message, Model, Request, StopReason, Tool, Trajectory
@@ -61,7 +61,6 @@ class ReWOOCode:
     Settings = ReWOOCodeSettings
 
     def __init__(self, prompts: Prompts, settings: ReWOOCodeSettings | None = None) -> None:
-        check_installed()
         self.prompts = prompts
         self.settings = settings or ReWOOCodeSettings()
         self.max_steps = self.settings.max_steps

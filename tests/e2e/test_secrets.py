@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import threading
 from base64 import b64encode, urlsafe_b64encode
@@ -206,14 +208,13 @@ def test_a_credential_in_the_query_of_an_address_is_sent_and_nowhere_in_what_a_r
     assert "give --api-base again" in capfd.readouterr().err
 
 
-def test_run_json_keeps_no_key_of_the_command_or_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SERVICE_TOKEN", "Zx81-9fe2-ffeb")
-    monkeypatch.setattr("sys.argv", ["rewoo-bench", "run", "--x=Zx81-9fe2-ffeb", "--y", "sk-proj-abcdef0123456789abcd"])
-    assert quiet("--arch", "direct", "-n", 1, "--model", "oracle", "--out", tmp_path / "run") == 0
+def test_run_json_keeps_no_key_of_the_command_or_the_environment(tmp_path: Path) -> None:
+    script = 'from rewoo_bench import bench; bench("direct", out="run", questions=1)'
+    (tmp_path / "mine.py").write_text(script)
+    command = [sys.executable, "mine.py", "--x=Zx81-9fe2-ffeb", "--y", "sk-proj-abcdef0123456789abcd"]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "SERVICE_TOKEN": "Zx81-9fe2-ffeb"}, check=True)
     command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
-    assert command[2:] == ["--x=[key]", "--y", "[key]"]
+    assert command == ["mine.py", "--x=[key]", "--y", "[key]"]
 
 
 @pytest.mark.parametrize(

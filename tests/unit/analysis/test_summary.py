@@ -288,13 +288,13 @@ def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> No
 def test_a_first_plan_is_valid_where_it_ran_as_it_was_written() -> None:
     rows = pd.DataFrame(
         {
-            "replans": [0, 0, 1, 0],
-            "broken_plans": [0, 1, 1, None],
-            "stop_reason": ["answered", "answered", "answered", "invalid_plan"],
+            "replans": [0, 0, 1, 0, 2, 1],
+            "broken_plans": [0, 1, 1, None, 0, None],
+            "stop_reason": ["answered", "answered", "answered", "invalid_plan", "answered", "answered"],
         }
     )
-    assert valid_first_plans(rows).tolist() == [True, False, False, False]
-    assert valid_first_plans(rows.drop(columns="broken_plans")).tolist() == [True, True, False, False]
+    assert valid_first_plans(rows).tolist() == [True, False, False, False, True, False]
+    assert valid_first_plans(rows.drop(columns="broken_plans")).tolist() == [True, True, False, False, False, False]
 
 
 def test_the_table_has_the_shares_of_questions_and_of_tokens_in_loops() -> None:

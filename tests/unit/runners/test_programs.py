@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import venv
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,9 +16,9 @@ from parts import Query, Told, toolbox
 from pydantic import BaseModel, Field
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.errors import ModelError, SpecError, ToolError
+from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.runners.notation.stubs import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, check_installed, fenced, program_in, read_turn
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Step, Tool
@@ -100,15 +104,19 @@ async def test_calls_that_are_gathered_are_at_the_same_depth() -> None:
     assert lab.levels == [0, 0, 1]
 
 
-def test_a_sandbox_that_lacks_its_command_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("MONTY_BIN", raising=False)
-    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
-    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SpecError, match="this environment has no such command: pip install pydantic-monty-runtime"):
-        check_installed()
-    (tmp_path / "monty").touch(mode=0o755)
-    check_installed()
+def test_a_sandbox_that_lacks_its_command_is_one_line(tmp_path: Path) -> None:
+    venv.create(tmp_path, symlinks=True)  # with this environment's packages, and without its commands
+    code = "from rewoo_bench.runners.programs import Programs; Programs(5, 32)"
+    environment = {"PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def said() -> str:
+        command = [str(tmp_path / "bin" / "python"), "-c", code]
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        return done.stderr
+
+    assert "this environment has no such command: pip install pydantic-monty-runtime" in said()
+    (tmp_path / "bin" / "monty").touch(mode=0o755)
+    assert not said()
 
 
 async def test_variables_and_functions_live_on_and_calls_in_them_say_where_they_are() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from typing import Any
 
 import pytest
@@ -127,7 +127,7 @@ async def test_events_tell_its_course() -> None:
 
 
 async def test_without_the_sandbox_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)  # as where it can't be imported
     for name in ("rewoo-code", "react-code"):
         with pytest.raises(SpecError, match=r"pip install 'rewoo-bench\[code\]'"):
             load_architecture(name, style="multihop")
