@@ -21,6 +21,7 @@ from rewoo_bench.types import Example, Hop
 
 OBJECTIVES = "objectives"
 _MOST = 20
+_BAR = BETWEEN_ANSWERS.strip()  # in an answer it would make two of one
 
 
 def split_objectives(dataset: str) -> tuple[str, int]:
@@ -71,7 +72,7 @@ def _joined(task: list[Example]) -> Example:
     return Example(
         id="+".join(example.id for example in task),
         question=asked,
-        answers=tuple(BETWEEN_ANSWERS.join(answers) for answers in golds),
+        answers=tuple(BETWEEN_ANSWERS.join(answer.replace(_BAR, " ") for answer in answers) for answers in golds),
         documents=tuple(dict.fromkeys(chain.from_iterable(example.documents for example in task))),
         kind="+".join(sorted({example.kind for example in task} - {""})),
         chain=tuple(hops) if all(example.chain for example in task) else (),

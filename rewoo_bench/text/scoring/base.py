@@ -25,8 +25,6 @@ class Score:
 
 BETWEEN_ANSWERS = " | "
 """Between the answers of several questions that are asked at once."""
-_ENUMERATED = re.compile(r"^(?:\(\d{1,2}\)|\d{1,2}[.):])\s+")
-"""The number of a question that a model repeats before its answer."""
 
 ScoreFunction = Callable[[str, Sequence[str]], Score]
 """Prediction and gold answers to a score; neither is blank or empty."""
@@ -75,7 +73,8 @@ class Scorer:
         if self.objectives > 1:
             one = replace(self, objectives=1)
             given = [
-                _ENUMERATED.sub("", part.strip(), count=1) for part in (prediction or "").split(BETWEEN_ANSWERS.strip())
+                re.sub(rf"^(?:\({number}\)|{number}[.):])\s", "", text.strip())  # the number that a model repeats
+                for number, text in enumerate((prediction or "").split(BETWEEN_ANSWERS.strip()), start=1)
             ]
             parts = list(zip(*(gold.split(BETWEEN_ANSWERS) for gold in golds), strict=True))
             scores = [one(answer, answers) for answer, answers in zip(given, parts, strict=False)]

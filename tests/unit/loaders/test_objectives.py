@@ -94,6 +94,13 @@ def test_a_file_has_objectives_too(tmp_path: Path) -> None:
     assert tasks.scorer(first.answers[1], first.answers).exact_match
 
 
+def test_a_bar_in_an_answer_makes_no_answer_more() -> None:
+    alone = [Example("a", "?", ("Tag | Nacht", "Tag|Nacht")), Example("b", "?", ("7. Mai",))]
+    [task] = join(alone, 2)
+    score = find_scorer("hotpotqa?objectives=2")("Tag Nacht | 7. Mai", task.answers)
+    assert (score.exact_match, score.objectives_right) == (True, 1)
+
+
 GOLD = ["Oslo | 1990 | yes", "Christiania | 1990 | yes"]
 
 
@@ -105,6 +112,7 @@ GOLD = ["Oslo | 1990 | yes", "Christiania | 1990 | yes"]
         ("Christiania | 1990 | yes", 3, True),
         ("(1) Oslo | (2) 1990 | (3) yes", 3, True),
         ("1. Oslo | 2. 1990 | 3. yes", 3, True),
+        ("2. Oslo | 1. 1990 | 3. yes", 1, False),
         ("Oslo | 1991 | yes", 2, False),
         ("1990 | Oslo | yes", 1, False),
         ("Oslo | 1990", 2, False),
