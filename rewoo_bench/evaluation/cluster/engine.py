@@ -46,6 +46,7 @@ _ALONE_FROM = 2  # deaths, after which a question gets a worker of its own: othe
 _BEGUN_WITHIN_S = 300.0  # for models that are loaded first
 _ENDED_WITHIN_S = 15.0
 _SAID_AFTER_S = 20.0
+_LONGEST_PAUSE_S = 60.0  # before a worker that couldn't be started is tried again
 _STATE_EVERY_S = 2.0
 
 
@@ -198,6 +199,7 @@ class RayEngine:
             await anyio.sleep(_SAID_AFTER_S)
             self.say(f"worker {number} isn't ready yet: the cluster has no room for it, or it still loads its model")
 
+        failures = 0
         while not self._stopping:
             try:
                 with anyio.fail_after(_BEGUN_WITHIN_S):
@@ -211,7 +213,10 @@ class RayEngine:
                     self.pool.fail(RunStopped(f"no worker is left, and none could be started: {last_line(error)}"))
                     return
                 self.say(f"worker {number} couldn't be started: {last_line(error)}; it is tried again")
+                failures += 1
+                await anyio.sleep(min(2**failures, _LONGEST_PAUSE_S))
                 continue
+            failures = 0
             self.pool.add(worker)
             try:
                 await self.dispatcher.serve(worker)
