@@ -236,30 +236,34 @@ def _ablated(name: str, rows: pd.DataFrame, agent: str, rewoo: str) -> dict[str,
 
 def horizon_tables(study: Study) -> Iterator[tuple[str, pd.DataFrame]]:
     """Depth and breadth: chains of 1 to 8 look-ups, 1 to 5 of them in a task, and as many questions of HotpotQA."""
-    cells = []
-    for depth, breadth in [*product(DEPTHS, BREADTHS), *((None, breadth) for breadth in BREADTHS)]:
-        chain = depth and f"chain?hops={depth}&objectives={breadth}"
-        folder = study.run(
-            *(f"{name}?map_tokens=20000" if name in PLANNERS else name for name in HORIZON),
-            dataset=chain or f"{study.hotpotqa}?objectives={breadth}",
-            questions=5 if depth else 40,
-            max_steps=100,
-        )
-        rows = load(folder).assign(depth=depth or "hotpotqa", objectives=breadth)
-        keys = ["architecture", "example_id"]
-        rows = rows.merge(in_sequence(pd.read_parquet(folder / "calls.parquet")), on=keys, how="left")
-        for name, priced in zip(RULES, priced_rows([folder], rows, [[name] for name in RULES]), strict=True):
-            rows[f"usd / 1000: {name}"] = 1000 * priced.usd
-        rows["architecture"] = rows["architecture"].astype(str).str.partition("?")[0]
-        amounts = ["llm_calls", IN_SEQUENCE, *_TOKENS, *(f"usd / 1000: {name}" for name in RULES)]
-        means = rows.groupby("architecture", sort=False)[["exact_match", *amounts]].mean().astype(float).round(3)
-        means.insert(0, "questions", rows.groupby("architecture", sort=False).size())
-        cells.append(means.reset_index().assign(depth=depth or "hotpotqa", objectives=breadth))
-    table = pd.concat(cells, ignore_index=True)
-    table = table[["depth", "objectives", *table.columns.drop(["depth", "objectives"])]]
+    cells = [*product(DEPTHS, BREADTHS), *((None, breadth) for breadth in BREADTHS)]
+    table = pd.concat([horizon_cell(study, *cell) for cell in cells], ignore_index=True)
     list(save_figures([("horizon", horizon_figure(table))], study.out, ["png"]))
     yield "horizon-cells", table
     yield "horizon", _growth(table)
+
+
+def horizon_cell(study: Study, depth: int | None, breadth: int) -> pd.DataFrame:
+    """The architectures on tasks of as many questions as `breadth`; without a depth, on those of HotpotQA."""
+    chain = depth and f"chain?hops={depth}&objectives={breadth}"
+    folder = study.run(
+        *(f"{name}?map_tokens=20000" if name in PLANNERS else name for name in HORIZON),
+        dataset=chain or f"{study.hotpotqa}?objectives={breadth}",
+        questions=5 if depth else 40,
+        max_steps=100,
+    )
+    rows = load(folder)
+    keys = ["architecture", "example_id"]
+    rows = rows.merge(in_sequence(pd.read_parquet(folder / "calls.parquet")), on=keys, how="left")
+    for name, priced in zip(RULES, priced_rows([folder], rows, [[name] for name in RULES]), strict=True):
+        rows[f"usd / 1000: {name}"] = 1000 * priced.usd
+    rows["architecture"] = rows["architecture"].astype(str).str.partition("?")[0]
+    amounts = ["llm_calls", IN_SEQUENCE, *_TOKENS, *(f"usd / 1000: {name}" for name in RULES)]
+    means = rows.groupby("architecture", sort=False)[["exact_match", *amounts]].mean().astype(float).round(3)
+    means.insert(0, "objectives", breadth)
+    means.insert(0, "depth", depth or "hotpotqa")
+    means.insert(2, "questions", rows.groupby("architecture", sort=False).size())
+    return means.reset_index()[["depth", "objectives", "architecture", *means.columns[2:]]]
 
 
 def in_sequence(calls: pd.DataFrame) -> pd.DataFrame:
