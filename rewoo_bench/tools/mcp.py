@@ -199,7 +199,7 @@ class ToolSchema:
             described = Field(default, alias=None if own else each.name)
             fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
         base = _McpArguments if known.is_open else _ClosedMcpArguments
-        made: type[BaseModel] = create_model(self.name, __base__=base, **fields)
+        made: type[BaseModel] = create_model(self.name.replace("\0", ""), __base__=base, **fields)
         made.json_schema = whole  # type: ignore[attr-defined]
         return made
 

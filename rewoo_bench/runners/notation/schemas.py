@@ -149,7 +149,7 @@ class Schema:
             limit = resolved.get(keyword)
             is_endless = isinstance(limit, int | float) and abs(limit) >= 2**53 - 1  # as some makers add to all numbers
             if isinstance(limit, int | float | str) and not is_endless and (keyword, limit) != ("minLength", 1):
-                said.append(words.format(limit))
+                said.append(r"\n".join(words.format(limit).splitlines()))
         return "; ".join(filter(None, said))
 
     def convert(self, part: Any, value: Any) -> Any:

@@ -58,7 +58,8 @@ class Function:
         is_said = getattr(self.tool.arguments, "described_by_tool", False)
         details = "; ".join(f"{name}: {words}" for name, words in said if words and not is_said)
         description = " ".join(self.tool.description.split())
-        return f"async def {self.signature} -> str: ...  # {description}{f' ({details})' if details else ''}"
+        line = f"async def {self.signature} -> str: ...  # {description}{f' ({details})' if details else ''}"
+        return line.replace("\0", " ")  # which Python doesn't take
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The tool's arguments in a call with these values. Raises `Misfit`, or `ValueError` for no values of JSON."""
@@ -104,7 +105,7 @@ def _identifiers(names: Iterable[str]) -> list[str]:
 def _type(schema: Schema, part: object, depth: int = _DEEPEST) -> str:
     """A JSON Schema as a type of Python."""
     about = schema.resolve(part)
-    if (listed := choices(about)) is not None and all(isinstance(each, str | int | None) for each in listed):
+    if (listed := choices(about)) and all(isinstance(each, str | int | None) for each in listed):
         return f"Literal[{', '.join(map(repr, listed))}]"
     kinds = schema.kinds(about)
     if not kinds:

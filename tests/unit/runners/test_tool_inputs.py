@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from enum import StrEnum
@@ -20,6 +21,7 @@ from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.notation.schemas import Schema, inputs
+from rewoo_bench.runners.notation.stubs import describe_functions, functions
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.types import Tool
@@ -368,3 +370,83 @@ def test_a_limit_is_the_last_value_that_fits(limit: dict[str, int], said: str, f
 )
 def test_a_type_is_shown_in_a_few_words(schema: dict[str, Any], shown: str) -> None:
     assert Schema({}).show(schema) == shown
+
+
+def test_a_function_of_a_program_has_the_names_and_types_that_python_takes() -> None:
+    properties = {
+        "class": {"enum": ["it's", 'a "b"', None]},
+        "from-city": {"$ref": "#/$defs/City"},
+        "naïve": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+        "none": {"enum": [], "description": 'any\n"""value"""'},
+        "code": {**TEXT, "default": "a\n'b'", "pattern": "a\nb"},
+    }
+    tool = served("ns/find it", properties, ["class", "from-city"], **{"$defs": {"City": EDIT}})
+    assert describe_functions({tool.name: tool}) == (
+        """async def ns_find_it(class_tool: Literal["it's", 'a "b"', None], from_city: dict, """
+        r"""na_ve: int | None = None, none: Any = None, code: str = "a\n'b'") -> str: ...  # does ns/find it. """
+        r'''(none: any """value"""; code: pattern a\nb)'''
+    )
+
+
+ODD_NAMES = st.sampled_from(
+    ["class", "None", "print", "gather", "a-b", "a_b", "", "3d", "é", "__debug__", "a\nb", "\0"]
+)
+ODD_TEXTS = st.lists(
+    st.sampled_from(["\n", '"""', "'''", "#", "\\", "\0", "\x85", "\u2028", ") -> str: ...", "é"])
+).map("".join)
+ODD_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ODD_TEXTS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(ODD_TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+ODD_KINDS = st.sampled_from(["string", "integer", "array", "object", "null", "odd"])
+ODD_FACTS: dict[str, st.SearchStrategy[Any]] = {
+    "type": ODD_KINDS | st.lists(ODD_KINDS, max_size=2),
+    "enum": st.lists(ODD_VALUES, max_size=3),
+    "const": ODD_VALUES,
+    "$ref": st.sampled_from(["#", "#/$defs/part", "#/$defs/none", "other.json"]),
+    "default": ODD_VALUES,
+    "description": ODD_TEXTS,
+    "pattern": ODD_TEXTS,
+    "minimum": st.integers() | ODD_TEXTS,
+}
+ODD_SCHEMAS = st.recursive(
+    st.fixed_dictionaries({}, optional=ODD_FACTS),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "anyOf": st.lists(inner, max_size=2),
+            "items": inner,
+            "properties": st.dictionaries(ODD_NAMES, inner, max_size=2),
+            "description": ODD_TEXTS,
+            "default": ODD_VALUES,
+        },
+    ),
+    max_leaves=3,
+)
+
+
+@given(
+    names=st.lists(ODD_NAMES, min_size=1, max_size=2, unique=True),
+    description=ODD_TEXTS,
+    properties=st.dictionaries(ODD_NAMES, ODD_SCHEMAS, max_size=4),
+    required=st.lists(ODD_NAMES),
+    part=ODD_SCHEMAS,
+)
+def test_functions_of_odd_schemas_are_python(
+    names: list[str], description: str, properties: dict[str, Any], required: list[str], part: Any
+) -> None:
+    whole = {"type": "object", "properties": properties, "required": required, "$defs": {"part": part}}
+    tools = {name: McpTool(None, ToolSchema(name, description, whole), name) for name in names}  # type: ignore[arg-type]
+    shown = describe_functions(tools)
+    assert len(shown.splitlines()) == len(names)
+    for node, function in zip(ast.parse(shown).body, functions(tools).values(), strict=True):
+        assert isinstance(node, ast.AsyncFunctionDef)
+        assert node.name == function.name
+        assert [each.arg for each in node.args.args] == list(function.parameters)
+        optional = [each for each in function.parameters.values() if not each.required]
+        resolved = [Schema(whole).resolve(each.schema).get("default") for each in optional]
+        assert [ast.literal_eval(each) for each in node.args.defaults] == resolved
+        given_ = dict.fromkeys(function.parameters, 1)
+        assert function.arguments((), given_) == dict.fromkeys([each.name for each in function.parameters.values()], 1)
+        assert sorted(each.name for each in function.parameters.values()) == sorted(properties)
