@@ -33,6 +33,7 @@ import anyio
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
+from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.replies import names_answer
 from rewoo_bench.runners.notation.stubs import Function, functions
 from rewoo_bench.runners.notation.tools import Observation, call_tool
@@ -60,6 +61,7 @@ _MOST_WORKERS = 512
 _SESSIONS_OF_WORKER = 100  # after which it is replaced: a program's memory may stay with it
 _GRACE_S = 10.0  # until a worker that doesn't keep its limits is ended from outside
 _RECURSION = 200  # calls deep
+_CALL_TOOL = "call_tool"
 _PRELUDE = "import asyncio\nfrom asyncio import gather\nToolError = RuntimeError"
 _NOT_SUPPORTED = "NotImplementedError: The monty syntax parser does not yet support "
 _THOUGHT = re.compile(r"^\W*Thought(?:\s*\d+)?[\s*]*:")
@@ -161,6 +163,14 @@ class ProgramTools:
     def steps(self) -> tuple[Step, ...]:
         """The calls that have begun, in the order in which the programs have them."""
         return tuple(use.step for use in self._uses if use.step is not None)
+
+    def called(self, name: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+        """The name and the arguments of a call; `call_tool("search", {…})` is one of `Search`, as in FastMCP."""
+        if name != _CALL_TOOL or name in self.functions or not args or not isinstance(args[0], str):
+            return name, args
+        names = {each.tool.name: name for name, each in self.functions.items()}
+        written = spellings_of(tuple(names)).spelt(args[0])
+        return names.get(written, written), args[1:]
 
     def use(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: str) -> ToolUse:
         """A new call, which hasn't begun. Raises `TooManyCalls`."""
@@ -316,15 +326,14 @@ class ProgramSession:
                 snapshot: AsyncSnapshot = await self._session.feed_start(program, print_callback=printed)
                 while True:
                     if isinstance(snapshot, AsyncFunctionSnapshot):
+                        called, args = self.tools.called(snapshot.function_name, snapshot.args)
                         if snapshot.is_os_function:
                             snapshot = await snapshot.resume_not_handled()
-                        elif (function := known.get(snapshot.function_name)) is None:
-                            message = (
-                                f"name {snapshot.function_name!r} is not defined; the tools are: {', '.join(known)}"
-                            )
+                        elif (function := known.get(called)) is None:
+                            message = f"name {excerpt(called)!r} is not defined; the tools are: {', '.join(known)}"
                             snapshot = await snapshot.resume({"exc_type": "NameError", "message": message})
                         else:
-                            use = self.tools.use(function, snapshot.args, snapshot.kwargs, self._place(snapshot))
+                            use = self.tools.use(function, args, snapshot.kwargs, self._place(snapshot))
                             if waits:
                                 calls.add(snapshot.call_id, use)
                                 snapshot = await snapshot.resume({"future": ...})

@@ -7,6 +7,9 @@ text    Plan: Find who designed the tower.
 
 json    {"steps": [{"id": "E1", "thought": "Find who …", "tool": "Search",
                     "args": {"query": "Kuala Lumpur Tower"}, "depends_on": []}, …]}
+        as Otani et al. 2026, arXiv 2605.08477, write it (read here, never written):
+        {"steps": [{"index": 0, "action": {"name": "search", "arguments": {"query": "Kuala Lumpur Tower"}}},
+                   {"index": 1, "action": {"name": "finish", "arguments": {"answer": ["$0"]}}}]}
 
 numbered        1. Search("Kuala Lumpur Tower")
         2. LLM("Where was the architect born? Context: $1")
@@ -17,8 +20,9 @@ signs, several steps on a line, numbering that starts anywhere, a bare JSON list
 call (`after $1`) names a step that it waits for without using it.
 
 In the numbered notation (Kim et al. 2023, arXiv 2312.04511, section 3) `$1` stands for the result of task 1, the step
-`E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. A line is read
-without the lines after it, so a task can start while the rest of the plan is being written.
+`E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. So it is in
+the JSON of Otani et al., where `$0` is the first step. A line of the numbered notation is read without the lines after
+it, so a task can start while the rest of the plan is being written.
 """
 
 from __future__ import annotations
@@ -41,8 +45,10 @@ from rewoo_bench.runners.notation.arguments import (
     write_call,
 )
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spellings_of, with_hash_signs
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt
+from rewoo_bench.text.scoring.base import BETWEEN_ANSWERS
 from rewoo_bench.types import Tool
 
 Notation = Literal["text", "json", "numbered"]
@@ -209,6 +215,7 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
             raise ValueError(f"{excerpt(value)!r} is no step; steps are named E1, E2, …")
         return f"E{int(match[1])}"
 
+    item = _from_one(item)
     if unknown := [key for key in item if key not in _KEYS]:
         raise ValueError(f"unknown key {excerpt(unknown[0])!r}")
     tool, args, thought = first(_TOOL_KEYS), first(_ARGS_KEYS), first(_THOUGHT_KEYS)
@@ -229,6 +236,34 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
         depends_on=tuple(map(read_id, needs if isinstance(needs, list) else [needs])),
         thought=thought if isinstance(thought, str) else "",
     )
+
+
+def _from_one(item: dict[str, Any]) -> dict[str, Any]:
+    """A step of Otani et al., whose index counts from 0, with its id and its references as they are here.
+
+    Several answers of `finish` are one text. Any other step stays as it is.
+    """
+    index, action = item.get("index"), item.get("action")
+    if not isinstance(index, int) or not isinstance(action, dict):
+        return item
+    rest = {key: value for key, value in item.items() if key not in ("index", "action")}
+    step = {**rest, **map_strings(action, lambda text: _with_slots(text, index, first=0)), "id": index + 1}
+    args = step.get("arguments")
+    if str(step.get("name")).casefold() == FINISH.casefold() and isinstance(args, dict):
+        answers = args.get("answer")
+        if isinstance(answers, list) and all(isinstance(each, str) for each in answers):
+            step["arguments"] = {**args, "answer": BETWEEN_ANSWERS.join(answers)}
+    return step
+
+
+def _with_slots(text: str, number: int, first: int = 1) -> str:
+    """A text of step `number` with `$1` as `{{E1}}` where an earlier step can be meant; `first` is the first number."""
+
+    def as_slot(found: re.Match[str]) -> str:
+        named = int(found[1] or found[2])
+        return f"{{{{E{named + 1 - first}}}}}" if named < number else found[0]
+
+    return _REFERENCE.sub(as_slot, text)
 
 
 _MARKS = r"[ \t*`>-]*+"  # of Markdown
@@ -270,11 +305,7 @@ def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None)
         raise ValueError(f"its line has {len(line)} characters, at most {_LONGEST_LINE} are read")
     number = int(match[1])
 
-    def as_slot(found: re.Match[str]) -> str:
-        named = int(found[1] or found[2])
-        return f"{{{{E{named}}}}}" if named < number else found[0]
-
-    rest = _REFERENCE.sub(as_slot, line[match.end() :])
+    rest = _with_slots(line[match.end() :], number)
     args, end = _read_arguments(rest, inputs(tool.arguments) if tool else None)
     after = _NUMBERED_AFTER.match(rest, end)
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=_ids(after), thought=thought)

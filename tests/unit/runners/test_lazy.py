@@ -222,6 +222,9 @@ PIECES = [
     "{{E1}}",
     "{{E9}}",
     "#E2",
+    "$0",
+    "${99}",
+    '"index": -1',
     "lost",
     "empty",
     "Finish",
@@ -238,11 +241,18 @@ PIECES = [
 ]
 
 
+def published_plan(*queries: str) -> str:
+    """A plan as Otani et al. write it, which ends with the last of these texts."""
+    *looked_up, answer = queries
+    actions = [{"name": "Search", "arguments": {"query": query}} for query in looked_up]
+    actions.append({"name": "finish", "arguments": {"answer": [answer]}})
+    return json.dumps({"steps": [{"index": index, "action": action} for index, action in enumerate(actions)]})
+
+
 def spoilt(draw: random.Random) -> str:
     """A plan, or a turn, with some of its characters gone, doubled, or another text in their place."""
-    text = draw.choice(
-        [plan(("Search", "a"), ("Search", "{{E1}}"), ("Finish", "{{E2}}")), turn("Search", "a"), turn("Finish", "x")]
-    )
+    own, published = plan(("Search", "a"), ("Search", "{{E1}}"), ("Finish", "{{E2}}")), published_plan("a", "$0", "$1")
+    text = draw.choice([own, published, turn("Search", "a"), turn("Finish", "x")])
     for _ in range(draw.randrange(4)):
         start = draw.randrange(len(text) + 1)
         text = text[:start] + draw.choice([*PIECES, text[:20]]) + text[start + draw.choice([0, 0, 1, 5, 30]) :]

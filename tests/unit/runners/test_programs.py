@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -337,37 +336,3 @@ async def test_the_first_block_is_the_program(text: str, program: str | None) ->
 async def test_an_answer_before_a_program_ends_a_turn() -> None:
     assert read_turn("Thought: I know it.\nAnswer: 5\n```python\nx\n```") == ("I know it. Answer: 5", None)
     assert read_turn("**Thought 1:** a\nb\n```python\nx\n```\nAnswer: 5") == ("a b", "x")
-
-
-FORMS: Mapping[str, tuple[str, str]] = {
-    "a function for each tool, by keyword": (  # Pydantic AI's code mode
-        "async def page(name):\n    return await Search(query=name)\n"
-        'results = await asyncio.gather(*[page(n) for n in ["a", "b"]])\nresults[-1]',
-        "page of b",
-    ),
-    "awaited calls, and prints": (  # Anthropic's programmatic tool calling
-        'found = {}\nfor name in ["a", "b"]:\n    found[name] = await Search(name)\n'
-        "print([k for k, v in found.items() if 'page' in v])",
-        "['a', 'b']",
-    ),
-    "plain calls, and prints": ('page = Search("a")\nprint(page.upper())', "PAGE OF A"),  # CodeAct
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-async def test_programs_of_other_frameworks_run(form: str) -> None:
-    program, output = FORMS[form]
-    assert (await Lab().run(program)).shown == output
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        'await call_tool("Search", {"query": "a"})',  # FastMCP
-        'answer = Search("a")\nfinal_answer(answer)',  # smolagents
-        'const page = await codemode.Search({query: "a"});',  # Cloudflare
-    ],
-)
-async def test_programs_of_frameworks_with_names_of_their_own_are_told_so(program: str) -> None:
-    outcome = await Lab().run(program)
-    assert "is not defined" in outcome.fault or "SyntaxError" in outcome.fault
