@@ -378,7 +378,9 @@ class ProgramSession:
     def _explain(self, error: MontyError) -> str:
         """Why a program ended, in a line."""
         said, kind = str(error), type(error).__name__
-        if said.startswith("TimeoutError: feed time limit"):
+        if said.startswith("TimeoutError: feed time limit") or (
+            kind == "MontyCrashedError" and "request timeout" in said
+        ):
             return f"it computed for more than {self._programs.timeout_s:g} s"
         if said.startswith("MemoryError:") and f"> {_MOST_PRINTED} bytes" in said:
             return f"it printed more than {_MOST_PRINTED:,} bytes"

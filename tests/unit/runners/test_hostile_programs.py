@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
 
@@ -30,11 +30,14 @@ PROGRAMS = 10_000
 STATM = Path("/proc/self/statm")
 HOSTILE = {
     "reads a file": 'print(open("/etc/passwd").read())',
+    "reads a file by its path": 'from pathlib import Path\nprint(Path("/etc/passwd").read_text())',
     "writes a file": 'open("/tmp/x", "w").write("x")',
     "lists a folder": "import os\nprint(os.listdir('/'))",
     "reads the environment": "import os\nprint(os.environ)",
     "starts a process": "import subprocess\nsubprocess.run(['ls'])",
     "asks the network": "import socket\nsocket.create_connection(('example.org', 80))",
+    "asks the network for a page": "import urllib.request\nurllib.request.urlopen('http://127.0.0.1')",
+    "opens a connection": "import asyncio\nawait asyncio.open_connection('127.0.0.1', 80)",
     "imports the harness": "import rewoo_bench",
     "imports by hand": '__import__("os").system("ls")',
     "climbs the classes": "().__class__.__bases__[0].__subclasses__()",
@@ -48,10 +51,15 @@ HOSTILE = {
     "a list that is returned": "[0] * 10_000_000",
     "a text that is returned": '"a" * 20_000_000',
     "deep recursion": "def f(n): return f(n + 1)\nf(0)",
+    "recursion of two": "async def f(n): return await g(n)\nasync def g(n): return await f(n)\nawait f(0)",
     "a deep list": "x = []\nfor n in range(100_000): x = [x]\nx",
     "a list in itself": "x = []\nx.append(x)\nx",
     "100,000 calls": 'for n in range(100_000): await Search("a")',
     "100,000 calls at once": 'await gather(*[Search("a") for n in range(100_000)])',
+    "100,000 calls by name": 'for n in range(100_000): await call_tool("Search", {"query": "a"})',
+    "100,000 calls that are caught": (
+        'for n in range(100_000):\n    try:\n        await Search("a")\n    except BaseException: pass'
+    ),
     "100,000 calls of nobody": "for n in range(100_000):\n    try:\n        nobody()\n    except NameError: pass",
     "100,000 nested brackets": "x = " + "(" * 99_000,
     "a long sum": "x = 1" + "+1" * 49_000,
@@ -68,6 +76,7 @@ HOSTILE = {
     "a deep argument": "x = []\nfor n in range(1000): x = [x]\nawait Search(x)",
     "an argument in itself": "x = []\nx.append(x)\nawait Search(x)",
     "a slow pattern": 'import re\nre.match(r"(a|a)*$", "a" * 40 + "b")',
+    "a long replacement": 'import re\nre.sub("a", "b" * 1000, "a" * 10**6)',
     "other letters": "ｐｒｉｎｔ(1)\nаwait = 2",
     "an invisible end": 'print("a")\u2028print("b")\u202e # \ufeff',
     "halves of a pair": 'print("\\ud800")\nawait Search("\\udfff")',
@@ -81,6 +90,21 @@ HOSTILE = {
     "sleeps": "import time\ntime.sleep(10_000)",
     "waits for nothing": "import asyncio\nawait asyncio.sleep(10_000)",
     "a fault of 1 MB": 'raise ValueError("a" * 10**6)',
+}
+SAID = {  # of those that are stopped
+    **dict.fromkeys(
+        ["reads a file", "reads a file by its path", "writes a file", "lists a folder"], "Permission denied"
+    ),
+    **dict.fromkeys(["asks the network", "asks the network for a page", "starts a process"], "No module named"),
+    "opens a connection": "has no attribute 'open_connection'",
+    "imports the harness": "No module named 'rewoo_bench'",
+    **dict.fromkeys(["imports by hand", "eval"], "name '__import__' is not defined"),
+    **dict.fromkeys(["exec", "an endless loop", "an endless loop that catches"], "it computed for more than 0.2 s"),
+    "a long replacement": "it computed for more than 0.2 s",
+    **dict.fromkeys(["a string of 1 GB", "a string of 1 GB by doubling", "many lists"], "it took more than 32 MB"),
+    **dict.fromkeys(["deep recursion", "recursion of two"], "maximum recursion depth exceeded"),
+    **dict.fromkeys(["100,000 calls", "100,000 calls at once"], "it wants more than 30 tool calls"),
+    **dict.fromkeys(["100,000 calls by name", "100,000 calls that are caught"], "it wants more than 30 tool calls"),
 }
 
 
@@ -116,6 +140,17 @@ def memory_mb() -> float:
     return int(STATM.read_text().split()[1]) * 4096 / 2**20
 
 
+def most_of_workers_mb() -> list[float]:
+    """The most that each of the workers that live has held."""
+    most = []
+    for pid in [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]:
+        with suppress(OSError):  # it has just ended
+            state = Path("/proc", pid, "status").read_text()
+            held = re.search(r"^VmHWM:\s+(\d+) kB", state, re.MULTILINE)
+            most += [int(held[1]) / 1024] if held and "Name:\tmonty\n" in state else []
+    return most
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 async def test_a_hostile_program_ends_as_one_line(sandbox: Sandbox, what: str) -> None:
     start = time.monotonic()
@@ -126,25 +161,39 @@ async def test_a_hostile_program_ends_as_one_line(sandbox: Sandbox, what: str) -
 
 
 @pytest.mark.skipif(not STATM.exists(), reason="only Linux says what a process holds")
-async def test_none_of_them_takes_the_memory_of_this_process(sandbox: Sandbox) -> None:
+async def test_none_of_them_takes_the_memory_of_this_process_or_of_its_worker(sandbox: Sandbox) -> None:
     for program in HOSTILE.values():
         await sandbox.run(program)
-    before = memory_mb()
+    before, seen = memory_mb(), 0
     for program in HOSTILE.values():
         await sandbox.run(program)
         assert memory_mb() - before < 300
+        for most in most_of_workers_mb():
+            assert most < 100
+            seen += 1
     assert memory_mb() - before < 100
+    assert seen
 
 
 @pytest.mark.parametrize("name", ["rewoo-code", "react-code"])
-async def test_each_is_a_row_without_an_error(name: str) -> None:
+async def test_each_is_one_clear_row(name: str) -> None:
     architecture = load_architecture(f"{name}?timeout_s=0.2", style="multihop")
     example = Example("q", "Which river?", ("Neva",), (Document("a", "It has a river."),))
     for what, program in HOSTILE.items():
         model = ScriptedModel([fenced(program), *["Answer: Neva"] * 9])
+        start = time.monotonic()
         result: Result = await Evaluator({"": model}, "hotpotqa").run_task(Task(0, example, 0, architecture))
+        assert time.monotonic() - start < 20
         assert result.error is None, what
-        assert result.trajectory.stop_reason in ("answered", "step_limit", "invalid_plan"), what
+        ended, notes = result.trajectory.stop_reason, result.trajectory.notes
+        over = name == "react-code" and "tool calls" in SAID.get(what, "")
+        assert ended == "step_limit" if over else ended in ("answered", "invalid_plan"), what
+        assert len(result.trajectory.steps) <= 30
+        (attempt,) = notes["turns"][:1] if name == "react-code" else [notes]
+        fault = attempt.get("fault") or ""
+        assert SAID.get(what, "") in fault
+        assert "\n" not in fault
+        assert "Traceback" not in str(notes)
 
 
 async def test_a_result_that_looks_like_code_is_text() -> None:
