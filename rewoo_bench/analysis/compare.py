@@ -24,7 +24,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
 from rewoo_bench.analysis.summary import LOOPS, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import noted_differences, refusals, wait
+from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
 from rewoo_bench.runs.table_columns import check_columns
@@ -83,7 +83,7 @@ def compare(
     parts = [rows] if by is None else subsets(rows, by)
     systems: list[System] = []
     pairs: list[Pair] = []
-    warnings: dict[str, None] = {}
+    warnings = dict.fromkeys(unfinished(named))
     for part in parts:
         for dataset, block in _blocks(part, names, intersect=intersect, alone=within_model).items():
             keys = {label: key for label, (key, _) in block.items()}

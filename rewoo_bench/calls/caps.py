@@ -1,4 +1,4 @@
-"""What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed questions (--fail-on-error).
+"""What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed answers (--fail-on-error).
 
     RunLimits(run_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--run-tokens)"
     higher_cap("used 260 of 250 tokens (--run-tokens)", done=0.5)     # "--run-tokens 580"
@@ -31,6 +31,7 @@ import anyio
 from rewoo_bench.errors import RewooBenchError, RunStopped
 from rewoo_bench.runs.journal.store import Spent
 from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.text.words import counted
 from rewoo_bench.types import CallCost, Model, Request
 
 # Ctrl-C, the end of a job in CI or a scheduler, and a closed terminal, for which Windows has no signal.
@@ -147,7 +148,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class RunLimits:
-    """Limits of a whole run. `max_errors` is the number of tolerated failed questions, or a fraction (below 1) of
+    """Limits of a whole run. `max_errors` is the number of tolerated failed answers, or a fraction (below 1) of
     all; None tolerates none, but doesn't end the run early."""
 
     run_tokens: int | None = None
@@ -157,7 +158,8 @@ class RunLimits:
     def exceeded(self, totals: Totals) -> str | None:
         """The reason to stop the run now, or None. Caps don't stop a run after its last question."""
         if self.max_errors is not None and totals.errors > self._tolerated(totals):
-            return f"{totals.errors} questions failed (--fail-on-error {self.max_errors:g}); last: {totals.last_error}"
+            failed = f"{counted(totals.errors, 'answer')} failed (--fail-on-error {self.max_errors:g})"
+            return f"{failed}; last: {totals.last_error}"
         if totals.done == totals.tasks:
             return None
         if self.run_tokens is not None and totals.spent.tokens >= self.run_tokens:
@@ -176,7 +178,7 @@ class RunLimits:
             return None
         if totals.errors == totals.tasks:
             return f"every question failed; last: {totals.last_error}"
-        return f"{totals.errors} of {totals.tasks} questions failed"
+        return f"{totals.errors:,} of {counted(totals.tasks, 'answer')} failed"
 
     def _tolerated(self, totals: Totals) -> float:
         if self.max_errors is None:

@@ -8,7 +8,7 @@ import click
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
-from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.text.escaping import terminal
 
@@ -35,6 +35,7 @@ def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details:
     are counted under "also". For claims that none of the runs can test, --details prints the command of a run that can.
     The file of the claims has the rules of the verdicts; --format json has the figures of every run.
     """
+    warn_of_unfinished(*runs)
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
     click.echo(terminal(render_claims(findings, form, everything=everything, details=details or everything)))
     return 0

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
 from rewoo_bench.errors import RewooBenchError
+from rewoo_bench.text.escaping import terminal
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
@@ -43,6 +45,15 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.places[name][1]) for name in sorted(self.places)])
+
+
+def warn_of_unfinished(*runs: str | Path) -> None:
+    """Prints a line on standard error for each run that isn't done, whose figures are of a part of it."""
+    from rewoo_bench.runs.comparability import unfinished  # `--help` reads no run
+    from rewoo_bench.runs.folder import named_manifests
+
+    for line in unfinished(named_manifests(*runs)):
+        click.echo(terminal(f"WARNING: {line}"), err=True)
 
 
 # Standard output and standard error that may be closed or full: `rewoo-bench … | head`, `> /dev/full`.

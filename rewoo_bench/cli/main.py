@@ -29,8 +29,7 @@ from rewoo_bench.cli.command import (
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.text.escaping import terminal
 
-_INTERRUPTED = "interrupted before the first question, or after the last"
-
+_INTERRUPTED = "interrupted"
 
 _COMMANDS = {  # the module and the name in it, and what `--help` says
     "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
@@ -81,7 +80,8 @@ def _run(arguments: list[str]) -> int:
     except RewooBenchError as error:
         text, code = str(error), WRONG if isinstance(error, UsageError) else INCOMPLETE
     except (click.exceptions.Abort, KeyboardInterrupt):
-        text, code = _INTERRUPTED, INTERRUPTED
+        when = " before the first question, or after the last" if arguments[:1] == ["run"] else ""
+        text, code = f"{_INTERRUPTED}{when}", INTERRUPTED
     except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared
 

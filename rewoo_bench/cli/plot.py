@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError, unknown
 from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
@@ -62,6 +62,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
             f"cache and cache-map have all of {SHORT_NAMES}"
         )
+    warn_of_unfinished(*runs)
     data = read(runs).by(by) if by else read(runs)
     if len(compared) != 2:
         raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")

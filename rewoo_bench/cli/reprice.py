@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.repricing import PriceTableFormat, render_prices, reprice, sheet_list
@@ -51,6 +51,8 @@ def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...],
     """
     repriced = reprice(run, prices=prices, models=models, baseline=baseline, batch=batch,
                        recorded_cache=recorded_cache)
+    if form == "csv":  # the others have notes
+        warn_of_unfinished(run)
     click.echo(terminal(render_prices(repriced, form)))
     if rows is not None:
         try:

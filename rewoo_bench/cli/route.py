@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.analysis.routing.report import RoutingFormat, render_routing
-from rewoo_bench.cli.command import SETTINGS
+from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_questions_of
@@ -45,6 +45,7 @@ def route_command(runs: tuple[str, ...], parents: str | None, router: str, datas
     names = tuple(parents.split(",")) if parents else None
     if names is not None and (len(names) != 2 or not all(names)):
         raise UsageError(f"--parents: expected two architectures, as in rewoo,react; got {parents!r}")
+    warn_of_unfinished(*runs)
     texts = {}
     if dataset:  # all questions of a file, else the sample that the run took
         facts = next((manifest.dataset for manifest in manifests(*runs).values()), DatasetFacts())

@@ -24,6 +24,7 @@ from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
 from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.words import counted
 
 MOST_ROWS = 20_000  # of a run whose page is written at its end
 
@@ -137,10 +138,10 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
 
 
 def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:
-    """Why questions failed, why the run is incomplete, and how to continue; each error once."""
+    """Why answers failed, why the run is incomplete, and how to continue; each error once."""
     reason = outcome.reason or ""
     if errors and (error := _most_common(errors) or "unknown") not in reason:
-        yield f"{len(errors)} of {rows} questions failed; most common error: {error}"
+        yield f"{len(errors):,} of {counted(rows, 'answer')} failed; most common error: {error}"
     if not reason:
         return
     yield f"incomplete: {reason}"

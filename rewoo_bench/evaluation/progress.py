@@ -58,9 +58,8 @@ class Progress:
             paid = result.cost_usd
             self._cost = None if paid is None or self._cost is None else self._cost + paid
         correct = self._correct.setdefault(result.task.architecture.name, [0, 0])
-        if result.score is None:
-            self._failed += 1
-        else:
+        self._failed += result.score is None or result.trajectory.stop_reason == "agent_failed"
+        if result.score is not None:
             correct[0] += result.score.exact_match
             correct[1] += 1
         if self._verbose:

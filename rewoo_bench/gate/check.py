@@ -86,9 +86,8 @@ def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
         return manifest, rows, "it has no rows"
     reason, asked = None, math.prod(_shape(manifest))
     if failures := int(failed(rows).sum()):
-        unit = "row" if rows["trial"].max() > 0 else "question"
         advice = "--resume tries them again, --allow-incomplete leaves them out"
-        reason = f"{failures} of {counted(len(rows), unit)} failed; {advice}"
+        reason = f"{failures:,} of {counted(len(rows), 'row')} failed; {advice}"
     elif len(rows) < asked:
         reason = f"it has {len(rows)} of {counted(asked, 'row')}"
     return manifest, rows, reason

@@ -16,6 +16,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, verdict
 from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import FLAGS, flag_lines, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns
@@ -46,7 +47,7 @@ def overview(
     try:
         comparison = compare(rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing)
     except UsageError as error:
-        notes.append(str(error))
+        notes += [*unfinished(manifests), str(error)]
     else:
         systems = comparison.systems
         notes += comparison.warnings
@@ -181,9 +182,6 @@ def _caveats(
     if failures:
         yield f"{failures:,} of {len(rows):,} rows failed (a provider's error, say): no figure has them."
     for manifest in manifests.values():
-        if manifest.status != "done":
-            why = f": {manifest.reason}" if manifest.reason else ""
-            yield f"The run {manifest.run_id} is {manifest.status or 'unfinished'}{why}."
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
     if comparison and comparison.pairs:

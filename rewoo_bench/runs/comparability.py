@@ -39,7 +39,6 @@ _MUST_BE_SAME: _Facts = {
 }
 _NOTED: _Facts = {
     **_NOTED_OPTIONS,
-    "status": lambda run: run.status,
     "concurrency": lambda run: run.concurrency,
     "engine": lambda run: f"{run.engine.name}, workers: {run.engine.workers}" if run.engine else "one process",
     "environment.git_commit": lambda run: run.environment.get("git_commit"),
@@ -81,6 +80,25 @@ def queued(manifest: Manifest) -> int:
     workers = manifest.engine.workers if manifest.engine else 1  # each has its own
     at_once = ceil((manifest.concurrency or 1) / workers)
     return at_once if at_once > 1 and any(name.startswith(LOCAL) for name in asked.values()) else 0
+
+
+_NOT_DONE = {"running": "is still running, or was killed", "killed": "was killed"}
+
+
+def unfinished(manifests: Manifests) -> list[str]:
+    """A sentence for each run that isn't done, by what the manifests are filed under: its figures are of a part of it.
+
+    `the run mine is incomplete, with 5 of 200 answers: interrupted`.
+    """
+    found = []
+    for name, run in manifests.items():
+        if run.status not in ("done", ""):
+            meant = (run.dataset.examples or 0) * int(run.options.get("trials") or 1) * len(run.architectures)
+            some = run.rows is not None and run.rows < meant
+            answers = f", with {run.rows:,} of {meant:,} answers" if some else ""
+            why = f": {run.reason}" if run.reason else ""
+            found.append(f"the run {name} {_NOT_DONE.get(run.status, f'is {run.status}')}{answers}{why}")
+    return found
 
 
 def wait(manifest: Manifest) -> str:

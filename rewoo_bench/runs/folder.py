@@ -44,11 +44,8 @@ def load(*runs: str | Path) -> pd.DataFrame:
     One column more, `run_folder`, has the name of the run's folder, or its path where two folders have the same name.
     `runs` are run folders or parquet files. Raises `DataError`.
     """
-    folders = _folders(runs)
-    names = [folder.resolve().name for folder in folders]
     tables = []
-    for table, folder, name in zip(_tables(runs), folders, names, strict=True):
-        shown = str(folder) if names.count(name) > 1 else name
+    for table, shown in zip(_tables(runs), _names(_folders(runs)), strict=True):
         table = table.select([each for each in table.column_names if each != "run_folder"])
         column = pa.repeat(pa.scalar(shown), len(table)).dictionary_encode()
         tables.append(table.append_column("run_folder", column))
@@ -99,6 +96,12 @@ def _paths(runs: Sequence[object]) -> list[Path]:
 
 def _folders(runs: Sequence[object]) -> list[Path]:
     return [path if path.is_dir() else path.parent for path in _paths(runs)]
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The name of each folder, or its path where two have the same name."""
+    names = [folder.resolve().name for folder in folders]
+    return [str(folder) if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
 
 
 def no_table(folder: Path, lacks: str = QUESTIONS_FILE) -> DataError:
@@ -193,3 +196,9 @@ def manifests(*runs: str | Path) -> dict[str, Manifest]:
     """run.json by run id, of those runs that have one: run folders, or parquet files next to it. Raises `DataError`."""
     read = [read_manifest(folder) for folder in _folders(runs) if (folder / MANIFEST).exists()]
     return {manifest.run_id: manifest for manifest in read}
+
+
+def named_manifests(*runs: str | Path) -> dict[str, Manifest]:
+    """The same by the name of the run's folder, as in `run_folder` of `load`. Raises `DataError`."""
+    named = zip(_names(folders := _folders(runs)), folders, strict=True)
+    return {name: read_manifest(folder) for name, folder in named if (folder / MANIFEST).exists()}

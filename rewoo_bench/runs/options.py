@@ -222,8 +222,8 @@ class RunOptions:
     )
     fail_on_error: NonNegative | None = option(
         None, group=RUN, role=SESSION, metavar="COUNT|FRACTION",
-        help="Number or fraction of failed questions to tolerate. One more stops the run.  [default: the run goes on "
-        "to its last question, and any failure makes it incomplete]",
+        help="Number or fraction of failed answers to tolerate, each of one architecture to one question. One more "
+        "stops the run.  [default: the run goes on to its last question, and any failure makes it incomplete]",
     )
     concurrency: Count | None = option(
         None, group=RUN, role=SESSION,

@@ -164,7 +164,7 @@ def test_a_judge_is_not_blamed_for_questions_that_failed(
     with ModelServer(reply) as server:
         hosted(server, "--judge-model", "openai/judge", "--out", "here", "--concurrency", "1")
     told = capfd.readouterr().err
-    assert "1 of 6 questions failed" in told
+    assert "1 of 6 answers failed" in told
     assert (said in told) if said else ("verdict" not in told)
 
 

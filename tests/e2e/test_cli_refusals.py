@@ -154,7 +154,7 @@ def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
 
     with ModelServer(reply) as server:
         assert hosted(server) == 3
-    assert "3 of 6 questions failed; most common error: 'openai/test' answered 400: rude" in capfd.readouterr().err
+    assert "3 of 6 answers failed; most common error: 'openai/test' answered 400: rude" in capfd.readouterr().err
 
 
 def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
@@ -170,7 +170,7 @@ def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
     with ModelServer(reply) as server:
         assert hosted(server, "--fail-on-error", 3, "--out", tmp_path / "tolerated") == 0
         assert hosted(server, "--out", folder) == 3
-        assert "incomplete: 3 of 6 questions failed" in (err := capfd.readouterr().err)
+        assert "incomplete: 3 of 6 answers failed" in (err := capfd.readouterr().err)
         assert err.splitlines()[-1] == f"rewoo-bench run --resume '{folder}'"
         assert read_manifest(folder).status == "incomplete"
         broken[0] = False

@@ -120,7 +120,7 @@ async def test_the_same_exception_on_three_questions_stops_the_run(tmp_path: Pat
 
 
 async def test_crashes_count_as_failed_questions(tmp_path: Path) -> None:
-    with pytest.raises(RunStopped, match=r"1 questions failed \(--fail-on-error 0\); last: KeyError in Own: 'q'"):
+    with pytest.raises(RunStopped, match=r"1 answer failed \(--fail-on-error 0\); last: KeyError in Own: 'q'"):
         await run(tmp_path, failing_on("q01", lambda: KeyError("q")), concurrency=1, run_limits=RunLimits(max_errors=0))
 
 

@@ -42,7 +42,7 @@ async def test_a_cap_that_the_last_questions_reach_stops_nothing(tmp_path: Path)
 @pytest.mark.parametrize(("max_errors", "rows"), [(0, 1), (1, 2), (0.5, 4), (5, 6)])
 async def test_too_many_failures_end_a_run(tmp_path: Path, max_errors: float, rows: int) -> None:
     always = {f"q{i:02}": ServerFault(status=400, message="no") for i in range(6)}
-    message = rf"{rows} questions failed \(--fail-on-error {max_errors:g}\); last: .*answered 400: no"
+    message = rf"{rows} answers? failed \(--fail-on-error {max_errors:g}\); last: .*answered 400: no"
     with ModelServer(Trouble(always=always)) as server, pytest.raises(RunStopped, match=message):
         await run(tmp_path, server, examples(6), ["direct"], concurrency=1, run_limits=RunLimits(max_errors=max_errors))
     assert len(read(tmp_path)[0]) == rows

@@ -56,6 +56,35 @@ def test_each_command_reads_it(command: tuple[str, ...]) -> None:
     assert run(*command) == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compare",),
+        ("compare", "--format", "csv"),
+        ("claims",),
+        ("claims", "--format", "json"),
+        ("reprice", "--prices", "none"),
+        ("reprice", "--prices", "none", "--format", "csv"),
+        ("plot",),
+        ("route",),
+    ],
+    ids=" ".join,
+)
+def test_each_command_says_that_a_run_is_incomplete(
+    command: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(*command, "unfinished")
+    told = "".join(capfd.readouterr())
+    assert told.count("the run unfinished is incomplete, with 4 of 12 answers: used ") == 1
+    run(*command, "finished")
+    assert "incomplete" not in "".join(capfd.readouterr())
+
+
+def test_the_caption_of_a_figure_says_so_too() -> None:
+    assert run("plot", "unfinished", "--only", "ratio", "--format", "svg") == 0
+    assert "questions, of an unfinished run" in Path("unfinished/plots/captions.md").read_text()
+
+
 @pytest.mark.parametrize("version", [None, 2, 99])
 def test_another_format_is_one_line(version: int | None, capsys: pytest.CaptureFixture[str]) -> None:
     path = Path("finished/run.json")

@@ -64,7 +64,7 @@ def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
         assert quiet("--arch", "react", "-n", 4, *hosted, "--out", "recorded") == 3
     assert quiet("--arch", "react", "-n", 4, "--model", "replay/recorded", "--out", "here") == 3
-    assert "1 of 4 questions failed" in capfd.readouterr().err
+    assert "1 of 4 answers failed" in capfd.readouterr().err
     rows, recorded = load("here"), load("recorded")
     same = [name for name in recorded.columns if name not in (*TIMES, "model", "planner_model", "solver_model")]
     same = [name for name in same if name not in ("error", "usage_source")]

@@ -22,6 +22,7 @@ from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
+RUN = Path(__file__).parents[1] / "golden" / "runs" / "finished"
 QUESTIONS = 6
 ANSWERED = 3
 
@@ -121,6 +122,22 @@ def test_before_the_first_question_it_is_one_line(times: int) -> None:
     assert process.returncode in (130, -signal.SIGINT)  # the latter while the interpreter ends, which shells call 130
     assert err.strip() == "rewoo-bench: interrupted before the first question, or after the last"
     assert not Path("here").exists()
+
+
+def test_a_command_that_reads_runs_is_interrupted_in_one_line() -> None:
+    """It waits for a claims file that is a pipe which nobody writes to."""
+    os.mkfifo("claims.toml")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rewoo_bench", "claims", RUN, "--claims", "claims.toml"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pipe = os.open("claims.toml", os.O_WRONLY)  # waits until it is read
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    os.close(pipe)
+    assert process.returncode == 130
+    assert err.strip() == "rewoo-bench: interrupted"
 
 
 def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(waiting: Waiting, slow: ModelServer) -> None:

@@ -20,7 +20,7 @@ import pandas as pd
 
 from rewoo_bench.analysis.compare import aligned, run_names
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.comparability import noted_differences, refusals, wait
+from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import oracle_rows
@@ -144,10 +144,8 @@ def _set(group: list[Piece], *, intersect: bool) -> RunSet:
     warnings = list(cautions)
     if len(manifests) < len(group):
         warnings.append(f"{group[0].name} has no run.json, so the conditions of the runs aren't checked")
-    for name, manifest in manifests.items():
-        if manifest.status != "done":
-            warnings.append(f"{name} is {manifest.status or 'unfinished'}: not all of its questions were asked")
-    shown = [sentence for sentence in noted_differences(manifests) if not sentence.startswith("status")]
+    warnings += unfinished(manifests)
+    shown = noted_differences(manifests)
     if len(manifests) > 1 and shown:
         warnings.append(f"the runs also differ in this: {'; '.join(shown)}")
     waits = [f"in {name}, {note}" for name, manifest in manifests.items() if (note := wait(manifest))]

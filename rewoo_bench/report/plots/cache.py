@@ -38,6 +38,7 @@ _PRICE_STEP = PRICES[1] - PRICES[0]
 _HEIGHT = 0.26  # inches of a row
 _HALF = 0.46  # of a row
 _FEWEST = 5  # rows that the sheet has room for at least
+_LINE = 30  # characters of a text beside them
 _STRONGEST = 8.0  # times: stronger ratios have the same colour
 _OF_FORMULA: dict[str, Any] = {"color": INK, "ls": (0, (4, 2)), "lw": 1.3, "marker": "o", "ms": 4, "mfc": "white"}
 _OF_SHEET: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "lw": 1}
@@ -69,7 +70,8 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
             axes.axvline(price, **_OF_SHEET)
             handles.append(Line2D([], [], label=f"{priced}: {price:.3g}", **_OF_SHEET))
         handles.append(Patch(facecolor="white", edgecolor=GREY, hatch="////", linewidth=0.5, label="uncertain"))
-        label = f"{second} / {first} (blue: {second if second_is_blue else first} is cheaper)"
+        lines = f"{second} / {first}", f"(blue: {second if second_is_blue else first} is cheaper)"
+        label = "\n".join(textwrap.fill(line, _LINE) for line in lines)
         times = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
         _draw_scale(figure, axes, ScalarMappable(norm, colours), times, label, pad=0.1, aspect=18)
         style.legend_above(figure, handles=handles)
@@ -102,7 +104,7 @@ def _draw_rows(axes: Axes, found: BreakEven, norm: TwoSlopeNorm, colours: Colorm
         axes.annotate(f"n = {row.n:,}", (1, position), xytext=(5, 0), textcoords="offset points", fontsize=8,
                       va="center", color=GREY)  # fmt: skip
     axes.set(xlim=(0, 1), ylim=(-0.6, len(found.rows) - 0.4))
-    axes.set(xlabel="price of cached input / price of input", ylabel=f"tool calls of {second}")
+    axes.set(xlabel="price of cached input / price of input", ylabel=textwrap.fill(f"tool calls of {second}", _LINE))
     axes.set_xticks([0, 0.1, 0.25, 0.5, 0.75, 1])
     axes.set_yticks(range(len(found.rows)), [str(row.tool_calls) for row in found.rows])
     axes.tick_params(length=2.5, color=GREY)

@@ -24,6 +24,7 @@ from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, subsets
@@ -131,6 +132,8 @@ class PlotData:
         questions = f"n = {of_each if n is None else f'{n:,}'} questions"
         if self.trials > 1:
             questions += f", {self.trials} trials each"
+        own_runs = {run: self.manifests[run] for run in self.rows["run_id"].astype(str) if run in self.manifests}
+        questions += ", of an unfinished run" if unfinished(own_runs) else ""
         if self.failed is not None:
             own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
             lost = self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))

@@ -46,6 +46,7 @@ _RC: Any = {
     "axes.edgecolor": GREY, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "legend.frameon": False,
     "lines.linewidth": 1.4, "lines.markersize": 6, "hatch.linewidth": 0.6, "savefig.dpi": 200,
+    "figure.dpi": 200,  # as saved: letters are wider or narrower at another resolution, so a text may not fit
     "svg.hashsalt": "rewoo_bench", "svg.fonttype": "path", "axes.unicode_minus": True,
     "text.parse_math": False,  # a name may contain a dollar sign
 }  # fmt: skip

@@ -39,7 +39,8 @@ from rewoo_bench.config.price_sheets import (
 )
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.report.reading import HasFolder
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.comparability import unfinished
+from rewoo_bench.runs.folder import load, named_manifests
 from rewoo_bench.runs.rows import failed, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
@@ -234,7 +235,10 @@ def reprice(
         baseline=baseline or architectures[0],
         lines=(),
         tariffs=tuple(chosen),
-        notes=tuple(_notes(calls, rows, charged, own, batch=batch, recorded=recorded_cache)),
+        notes=(
+            *unfinished(named_manifests(folder)),
+            *_notes(calls, rows, charged, own, batch=batch, recorded=recorded_cache),
+        ),
         batch=batch,
         rows=rows[_COLUMNS].assign(failed=left_out(rows), rounds=_rounds(calls)),
         calls=calls,

@@ -123,9 +123,16 @@ def test_the_title_counts_the_questions_without_a_break_even() -> None:
     assert picture.title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
 
 
+@pytest.mark.parametrize("names", [("rewoo", "react-native"), ("rewoo-json", "my-architecture?slot_tokens=100")])
+def test_long_names_stay_on_the_sheet(names: tuple[str, str]) -> None:
+    rows = questions().replace({"architecture": dict(zip(PAIR, names, strict=True))})
+    rows.loc[rows["tool_calls"].where(rows["architecture"] == names[1]) == 5, "output_tokens"] = 1000
+    check_fits(draw(break_even(rows, names, output=4.0)).figure)
+
+
 def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
     for pair, low in ((PAIR, "ReAct / ReWOO"), (("react", "rewoo"), "ReWOO / ReAct")):
         axes = draw(break_even(questions(), pair, output=4.0)).figure.axes
-        assert axes[1].get_ylabel() == f"{low} (blue: ReWOO is cheaper)"
+        assert axes[1].get_ylabel() == f"{low}\n(blue: ReWOO is cheaper)"
         red, _, blue, _ = to_rgba(axes[0].patches[-2].get_facecolor())  # cached input at its dearest: ReWOO is cheaper
         assert blue > red

@@ -40,13 +40,13 @@ def test_a_cap_that_is_reached_exactly_ends_the_run() -> None:
 @pytest.mark.parametrize(
     ("max_errors", "errors", "unfinished", "stops_early"),
     [
-        (None, 1, "1 of 10 questions failed", False),
+        (None, 1, "1 of 10 answers failed", False),
         (None, 10, "every question failed; last: e10", False),
         (1, 1, None, False),  # one question, not all of them
-        (1, 2, "2 of 10 questions failed", True),
+        (1, 2, "2 of 10 answers failed", True),
         (3, 3, None, False),
         (0.2, 2, None, False),
-        (0.2, 3, "3 of 10 questions failed", True),
+        (0.2, 3, "3 of 10 answers failed", True),
     ],
 )
 def test_failed_questions_end_a_run_where_more_failed_than_are_tolerated(

@@ -11,6 +11,7 @@ from parts import result
 
 from rewoo_bench.evaluation.new_manifest import environment, new_run_id
 from rewoo_bench.evaluation.progress import Progress
+from rewoo_bench.types import Trajectory
 
 
 def test_a_line_now_and_then_and_one_at_the_end() -> None:
@@ -36,6 +37,14 @@ def test_a_session_that_goes_on_speaks_of_itself(taken: float, to_go: str) -> No
         stream.getvalue()
         == f"97/100 answers, {taken:.0f} s, {to_go} to go, EM of 1 new answer: 1.00, 12 tokens, $0.0010, 0 failed\n"
     )
+
+
+def test_a_crash_of_an_agent_counts_as_failed() -> None:
+    stream = io.StringIO()
+    crashed = replace(result(0, "Rhine"), trajectory=Trajectory(None, "agent_failed"))
+    Progress(1, stream=stream).add(crashed)
+    assert "EM 0.00," in stream.getvalue()
+    assert stream.getvalue().endswith(", 1 failed\n")
 
 
 def test_a_question_is_one_line_whatever_its_id_has_in_it() -> None:

@@ -205,7 +205,7 @@ async def test_too_many_failed_questions_end_the_run_even_at_its_last_one() -> N
         kept = list[Result]()
         with pytest.raises(RunStopped) as raised:
             await session_of(results, kept, limits=limits)
-        assert str(raised.value) == "2 questions failed (--fail-on-error 1); last: the provider failed"
+        assert str(raised.value) == "2 answers failed (--fail-on-error 1); last: the provider failed"
         assert len(kept) == number
     assert len(await session_of([failed[0], result(1), result(2)], limits=limits)) == 3
 

@@ -267,7 +267,7 @@ def test_a_run_with_failed_questions_is_not_judged(tmp_path: Path) -> None:
     for mode in ("exact", "live"):
         verdict = judged(tmp_path / mode, [*rows(19), row(19, **FAILED, total_tokens=0)], mode=mode)
         assert verdict.code == 3
-        assert str(verdict.incomplete).startswith("1 of 20 questions failed; --resume tries them again, ")
+        assert str(verdict.incomplete).startswith("1 of 20 rows failed; --resume tries them again, ")
 
 
 def test_a_question_that_failed_is_no_cheap_question(tmp_path: Path) -> None:

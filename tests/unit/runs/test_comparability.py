@@ -11,7 +11,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.comparability import noted_differences, queued
+from rewoo_bench.runs.comparability import noted_differences, queued, unfinished
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
 
@@ -130,7 +130,6 @@ def test_runs_on_other_terms_are_refused_or_said_loudly(changes: dict[str, Any],
             {"corpus": {"content_hash": "c" * 41}},
             f"the corpus: the questions' own documents (0001), {'c' * 12}… (0002)",
         ),
-        ({"status": "incomplete"}, "status: done (0001), incomplete (0002)"),
         (
             {"architectures": [{"name": "rewoo", "settings": {"max_steps": 8}, "prompts_sha256": "0" * 64}]},
             "rewoo: prompts_sha256: ec (0001), 000000000000… (0002)",
@@ -142,6 +141,26 @@ def test_other_prompts_models_and_settings_are_told(changes: dict[str, Any], not
     told = [each for each in comparison.notes if not each.startswith("run ")]
     assert told == [note]
     assert note in str(comparison)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"status": "incomplete", "rows": 3, "reason": "interrupted"},
+            " is incomplete, with 3 of 8 answers: interrupted",
+        ),
+        (
+            {"status": "incomplete", "rows": 8, "reason": "2 of 8 answers failed"},
+            " is incomplete: 2 of 8 answers failed",
+        ),
+        ({"status": "running"}, " is still running, or was killed"),
+        ({"status": "done", "rows": 8}, None),
+    ],
+)
+def test_a_run_that_is_not_done_says_so_in_a_sentence(changes: dict[str, Any], said: str | None) -> None:
+    asked = {"dataset": {"examples": 2}, "options": {"trials": 2}, "architectures": [{"name": "a"}, {"name": "b"}]}
+    assert unfinished({"mine": Manifest.model_validate(asked | changes)}) == ([f"the run mine{said}"] if said else [])
 
 
 def test_models_of_other_roles_are_told() -> None:
