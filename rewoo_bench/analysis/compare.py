@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
-from rewoo_bench.analysis.summary import LOOPS, summaries_of
+from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, column, own_prices, pair_columns, paired
+from rewoo_bench.analysis.summary import LOOPS, interval_of_mean, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
@@ -140,11 +140,14 @@ def _blocks(
 def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
     scored = rows[~left_out(rows)]
     means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in rows.columns else _MORE_MEANS)
+    (summary,) = summaries_of(rows)
+    intervals, questions = {**summary.intervals}, pd.factorize(scored["example_id"])[0]
     for name in means:
         if name in scored.columns and len(scored) and scored[name].notna().all():
             means[name] = float(scored[name].mean())
-    (summary,) = summaries_of(rows)
-    return System(label, run_id, rows["example_id"].nunique(), summary, means)
+            if bounds := interval_of_mean(column(scored, name), questions):
+                intervals[name] = bounds
+    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals)
 
 
 def _cautions(system: System) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import pandas as pd
@@ -20,11 +20,13 @@ from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     LOOPS,
+    OF_OBJECTIVES,
     Summary,
     cells_of,
     dollars_text,
     has_loops,
     loops_text,
+    mean_text,
     number_text,
     per_solved_text,
     reasons,
@@ -61,6 +63,9 @@ class System:
     """Failed ones included."""
     summary: Summary
     means: Mapping[str, float | None]
+    """Those that the summary lacks."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Measure -> 95% interval, of the summary's means of amounts and of `means`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,7 @@ class Comparison:
             {
                 "systems": [
                     {"label": each.label, "run_id": each.run_id, "questions": each.questions}
-                    | {**each.summary.as_dict(), **each.means}
+                    | {**each.summary.as_dict(), **each.means, "intervals": dict(each.intervals)}
                     for each in self.systems
                 ],
                 "pairs": [asdict(pair) for pair in self.pairs],
@@ -136,7 +141,7 @@ class Comparison:
 def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     summary = system.summary
     key = {"dataset": summary.dataset, "system": system.label}
-    kinds = dict.fromkeys(("exact_match", "f1", "judged_correct"), "mean")
+    kinds = dict.fromkeys(("exact_match", "f1", "objectives_right", "judged_correct"), "mean")
     if not system.summary.oracle:
         kinds |= dict.fromkeys(("tokens_per_solved", "usd_per_solved"), "per solved")
     for measure, kind in kinds.items():
@@ -148,9 +153,12 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
             )
     for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
+    quantiles = {"latency_p50_s": summary.latency_p50_interval_s, "latency_p95_s": summary.latency_p95_interval_s}
     for measure, value in ({name: getattr(summary, name) for name in _MEANS} | dict(system.means)).items():
-        kind = "quantile" if "_p50" in measure or "_p95" in measure else "mean"
-        yield {**key, "measure": measure, "kind": kind, "estimate": value, "n": summary.exact_match.n}
+        kind = "quantile" if measure in quantiles else "mean"
+        low, high = system.intervals.get(measure) or quantiles.get(measure) or (None, None)
+        estimate = {"estimate": value, "low": low, "high": high, "n": summary.exact_match.n}
+        yield {**key, "measure": measure, "kind": kind, **estimate}
 
 
 def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[str, Any]:
@@ -206,6 +214,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     models = list(mixed.values())[:1] if is_same else [f"{label}: {models}" for label, models in mixed.items()]
     about = ", ".join([dataset, *models])
     is_judged = any(each.summary.judged_correct.n for each in systems)
+    is_joined = any(each.summary.objectives_right.n for each in systems)
     is_priced = any(PRICED in each.means for each in systems)
     is_paid = not is_priced or any(each.summary.cost_usd is not None for each in systems)
     means, endings, tokens, solved = [], [], [], []
@@ -214,7 +223,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     knows_pages = any(each.means["gold_pages_found"] is not None for each in systems)
     has_router = any(each.means["router_tokens"] for each in systems)
     for system in systems:
-        label, of, more = {"system": system.label}, system.summary, system.means
+        label, of, more, bounds = {"system": system.label}, system.summary, system.means, system.intervals
         mark = MEANINGLESS if system.summary.oracle else ""
         timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
@@ -223,13 +232,14 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 "n": f"{of.exact_match.n:,}",
                 "EM": score_text(of.exact_match, mark),
                 "F1": score_text(of.f1, mark),
+                **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
                 "LLM calls": number_text(of.llm_calls, ".2f"),
                 "steps": number_text(more["steps"], ".2f"),
-                **({"$ / 1000": dollars_text(of.cost_usd)} if is_paid else {}),
-                **({"$ / 1000, price sheet": dollars_text(more.get(PRICED))} if is_priced else {}),
-                "p50 s": "-" if of.latency_p50_s is None else f"{of.latency_p50_s:.2f}{timed}",
-                "p95 s": "-" if of.latency_p95_s is None else f"{of.latency_p95_s:.2f}{timed}",
+                **({"$ / 1000": dollars_text(of.cost_usd, bounds.get("cost_usd"))} if is_paid else {}),
+                **({"$ / 1000, price sheet": dollars_text(more.get(PRICED), bounds.get(PRICED))} if is_priced else {}),
+                "p50 s": mean_text(of.latency_p50_s, of.latency_p50_interval_s, ".2f") + timed,
+                "p95 s": mean_text(of.latency_p95_s, of.latency_p95_interval_s, ".2f") + timed,
             }
         )
         endings.append(
@@ -246,7 +256,6 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
             "input": of.input_tokens,
             "cached": of.cached_input_tokens,
             "output": of.output_tokens,
-            "total": of.total_tokens,
             "planner": more["planner_tokens"],
             "solver": more["solver_tokens"],
             "LLM tool": more["tool_llm_tokens"],
@@ -254,7 +263,9 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
             **({"router": more["router_tokens"]} if has_router else {}),
             "billed": more["billed_tokens"],
         }
-        tokens.append({**label, **{name: number_text(amount, ",.0f") for name, amount in amounts.items()}})
+        total = mean_text(of.total_tokens, bounds.get("total_tokens"), ",.0f")
+        parts = {name: number_text(amount, ",.0f") for name, amount in amounts.items()}
+        tokens.append({**label, "total": total, **parts})
         if not system.summary.oracle:
             per_token, per_dollar = (
                 per_solved_text(of.tokens_per_solved, ",.0f"),
@@ -263,7 +274,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
             solved.append({**label, "tokens": per_token, "$": per_dollar})
     yield TitledTable(f"{about}: means per question [95% interval]", cells_of(means))
     yield TitledTable(f"{about}: how the questions ended", cells_of(endings))
-    yield TitledTable(f"{about}: tokens per question", cells_of(tokens))
+    yield TitledTable(f"{about}: tokens per question [95% interval]", cells_of(tokens))
     if solved:
         yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", cells_of(solved))
 

@@ -7,7 +7,7 @@ without a metered model call (runs/rows.py), are counted, and are in no mean: un
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,9 @@ class Estimate:
     low: float | None
     high: float | None
     n: int
+
+
+NO_ESTIMATE = Estimate(None, None, None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,10 @@ class Summary:
     """Rows that were answered without a metered model call: they are in no mean."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Measure -> 95% interval of its mean, of those above that are means of amounts; none of a single question."""
+    objectives_right: Estimate = NO_ESTIMATE
+    """Share of a task's questions that are answered right, where several questions are a task (`?objectives=`)."""
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
@@ -124,7 +131,7 @@ class Summary:
 
 def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS])
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], ["objectives_right"])
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
@@ -186,7 +193,9 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         startup_s=mean("startup_s"),
         routed_to={name: chosen.count(name) for name in chosen.names_in_use},
         tokens_per_solved=_per_solved(scored, "total_tokens"),
-        usd_per_solved=_per_solved(scored, "cost_usd") if priced else Estimate(None, None, None, 0),
+        usd_per_solved=_per_solved(scored, "cost_usd") if priced else NO_ESTIMATE,
+        intervals=dict(_intervals(scored, [*_MEANS, *(["cost_usd"] if priced else [])])),
+        objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
@@ -204,12 +213,25 @@ def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool =
 def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):
-        return Estimate(None, None, None, 0)
+        return NO_ESTIMATE
     if binary:
         interval = proportion(known, clusters=questions, level=CONFIDENCE)
     else:
         interval = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
     return Estimate(interval.estimate, interval.low, interval.high, interval.n)
+
+
+def _intervals(rows: Mapping[str, ColumnValues], columns: Iterable[str]) -> Iterator[tuple[str, tuple[float, float]]]:
+    for column in columns:
+        values, questions = _known(rows, column)
+        if bounds := interval_of_mean(values, questions):
+            yield column, bounds
+
+
+def interval_of_mean(values: NDArray[Any], questions: NDArray[Any]) -> tuple[float, float] | None:
+    """The 95% interval of a mean amount; None of fewer than two questions."""
+    found = mean_of(values, clusters=questions, level=CONFIDENCE)
+    return (found.low, found.high) if math.isfinite(found.high - found.low) else None
 
 
 def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -225,7 +247,7 @@ def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
     """
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
     if not len(amounts):
-        return Estimate(None, None, None, 0)
+        return NO_ESTIMATE
     found = per_solved(amounts, solved, clusters=questions, level=CONFIDENCE)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
@@ -236,6 +258,13 @@ def number_text(value: float | None, form: str) -> str:
     return "-" if value is None or math.isnan(value) else format(value, form)
 
 
+def mean_text(value: float | None, bounds: tuple[float, float] | None, form: str) -> str:
+    """`1,234 [1,180, 1,290]`; the mean alone where it has no interval."""
+    if bounds is None or value is None or math.isnan(value):
+        return number_text(value, form)
+    return f"{value:{form}} [{bounds[0]:{form}}, {bounds[1]:{form}}]"
+
+
 def score_text(value: Estimate, mark: str = "") -> str:
     """`0.412 [0.330, 0.501]`, with the mark at its end."""
     if value.mean is None:
@@ -243,9 +272,11 @@ def score_text(value: Estimate, mark: str = "") -> str:
     return f"{value.mean:.3f}" + ("" if value.low is None else f" [{value.low:.3f}, {value.high:.3f}]") + mark
 
 
-def dollars_text(cost_usd: float | None) -> str:
-    """Dollars of a thousand questions."""
-    return "unknown" if cost_usd is None else f"{1000 * cost_usd:.3f}"
+def dollars_text(cost_usd: float | None, bounds: tuple[float, float] | None) -> str:
+    """Dollars of a thousand questions, as `mean_text`."""
+    if cost_usd is None:
+        return "unknown"
+    return mean_text(1000 * cost_usd, bounds and (1000 * bounds[0], 1000 * bounds[1]), ",.3f")
 
 
 def per_solved_text(value: Estimate, form: str) -> str:
@@ -281,10 +312,11 @@ def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
 
 
 LOOPS = "in loops (of tokens)"
+OF_OBJECTIVES = "questions of a task right"
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
-    """The summaries as plain text: for each data set and model a table of accuracy and two of costs.
+    """The summaries as plain text: for each data set and model tables of accuracy, tokens, time and price.
 
     A solved question is an exact match. A column for each reason for which a question ended without an answer;
     `error` is a failure of the infrastructure. The shares of questions and of tokens in loops are shown where one is.
@@ -301,7 +333,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
         notes += [ORACLE_ACCURACY] if is_oracle else []
         blocks.append("\n".join(["; ".join(notes), "", *text_table(cells_of(_accuracy(group, has_trials)))]))
-        blocks.append("\n".join(text_table(cells_of(_costs(group)))))
+        blocks += ["\n".join(text_table(cells_of(rows))) for rows in (_tokens(group), _time_and_price(group))]
         if not is_oracle:  # it is told the answers
             solved = [
                 {
@@ -317,12 +349,14 @@ def summary_table(summaries: Sequence[Summary]) -> str:
 
 def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]]:
     is_judged, is_unmetered = any(s.judged_correct.n for s in group), any(s.unmetered for s in group)
+    is_joined = any(s.objectives_right.n for s in group)
     return [
         {
             "architecture": s.architecture,
             "n": f"{s.exact_match.n:,}",
             "EM [95% CI]": score_text(s.exact_match),
             "F1 [95% CI]": score_text(s.f1),
+            **({f"{OF_OBJECTIVES} [95% CI]": score_text(s.objectives_right)} if is_joined else {}),
             **({"judged [95% CI]": score_text(s.judged_correct)} if is_judged else {}),
             **({"rows": f"{s.total:,}"} if has_trials else {}),
             "answered": f"{s.answered:,}",
@@ -334,7 +368,22 @@ def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]
     ]
 
 
-def _costs(group: Sequence[Summary]) -> list[dict[str, str]]:
+def _tokens(group: Sequence[Summary]) -> list[dict[str, str]]:
+    return [
+        {
+            "architecture": s.architecture,
+            "LLM calls": number_text(s.llm_calls, ".2f"),
+            "tool calls": number_text(s.tool_calls, ".2f"),
+            "tokens in": number_text(s.input_tokens, ",.0f"),
+            "cached": number_text(s.cached_input_tokens, ",.0f"),
+            "out": number_text(s.output_tokens, ",.0f"),
+            "total [95% CI]": mean_text(s.total_tokens, s.intervals.get("total_tokens"), ",.0f"),
+        }
+        for s in group
+    ]
+
+
+def _time_and_price(group: Sequence[Summary]) -> list[dict[str, str]]:
     def seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
         if value is None or bounds is None:
             return "-"
@@ -346,16 +395,10 @@ def _costs(group: Sequence[Summary]) -> list[dict[str, str]]:
     return [
         {
             "architecture": s.architecture,
-            "LLM calls": number_text(s.llm_calls, ".2f"),
-            "tool calls": number_text(s.tool_calls, ".2f"),
-            "tokens in": number_text(s.input_tokens, ",.0f"),
-            "cached": number_text(s.cached_input_tokens, ",.0f"),
-            "out": number_text(s.output_tokens, ",.0f"),
-            "total": number_text(s.total_tokens, ",.0f"),
             "p50 s [95% CI]": seconds(s, s.latency_p50_s, s.latency_p50_interval_s),
             "p95 s [95% CI]": seconds(s, s.latency_p95_s, s.latency_p95_interval_s),
             **({"start s": number_text(s.startup_s, ".2f")} if has_startup else {}),
-            "$ / 1000": dollars_text(s.cost_usd),
+            "$ / 1000 [95% CI]": dollars_text(s.cost_usd, s.intervals.get("cost_usd")),
         }
         for s in group
     ]

@@ -14,7 +14,7 @@ from rewoo_bench.analysis.claims.render import also, ours, run_of, sources
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, verdict
-from rewoo_bench.analysis.summary import LOOPS, has_loops, loops_text, reasons
+from rewoo_bench.analysis.summary import LOOPS, OF_OBJECTIVES, dollars_text, has_loops, loops_text, mean_text, reasons
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
@@ -90,6 +90,7 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
     """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
     ends = [reason for reason in reasons(system.summary for system in systems) if reason != "error"]
     loops = [LOOPS] if has_loops(system.summary for system in systems) else []
+    joined = [OF_OBJECTIVES] if any(system.summary.objectives_right.n for system in systems) else []
     rows = []
     for system in systems:
         summary = system.summary
@@ -97,7 +98,7 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
             f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.summary.oracle else ''}"
             if each.n
             else "-"
-            for each in (summary.exact_match, summary.f1)
+            for each in (summary.exact_match, summary.f1, *((summary.objectives_right,) if joined else ()))
         ]
         rows.append(
             [
@@ -108,12 +109,12 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
                 *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
                 *(loops_text(summary) for _ in loops),
                 f"{summary.failed:,}",
-                "-" if math.isnan(summary.total_tokens) else f"{summary.total_tokens:,.0f}",
-                "unknown" if summary.cost_usd is None else f"{1000 * summary.cost_usd:,.3f}",
+                mean_text(summary.total_tokens, summary.intervals.get("total_tokens"), ",.0f"),
+                dollars_text(summary.cost_usd, summary.intervals.get("cost_usd")),
                 *("-" if math.isnan(n) else f"{n:.2f}" for n in (summary.llm_calls, summary.tool_calls)),
             ]
         )
-    first = ("system", "n", "exact match", "F1", "answered")
+    first = ("system", "n", "exact match", "F1", *joined, "answered")
     last = ("failed", "tokens", "$ / 1000", "model calls", "tool calls")
     return {"head": [*first, *ends, *loops, *last], "rows": rows}
 

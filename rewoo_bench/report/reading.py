@@ -1,6 +1,6 @@
 """Finished runs from Python: compare, recommend, summarise, plot, check claims, hold against a budget.
 
-    comparison = rewoo_bench.compare(rewoo_bench.load("results/local/mine"))
+    comparison = rewoo_bench.compare("results/local/mine", prices="openai")
     print(rewoo_bench.advise("results/local/mine", max_latency=20))
     rewoo_bench.plot("results/local/mine", out="figures", only=["ratio"])
     rewoo_bench.check_claims("results/local/mine")
@@ -23,6 +23,7 @@ from rewoo_bench.analysis.advice.decision import Terms
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
@@ -51,24 +52,44 @@ class HasFolder(Protocol):
 
 
 def compare(
-    rows: pd.DataFrame | HasFrame,
-    *,
+    *runs: str | Path | pd.DataFrame | HasFrame,
     manifests: Mapping[str, Manifest] | None = None,
     baseline: str | None = None,
     all_pairs: bool = False,
     intersect: bool = False,
     by: str | None = None,
+    prices: str | Sequence[str] = (),
 ) -> Comparison:
-    """Compares the architectures of `rows`: a frame of `load`, or the results of `evaluate` or `bench`.
+    """Compares the architectures of these runs, or of one frame of `load` or results in memory.
 
     Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
-    column, such as `question_type`, whose values are compared separately. Raises `UsageError` where rows aren't
-    comparable, and checks the conditions of the runs where `manifests(...)` are given.
+    column, such as `question_type`, whose values are compared separately. Dollars are at `prices`, those of
+    `rewoo-bench compare --prices`; by default at the runs' own, else at "openai". Rows without their run's folder have
+    the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises `UsageError` where
+    rows aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
+    names = [prices] if isinstance(prices, str) else prices
+    check_names(prices=names)
+    if _is_frame(runs):
+        if names:
+            raise UsageError(
+                "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
+            )
+        rows, pricing = frame_of(runs[0]), None
+    else:
+        paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
+        rows, read = load(*paths), read_manifests(*paths)
+        manifests, pricing = manifests or read, pricing_of(paths, rows, read, names)
     return compare_rows(
-        frame_of(rows), manifests=manifests, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by
+        rows,
+        manifests=manifests,
+        baseline=baseline,
+        all_pairs=all_pairs,
+        intersect=intersect,
+        by=by,
+        pricing=pricing,
     )
 
 

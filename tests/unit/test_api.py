@@ -17,6 +17,8 @@ from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Request
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs" / "finished"
+
 EXAMPLES = [Example(f"q{number}", f"Which river? ({number})", ("Neva",)) for number in range(3)]
 
 
@@ -78,7 +80,21 @@ def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
     results = in_a_notebook_cell(architectures="direct", questions=4, out=tmp_path / "evaluate")
     same = ["architecture", "example_id", "prediction", "total_tokens", "model", "dataset"]
     assert run.rows[same].to_dict("list") == results.to_frame()[same].to_dict("list")
-    assert rewoo_bench.compare(run).to_frame().equals(rewoo_bench.compare(run.rows).to_frame())
+    own, of_rows = (rewoo_bench.compare(each).to_frame() for each in (run, run.rows))
+    assert own[own["measure"] != "priced_usd"].reset_index(drop=True).equals(of_rows)
+
+
+def test_a_comparison_has_dollars_at_a_chosen_price_with_an_interval() -> None:
+    chosen = rewoo_bench.compare(GOLDEN, prices="anthropic-5m").to_frame()
+    default = rewoo_bench.compare(GOLDEN).to_frame()
+    dollars = [rows[rows["measure"] == "priced_usd"] for rows in (chosen, default)]
+    assert [set(rows["kind"]) for rows in dollars] == [{"mean", "ratio", "geometric mean ratio"}] * 2
+    assert dollars[0]["estimate"].iloc[0] > dollars[1]["estimate"].iloc[0]
+    assert dollars[0]["low"].notna().all()
+    tokens = default[(default["measure"] == "total_tokens") & (default["kind"] == "mean")]
+    assert ((tokens["low"] <= tokens["estimate"]) & (tokens["estimate"] <= tokens["high"])).all()
+    with pytest.raises(UsageError, match=r"prices: they are of a run's calls\.parquet; give the run's folder"):
+        rewoo_bench.compare(rewoo_bench.load(GOLDEN), prices="openai")
 
 
 def test_objects_of_the_caller_are_kept_in_a_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

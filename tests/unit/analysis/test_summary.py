@@ -14,6 +14,7 @@ from comparison_rows import system
 from parts import MOMENT
 from timing import processor_time
 
+from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.summary import (
     Estimate,
     Summary,
@@ -98,7 +99,7 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert (some.latency_p50_s, some.latency_p95_s, some.latency_p95_interval_s) == (35.0, None, None)
     assert many.latency_p95_interval_s == (63.0, 71.0)
     assert "35.5 [27.0, 44.0]" in summary_table([many])
-    assert summary_table([some]).split("\n\n")[2].split()[-2] == "-"
+    assert summary_table([some]).split("\n\n")[3].splitlines()[-1].split()[4] == "-"
 
 
 def test_trials_of_a_question_are_one_cluster() -> None:
@@ -175,6 +176,32 @@ def test_with_trials_the_rows_are_counted_too() -> None:
     assert "rows" not in summary_table(summaries_of(frame(row())))
 
 
+def test_a_mean_has_an_interval_of_two_questions_and_more() -> None:
+    several = one(frame(*(row(example_id=f"q{i}", total_tokens=100 + i, cost_usd=0.001) for i in range(4))))
+    low, high = several.intervals["total_tokens"]
+    assert 0 < low < several.total_tokens == 101.5 < high
+    assert f"102 [{low:,.0f}, {high:,.0f}]" in summary_table([several])
+    dollars = several.intervals["cost_usd"]
+    assert f"1.000 [{1000 * dollars[0]:.3f}, {1000 * dollars[1]:.3f}]" in summary_table([several])
+    assert one(frame(row(total_tokens=100))).intervals == {}
+    unpriced = one(frame(row(), row(example_id="q1", cost_usd=None)))
+    assert "cost_usd" not in unpriced.intervals
+
+
+def test_the_share_of_a_tasks_questions_is_shown_where_tasks_have_several() -> None:
+    joined = frame(*(row(example_id=f"q{i}", objectives_right=i / 4) for i in range(5)))
+    assert one(joined).objectives_right.mean == 0.5
+    shown = summary_table([one(joined)])
+    assert ("questions of a task right [95% CI]" in shown, "0.500 [" in shown) == (True, True)
+    alone = frame(row(), row(architecture="react"))
+    assert "of a task" not in summary_table(summaries_of(alone)) + str(compare(alone))
+    both = pd.concat([joined, joined.assign(architecture="react")])
+    assert "questions of a task right" in str(compare(both))
+    figures = compare(both).to_frame().query("measure == 'objectives_right'")
+    assert (figures["low"] < 0.5).all()
+    assert (figures["estimate"] == 0.5).all()
+
+
 def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
     rows = frame(row(), row(architecture="react"), row(dataset="hotpotqa"))
     assert [(s.architecture, s.dataset) for s in summaries_of(rows)] == [
@@ -182,7 +209,7 @@ def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
         ("react", "sample"),
         ("rewoo", "hotpotqa"),
     ]
-    _, accuracy, costs, _, _, others, *_ = summary_table(summaries_of(rows)).split("\n\n")
+    _, accuracy, costs, _, _, _, others, *_ = summary_table(summaries_of(rows)).split("\n\n")
     assert [line.split()[0] for line in accuracy.splitlines()] == ["architecture", "rewoo", "react"]
     assert [line.split()[0] for line in costs.splitlines()] == ["architecture", "rewoo", "react"]
     assert len(others.splitlines()) == 2
