@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -41,6 +42,20 @@ class LazyGroup(click.Group):
         module, _, name = self.places[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"rewoo_bench.cli.{module}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Says which flag is given more than once, though one value of it counts."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            with suppress(click.UsageError):  # raised when the command reads them
+                _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*rest])
+                for option, times in Counter(order).items():
+                    if times > 1 and isinstance(option, click.Option) and not option.multiple:
+                        flag = "/".join([max(option.opts, key=len), *option.secondary_opts])
+                        click.echo(f"rewoo-bench: {flag} is given {times} times, the last one counts", err=True)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

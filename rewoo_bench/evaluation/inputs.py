@@ -179,6 +179,21 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
     ]
 
 
+def missing_reader_notes(model: str, architectures: Iterable[Architecture]) -> list[str]:
+    """A note where an oracle's plans lack LLM, with which they read names out of the pages that they found."""
+    each_of = [each for architecture in architectures for each in (architecture.parents or (architecture,))]
+    searching = [
+        each for each in each_of if "LLM" in each.left_out_tools and {"Search", "Wikipedia"} & {*each.spec.tools}
+    ]
+    if not searching or not is_oracle(model):
+        return []
+    names = ", ".join(dict.fromkeys(each.name for each in searching))
+    return [
+        f"without the tool LLM the oracle's plans of {names} can't read a name out of a page, so it gets questions of "
+        "several look-ups wrong: add LLM to --tools"
+    ]
+
+
 def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float, float]]:
     """Steps that each loop of an architecture needs for a gold chain, and its step limit; empty without a chain.
 

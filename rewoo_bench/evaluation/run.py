@@ -28,7 +28,14 @@ from rewoo_bench.errors import (
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
-from rewoo_bench.evaluation.inputs import NOTHING_GIVEN, PythonInputs, input_notes, read_run_inputs, step_limit_notes
+from rewoo_bench.evaluation.inputs import (
+    NOTHING_GIVEN,
+    PythonInputs,
+    input_notes,
+    missing_reader_notes,
+    read_run_inputs,
+    step_limit_notes,
+)
 from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -210,7 +217,8 @@ async def _evaluated(
     end = SessionEnd()
     try:
         with notices_to(progress.say):
-            for note in step_limit_notes(prepared_run.dataset, prepared_run.architectures):
+            limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
+            for note in (*limits, *missing_reader_notes(options.model, prepared_run.architectures)):
                 logging.getLogger(__name__).warning(note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(

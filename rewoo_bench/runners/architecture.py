@@ -65,6 +65,8 @@ class Architecture:
     """The style whose exemplars a prompt has instead, for prompts without exemplars of the questions' style."""
     parents: tuple[Architecture, ...] = ()
     """The architectures that it chooses from."""
+    left_out_tools: tuple[str, ...] = ()
+    """Its own tools that a data set, `--tools` or the option `tools` leaves out."""
 
     @property
     def name(self) -> str:
@@ -107,6 +109,7 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
     plain, options = _without_options(name)
     spec, folder, package = _described(plain)
     where = str(folder / DESCRIPTIONS["architectures"]) if folder else f"architecture {plain!r}"
+    own = spec.tools
     if tools:
         spec = spec.model_copy(update={"tools": tools_for(spec.tools, tools)})
     if options:
@@ -130,7 +133,8 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
         made = _with_parents(spec, prompts, folder, where, overrides, style=style, tools=tools)
         return replace(made, package=package)
     made = _assembled(spec, prompts, tool_prompts, overrides, where)
-    return replace(made, package=package, fallback_styles=fallbacks)
+    left_out = tuple(tool for tool in own if tool not in spec.tools)
+    return replace(made, package=package, fallback_styles=fallbacks, left_out_tools=left_out)
 
 
 def _agent(command: str, wanted: Sequence[str]) -> Architecture:

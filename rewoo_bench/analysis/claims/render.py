@@ -25,6 +25,7 @@ ClaimsFormat = Literal["terminal", "markdown", "json"]
 _MARK = "*"
 _ORACLE = f"{_MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
 _INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
+_EACH = " (one about two data sets counts as two)"
 _WIDTH = 80
 _BAR, _ESCAPED_BAR = re.compile(r"(?<!\\)\|"), r"\\|"
 
@@ -45,7 +46,8 @@ def render_claims(
     groups: dict[str, list[Finding]] = {}  # by the data that they are about; those without a test are the last group
     for finding in sorted(findings, key=lambda finding: bool(finding.claim.untestable)):
         groups.setdefault(finding.claim.about, []).append(finding)
-    notes = [f"{', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
+    all_of = counted(len(findings), "claim") + (_EACH if len(groups) > 1 else "")
+    notes = [f"{all_of}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
     if any(finding.decided and finding.decided.oracle for finding in findings):
         notes.append(f"\\{_ORACLE}" if form == "markdown" else _ORACLE)
     if form == "markdown":
@@ -136,7 +138,7 @@ def _markdown_table(findings: Sequence[Finding]) -> str:
         rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
         for each in findings:
             verdict = f"**{each.verdict}**" + (rf"\{_MARK}" if each.decided and each.decided.oracle else "")
-            why = plain_markdown("; ".join(filter(None, [_why(each), each.claim.note])))
+            why = "; ".join(filter(None, [plain_markdown(_why(each)), each.claim.note]))
             rows.append(
                 [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),
                  also(each), why]

@@ -11,7 +11,7 @@ import pytest
 from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.inputs import check_step_limits, step_limit_notes
+from rewoo_bench.evaluation.inputs import check_step_limits, missing_reader_notes, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
@@ -115,6 +115,18 @@ def test_a_question_that_no_model_can_answer_within_the_steps_is_said() -> None:
         "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), so no model can answer it "
         "within that limit; --max-steps 9 is enough"
     )
+
+
+def test_an_oracle_whose_plans_lack_the_tool_that_reads_is_said_to_be_wrong() -> None:
+    def said(*names: str, tools: tuple[str, ...] = (), model: str = "oracle") -> list[str]:
+        loaded = [load_architecture(name, style="multihop", tools=tools) for name in names]
+        return missing_reader_notes(model, loaded)
+
+    (note,) = said("rewoo", "react", "router", tools=("Search",))
+    assert note.startswith("without the tool LLM the oracle's plans of rewoo can't read a name out of a page")
+    assert said("rewoo?tools=Search") == [note.replace("rewoo", "rewoo?tools=Search")]
+    assert said("react", tools=("Search",)) == said("rewoo", tools=("Search", "LLM")) == said("rewoo") == []
+    assert said("rewoo", tools=("Search",), model="openai/gpt-4o-mini") == []
 
 
 def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
