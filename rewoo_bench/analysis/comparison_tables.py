@@ -361,7 +361,7 @@ def notes(comparison: Comparison) -> list[str]:
     lines = list(comparison.notes)
     if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
-    if comparison.pricing and comparison.pricing.cost_usd is not None:
+    if comparison.pricing and comparison.pricing.cost_usd is not None and not comparison.verdicts:  # which say it
         lines.append(f"price sheet: {comparison.pricing.under}")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where the provider gave no usage")

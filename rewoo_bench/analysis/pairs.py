@@ -232,7 +232,7 @@ def column(rows: pd.DataFrame, name: str) -> Floats:
 
 
 # What a comparison comes to, a sentence for each pair: "react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20;
-# saving by rewoo shown by the data) and …". A saving is shown as `SAVING` says.
+# the data show a saving by rewoo) and …". A saving is shown as `SAVING` says.
 
 
 OUTCOME = "the ratio where both answered leaves out questions by how they ended, which may be the hard ones"
@@ -278,17 +278,15 @@ def at_once(manifests: Manifests) -> str:
     return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
 
 
-def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
-    """The sentence of a pair; empty where nothing of it was measured."""
+def verdict(pair: Pair) -> str:
+    """The sentence of a pair; empty where nothing of it was measured. `of_dollars` says at which prices dollars are."""
     figures = {figure.measure: figure for figure in pair.figures}
     costs = figures.get(PRICED) or figures.get("cost_usd")
-    under = pricing.under if pricing else ""
     parts = []
     if tokens := figures.get("total_tokens"):
         parts.append(f"{bounds(tokens.interval, 1.0)} times the tokens of {pair.a} {_saving(tokens, pair)}")
     if costs is not None:
-        prices = f" under {under}" if under else ""
-        parts.append(f"{bounds(costs.interval, 1.0)} times the dollars of {pair.a}{prices} {_saving(costs, pair)}")
+        parts.append(f"{bounds(costs.interval, 1.0)} times the dollars of {pair.a} {_saving(costs, pair)}")
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
     if (some := pair.both_answered) is not None:
         said.append(f"where both answered, {bounds(some, 1.0)} times (n = {some.n:,})")
@@ -305,12 +303,23 @@ def verdict(pair: Pair, pricing: Pricing | None = None) -> str:
 def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]:
     """The sentences of some pairs, with their data set where there are several, and what has to be known of them."""
     several = len({pair.dataset for pair in pairs}) > 1
-    told = [(pair, verdict(pair, pricing)) for pair in pairs]
+    told = [(pair, verdict(pair)) for pair in pairs]
     lines = [f"{pair.dataset}: {line}" if several else line for pair, line in told if line]
     known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
-    note = pricing.note if pricing else ""
     outcome = OUTCOME if any(pair.both_answered for pair in pairs) else ""
-    return [*lines, "; ".join(filter(None, [SAVING, outcome, note]))] if lines and known else lines
+    notes = filter(None, [SAVING, outcome, *of_dollars(pricing)])
+    return [*lines, " ".join(map(sentence, notes))] if lines and known else lines
+
+
+def of_dollars(pricing: Pricing | None) -> list[str]:
+    """At which prices dollars are, and why."""
+    found = [f"dollars are under {pricing.under}" if pricing.under else "", pricing.note] if pricing else []
+    return list(filter(None, found))
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
@@ -352,6 +361,5 @@ def _saving(effect: Effect, pair: Pair) -> str:
     if saver and not doubt and effect.p_holm >= ALPHA:
         doubt = f"p = {effect.p_holm:.3f} with Holm's adjustment"
     if not saver or doubt:
-        return f"(n = {ratio.n:,}; saving not shown by the data{f': {doubt}' if doubt else ''})"
-    unadjusted = ", unadjusted" if math.isnan(effect.p_holm) else ""
-    return f"(n = {ratio.n:,}; saving by {saver} shown by the data{unadjusted})"
+        return f"(n = {ratio.n:,}; the data don't show a saving{f': {doubt}' if doubt else ''})"
+    return f"(n = {ratio.n:,}; the data show a saving by {saver})"

@@ -284,7 +284,7 @@ def per_solved_text(value: Estimate, form: str) -> str:
     if not value.n:
         return "unknown"
     if value.mean is None:
-        return f"none solved, more than {value.low:{form}}"
+        return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
     if value.low is None:
         return f"{value.mean:{form}} [under {LEAST_SOLVED} solved]"
     high = math.inf if value.high is None else value.high

@@ -24,7 +24,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def advise_command(runs: tuple[str, ...], max_cost: float | None, max_latency: float | None, margin: float,
                    intersect: bool, as_json: bool) -> int:
-    """Recommend one of the compared architectures, with the uncertainty, and say what to run where none is sure.
+    """Recommend an architecture and say how sure that is; where none can be, say what to run to decide it.
 
     RUN is a run's folder; give one with several architectures, or several runs of the same questions, model and
     settings. An architecture is within a limit where its whole 95% interval is. Of those within, the most accurate one

@@ -23,17 +23,17 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--details", is_flag=True,
               help="Below the table of verdicts, show what each claim says, which run decided and why.")
 @click.option("--all", "everything", is_flag=True,
-              help="The same for every claim. Without it those that none of the runs can test are one line of each "
-                   "data set.")
+              help="Like --details, with each claim that no given run can test; without --all those of a data set "
+                   "are one line.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Form of the output.")
 def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details: bool, everything: bool,
            form: ClaimsFormat) -> int:
     """Test published claims: one verdict for each, with the measured value and its interval, by data set.
 
-    RUN is a run's folder. The run with the most questions decides, of a model with 1B parameters or more; the others
-    are counted under "also". For claims that none of the runs can test, --details prints the command of a run that can.
-    The file of the claims has the rules of the verdicts; --format json has the figures of every run.
+    RUN is a run's folder. Of the runs of models with 1B parameters or more the one with the most questions decides;
+    --details counts the others under "also", and for claims that no given run can test prints the command of a run that
+    can. The file of the claims has the rules of the verdicts; --format json has the figures of every run.
     """
     warn_of_unfinished(*runs)
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)

@@ -18,8 +18,8 @@ from rewoo_bench.text.escaping import terminal
 @click.command(context_settings=SETTINGS)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
-              help="System to compare the others with.  [default: the first; two runs of the same architectures are "
-                   "compared before and after]")
+              help="Architecture to compare the others with.  [default: the first; of two runs with the same "
+                   "architectures each is compared with itself in the other run]")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions of a data set on their shared questions; the output says so. "
@@ -27,9 +27,10 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Compare the questions of each type, difficulty or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
-              help=f"Count the dollars in the last lines at this price: {PRICE_FORMS}. A sheet alone has the price of "
-                   "its short name, else its first; planner: or solver: in front for a model of its own. "
-                   "Repeatable.  [default: the runs' own, else openai]")
+              help="Count dollars at this price, in the columns 'price sheet' and the last lines: "
+                   f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Where "
+                   "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
+                   "[default: what the runs paid; where that isn't known, openai]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,

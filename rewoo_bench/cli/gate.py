@@ -64,7 +64,7 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
                  junit_file: Path | None, json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
-    With --mcp or --tools the tokens of tool schemas are judged, which every model call carries: no model is asked.
+    With --mcp or --tools it judges the tokens of tool schemas, which are sent with every model call. No model is asked.
 
     Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
     rewoo-bench. Only a failed check exits with 1.

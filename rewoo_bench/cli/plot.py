@@ -31,7 +31,8 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
               help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
                    "are drawn only where they are named: cache, cache-map, and break-even, of one run alone.")
 @click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
-              help=f"Prices of `break-even`: {PRICE_FORMS}. A sheet alone is a map for each of its models.")
+              help=f"Prices of `break-even`: {PRICE_FORMS}. A sheet without a model gives a map for each of its "
+                   "models.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "

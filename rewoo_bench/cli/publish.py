@@ -23,7 +23,7 @@ from rewoo_bench.text.escaping import plain_line, terminal
 @click.option("--report/--no-report", default=True, help="Write report.html, without texts, into the copy.")
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
 def publish_command(run: Path, out: Path, report: bool, without: str) -> int:
-    """Copy a run without the data set's texts: numbers, ids, predictions, the manifest, and a page of these."""
+    """Copy a run without the texts of its data set. The copy has numbers, ids, predictions, run.json, and a page."""
     rows = publish(run, out, without=[name.strip() for name in without.split(",") if name.strip()])
     if report and rows:
         write_page([out], out / "report.html", texts=False)
@@ -40,7 +40,8 @@ def rescore_command(run: Path, dataset: str | None) -> int:
     """Score the predictions of a run again, and compare with the recorded exact match and F1.
 
     Each row whose recorded score differs is printed. Exit code 1 where there is one, and where some rows have neither
-    answers nor hashes. Hashes come with the rows: only --dataset shows that they are those of the gold answers.
+    gold answers nor, as in a published run, hashes of them. Hashes come with the rows, and may have been changed with
+    them: --dataset takes the gold answers themselves.
     """
     if dataset is None:
         found = rescore(run)

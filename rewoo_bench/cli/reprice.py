@@ -25,9 +25,9 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.command("reprice", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, required=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
-              help=f"The price to count with: {PRICE_FORMS}. A sheet alone is a table for each of its models. planner: "
-                   "or solver: in front for a model of its own. Repeatable.  "
-                   "[default for those: the sheet's prices of that model]")
+              help=f"The price to count with: {PRICE_FORMS}. A sheet without a model gives a table for each of its "
+                   "models. Repeat the flag for more tables. A planner or solver with a model of its own has the "
+                   "sheet's price of that model, or the one of planner:SHEET:MODEL.")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Only this model of the sheets. Repeatable.  [default: all of them]")
 @click.option("--baseline", metavar="NAME",
@@ -35,7 +35,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--batch", is_flag=True,
               help="Prices of the provider's batch interface: each round of model calls is one batch, without a cache.")
 @click.option("--recorded-cache", is_flag=True,
-              help="Take the cached tokens that the provider reported, whatever the rule.")
+              help="Count the cached tokens that the provider reported, not those that follow from its rule.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "json"]), default="terminal",
               help="Output format.")
 @click.option("--rows", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -46,8 +46,8 @@ def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...],
                     recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> int:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
-    Which tokens a provider would have cached is worked out from what each prompt shares with earlier ones, which
-    calls.parquet says: published runs can be priced, too.
+    Which tokens a provider would have cached follows from what each prompt shares with earlier ones. calls.parquet has
+    that without the texts, so published runs can be priced, too.
     """
     repriced = reprice(run, prices=prices, models=models, baseline=baseline, batch=batch,
                        recorded_cache=recorded_cache)

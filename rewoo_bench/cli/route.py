@@ -23,7 +23,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--parents", metavar="A,B",
               help="The two architectures to choose from.  [default: those of --router]")
 @click.option("--router", default="router", metavar="NAME|FOLDER",
-              help="Architecture with the rules for the policy 'rule'.")
+              help="Architecture whose rules are tried.")
 @click.option("--dataset", metavar="NAME|FILE",
               help="Where the questions' texts are, for a published run, which has none.")
 @click.option("--threshold", type=click.FloatRange(0, 1), default=0.5,
@@ -38,9 +38,10 @@ def route_command(runs: tuple[str, ...], parents: str | None, router: str, datas
                   out: Path | None, form: RoutingFormat) -> int:
     """Estimate what a router would buy: a choice between two architectures for each question.
 
-    RUN is a run's folder with both architectures. The output has accuracy and cost of each policy (rules, a learned
-    router out of fold, a model where the run has one), against always taking either, with bounds of the best choice.
-    A learned router is used with --arch 'router?policy=learned&file=router.json'.
+    RUN is a run's folder with both architectures. The output has accuracy and cost of each way to choose: by rules, by
+    a learned router (fitted without the question that it chooses for), by a model where the run has one, always the one
+    or the other; and bounds of the best possible choice. A learned router is used with
+    --arch 'router?policy=learned&file=router.json'.
     """
     names = tuple(parents.split(",")) if parents else None
     if names is not None and (len(names) != 2 or not all(names)):

@@ -13,7 +13,7 @@ from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.render import also, ours, run_of, sources
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, verdict
+from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_dollars, sentence, verdict
 from rewoo_bench.analysis.summary import LOOPS, OF_OBJECTIVES, dollars_text, has_loops, loops_text, mean_text, reasons
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
@@ -53,7 +53,7 @@ def overview(
         notes += comparison.warnings
         several = len({system.summary.dataset for system in systems}) > 1
         for pair in comparison.pairs:
-            line = verdict(pair, comparison.pricing)
+            line = verdict(pair)
             text = f"{pair.dataset}: {line}" if several and line else line
             sentences.append({"a": pair.a, "b": pair.b, "text": text})
     *others, last = dict.fromkeys(rows["architecture"].astype(str))
@@ -186,11 +186,10 @@ def _caveats(
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
     if comparison and comparison.pairs:
-        yield f"{SAVING[0].upper()}{SAVING[1:]}."
+        yield sentence(SAVING)
         if any(pair.both_answered for pair in comparison.pairs):
-            yield f"{OUTCOME[0].upper()}{OUTCOME[1:]}."
-        if comparison.pricing and (note := comparison.pricing.note):
-            yield f"Dollars: {note}." if comparison.pricing.under else f"{note[0].upper()}{note[1:]}."
+            yield sentence(OUTCOME)
+        yield from map(sentence, of_dollars(comparison.pricing))
     elif comparison and any(system.summary.cost_usd is not None for system in comparison.systems):
         yield f"Dollars are at {dollars_at(manifests)}."
 

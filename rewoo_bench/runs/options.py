@@ -88,11 +88,11 @@ class RunOptions:
     )
     failed_in: Path | None = option(
         None, group=WHAT, metavar="RUN", completion="run_folders",
-        help="Ask the questions in which a call or an external agent failed in this run.",
+        help="Ask the questions of this earlier run in which a call or an external agent failed.",
     )
     wrong_in: Path | None = option(
         None, group=WHAT, metavar="RUN", completion="run_folders",
-        help="Ask the questions with a wrong answer in this run; with --failed-in, both.",
+        help="Ask the questions of this earlier run with a wrong answer; with --failed-in, both.",
     )
     seed: Seed = option(
         0, group=WHAT, role=OptionRole(baseline=True), help="Seed for the choice of questions; also sent to the model.",
@@ -193,8 +193,8 @@ class RunOptions:
     )
     prices: tuple[str, ...] = option(
         (), group=REQUESTS, role=NOTED, metavar="[ROLE:]NAME|SHEET[:MODEL]",
-        help=f"The same from {PRICE_FORMS}. Without MODEL each model of the run has its own price of the sheet, by "
-        "its name, or the only one.",
+        help=f"Dollars per million tokens from {PRICE_FORMS}. Without MODEL each model of the run has the price that "
+        "the sheet gives for its name, or the sheet's only one.",
     )
 
     max_steps: Count | None = option(

@@ -34,7 +34,7 @@ number = 2.5
 measure = { name = "ratio", column = "total_tokens", of = "react", to = "rewoo" }
 on = { data = ["hotpotqa"] }
 rule = { relative = 0.2 }
-note = "a fifth to either side"
+note = "a fifth of `total_tokens` to either side"
 
 [[claim]]
 id = "better"

@@ -276,8 +276,8 @@ def test_it_is_printed_as_before(tmp_path: Path, form: ClaimsFormat) -> None:
 
 def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
     lines = render_claims(small(tmp_path), "terminal", details=False).splitlines()
-    assert lines[0].startswith("1 reproduced, 2 undecided, 1 not testable here.")
-    assert [line.split()[:2] for line in lines[4:7]] == [
+    assert lines[0].startswith("4 claims (one about two data sets counts as two): 1 reproduced, 2 undecided, 1")
+    assert [line.split()[:2] for line in lines[5:8]] == [
         ["tokens", "undecided"], ["better", "undecided"], ["failing", "reproduced"],
     ]  # fmt: skip
     assert lines[-1].endswith("--details")

@@ -35,7 +35,7 @@ def test_dollars_at_a_sheet_stand_under_its_name_and_in_place_of_unknown_ones() 
         header, *rows = next(tables(compared)).cells
         assert [name for name in header if "$" in name] == columns
         assert [row[header.index("$ / 1000, price sheet")].partition(" [")[0] for row in rows] == ["2.000", "1.000"]
-        assert "price sheet: m's rule; m's prices" in render_comparison(compared, "terminal")
+        assert render_comparison(compared, "terminal").count("m's rule; m's prices") == 1
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])

@@ -16,7 +16,17 @@ from repricing_runs import ask, text, write
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import render_comparison
-from rewoo_bench.analysis.pairs import SAVING, Effect, Pair, Pricing, at_once, own_prices, verdict, verdicts_of_run
+from rewoo_bench.analysis.pairs import (
+    SAVING,
+    Effect,
+    Pair,
+    Pricing,
+    at_once,
+    own_prices,
+    sentence,
+    verdict,
+    verdicts_of_run,
+)
 from rewoo_bench.analysis.prices import STAND_IN, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.config.price_sheets import named_tariff
@@ -34,19 +44,16 @@ def sentences(*, pricing: Pricing | None = None, rows: pd.DataFrame | None = Non
 def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() -> None:
     line, note = sentences(pricing=Pricing("m's prices, cached input by X's rule", "m is made up"))
     assert line.startswith("react took 1.")
-    assert " times the tokens of rewoo (n = 60; saving by rewoo shown by the data) and 2." in line
-    assert (
-        " times the dollars of rewoo under m's prices, cached input by X's rule (n = 60; saving by rewoo shown by the "
-        "data); " in line
-    )
+    assert " times the tokens of rewoo (n = 60; the data show a saving by rewoo) and 2." in line
+    assert " times the dollars of rewoo (n = 60; the data show a saving by rewoo); " in line
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
-    assert note == f"{SAVING}; m is made up"
+    assert note == f"{sentence(SAVING)} Dollars are under m's prices, cached input by X's rule. M is made up."
 
 
 def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
     line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
     assert (
-        "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; saving not shown by the data: a rare event may"
+        "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; the data don't show a saving: a rare event may"
         in line
     )
     assert "dollars" not in line
@@ -55,10 +62,10 @@ def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> No
 @pytest.mark.parametrize(
     ("p_holm", "rare", "said"),
     [
-        (0.049, False, "saving by rewoo shown by the data)"),
-        (0.09, False, "saving not shown by the data: p = 0.090 with Holm's adjustment)"),
-        (0.01, True, "saving not shown by the data: a rare event may be missing)"),
-        (math.nan, False, "saving by rewoo shown by the data, unadjusted)"),
+        (0.049, False, "the data show a saving by rewoo)"),
+        (0.09, False, "the data don't show a saving: p = 0.090 with Holm's adjustment)"),
+        (0.01, True, "the data don't show a saving: a rare event may be missing)"),
+        (math.nan, False, "the data show a saving by rewoo)"),
     ],
 )
 def test_a_saving_is_not_shown_beside_a_doubt(p_holm: float, rare: bool, said: str) -> None:
@@ -96,7 +103,7 @@ def test_beside_the_ratio_is_that_where_both_answered() -> None:
     assert some.estimate == pytest.approx(means[1] / means[0])
     line, note = found.verdicts
     assert f"; where both answered, {some.estimate:.2f} [{some.low:.2f}, {some.high:.2f}] times (n = 58); " in line
-    assert "leaves out questions by how they ended" in note
+    assert "The ratio where both answered leaves out questions by how they ended" in note
     kinds = found.to_frame().set_index("kind")
     assert kinds.loc["ratio where both answered", "estimate"] == some.estimate
     assert compare(frame(rewoo, system("react", RIGHT, 2000))).pairs[0].both_answered is None
@@ -124,14 +131,14 @@ def test_several_data_sets_are_named() -> None:
 def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
     shown = render_comparison(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
     assert "react took" in shown.splitlines()[-3 if form == "markdown" else -2]
-    assert "the data show a saving" in shown.splitlines()[-1]
+    assert "The data show a saving where" in shown.splitlines()[-1]
     assert json.loads(render_comparison(compare(frame(system(), system("react"))), "json"))["verdicts"]
 
 
 def test_the_own_prices_are_named_by_their_models() -> None:
     run = manifest("r", prices={"openai/small_1": {"input": 1.0}, "local/x": None})
-    line = compare(frame(system("rewoo"), system("react")), manifests={"r": run}).verdicts[0]
-    assert "the dollars of rewoo under openai/small_1's prices, cached input as the endpoint counted it (n" in line
+    note = compare(frame(system("rewoo"), system("react")), manifests={"r": run}).verdicts[-1]
+    assert "Dollars are under openai/small_1's prices, cached input as the endpoint counted it." in note
 
 
 def run_of_two(folder: Path) -> Path:
@@ -187,7 +194,7 @@ def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) ->
     pricing, read = pricing_of([run], table, manifests(run)), manifests(run)
     compared = compare(load(run), manifests=read, intersect=True, pricing=pricing_of([run], load(run), read))
     assert verdicts_of_run(table, pricing) == compared.verdicts
-    assert "the dollars of rewoo under OpenAI's rule: prefixes of 1,024" in compared.verdicts[0]
+    assert "Dollars are under OpenAI's rule: prefixes of 1,024" in compared.verdicts[-1]
 
 
 def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
@@ -199,7 +206,7 @@ def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path:
     run = write_run(tmp_path / "run", lines)
     compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
-    assert "(n = 1; saving not shown by the data)" in compared[0]
+    assert "(n = 1; the data don't show a saving)" in compared[0]
 
 
 CRASHED: dict[str, Any] = {
@@ -226,15 +233,15 @@ def test_a_system_that_made_no_model_call_is_in_no_ratio(systems: tuple[str, str
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((32, 32), "up to 32 questions at once (n"),
-        ((1, 1), "one question at once (n"),
-        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input (n"),
+        ((32, 32), "up to 32 questions at once."),
+        ((1, 1), "one question at once."),
+        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input."),
     ],
 )
 def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts: tuple[int, int], said: str) -> None:
     prices = {"openai/small_1": {"input": 1.0}}
     runs = {run: manifest(run, prices=prices, concurrency=count) for run, count in zip((A, B), counts, strict=True)}
-    line = compare(frame(system(), system(run_id=B)), manifests=runs).verdicts[0]
+    line = compare(frame(system(), system(run_id=B)), manifests=runs).verdicts[-1]
     assert f"cached input as the endpoint counted it, with {said}" in line
 
 

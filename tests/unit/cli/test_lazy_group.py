@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
-from rewoo_bench.cli.main import group
+from rewoo_bench.cli.main import group, main
 
 NAMES = group.list_commands(click.Context(group))
 
@@ -32,3 +33,12 @@ def test_help_names_each_command_and_imports_none(capfd: pytest.CaptureFixture[s
     listed = [line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.startswith("  ")]
     assert listed == NAMES
     assert not {f"rewoo_bench.cli.{name}" for name in NAMES} & set(imported.split())
+
+
+def test_a_flag_given_twice_says_that_the_last_one_counts(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    given = ["--format", "csv", "--by", "hops", "--format", "json", "--prices", "none", "--prices", "openai"]
+    with pytest.raises(SystemExit):
+        main(["compare", str(tmp_path / "none"), *given])
+    said, refused = capfd.readouterr().err.splitlines()
+    assert said == "rewoo-bench: --format is given 2 times, the last one counts"
+    assert "is no run" in refused

@@ -37,7 +37,7 @@ def test_each_run_has_its_table_its_sentences_and_its_own_figures(tmp_path: Path
     assert '<section id="study/&lt;b&gt;">' in made
     assert re.findall('<img [^>]*src="([^"]*)"', made) == ["models/study/&lt;b&gt;-ratio.png"]
     assert '<tr><th scope="row">rewoo</th><td>50</td><td>0.320 [0.208, 0.458]</td>' in made
-    assert "react took 3.65 [2.91, 4.58] times the tokens of rewoo (n = 50; saving by rewoo shown by the data)" in made
+    assert "react took 3.65 [2.91, 4.58] times the tokens of rewoo (n = 50; the data show a saving by rewoo)" in made
 
 
 def test_the_figures_of_a_claim_unfold_below_its_line(tmp_path: Path) -> None:
