@@ -307,14 +307,15 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]
     lines = [f"{pair.dataset}: {line}" if several else line for pair, line in told if line]
     known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
     outcome = OUTCOME if any(pair.both_answered for pair in pairs) else ""
-    notes = filter(None, [SAVING, outcome, *of_dollars(pricing)])
+    notes = filter(None, [SAVING, outcome, of_dollars(pricing)])
     return [*lines, " ".join(map(sentence, notes))] if lines and known else lines
 
 
-def of_dollars(pricing: Pricing | None) -> list[str]:
-    """At which prices dollars are, and why."""
-    found = [f"dollars are under {pricing.under}" if pricing.under else "", pricing.note] if pricing else []
-    return list(filter(None, found))
+def of_dollars(pricing: Pricing | None) -> str:
+    """At which prices dollars are, and why; or why there are none."""
+    if pricing is None:
+        return ""
+    return "; ".join(filter(None, [pricing.under and f"dollars are under {pricing.under}", pricing.note]))
 
 
 def sentence(text: str) -> str:

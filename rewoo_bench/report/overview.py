@@ -189,7 +189,8 @@ def _caveats(
         yield sentence(SAVING)
         if any(pair.both_answered for pair in comparison.pairs):
             yield sentence(OUTCOME)
-        yield from map(sentence, of_dollars(comparison.pricing))
+        if dollars := of_dollars(comparison.pricing):
+            yield sentence(dollars)
     elif comparison and any(system.summary.cost_usd is not None for system in comparison.systems):
         yield f"Dollars are at {dollars_at(manifests)}."
 

@@ -47,7 +47,7 @@ def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() 
     assert " times the tokens of rewoo (n = 60; the data show a saving by rewoo) and 2." in line
     assert " times the dollars of rewoo (n = 60; the data show a saving by rewoo); " in line
     assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
-    assert note == f"{sentence(SAVING)} Dollars are under m's prices, cached input by X's rule. M is made up."
+    assert note == f"{sentence(SAVING)} Dollars are under m's prices, cached input by X's rule; m is made up."
 
 
 def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:

@@ -109,7 +109,8 @@ def test_a_bound_that_is_infinite_is_called_none(tmp_path: Path) -> None:
 def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
     run = written(tmp_path / "run", [*questions(4), *questions(4, architecture="react")])
     pricing = Pricing("gpt-5-mini's prices", "gpt-5-mini's prices are those of a sheet")
-    assert "Dollars: gpt-5-mini's prices are those of a sheet." in head_of(run, pricing=pricing)["threats"]
+    said = "Dollars are under gpt-5-mini's prices; gpt-5-mini's prices are those of a sheet."
+    assert said in head_of(run, pricing=pricing)["threats"]
     unknown = head_of(run, pricing=Pricing(note="no dollars: no prompts"))["threats"]
     assert "No dollars: no prompts." in unknown
 

@@ -69,7 +69,7 @@ def test_a_run_that_was_killed_is_not_called_running(tmp_path: Path) -> None:
     (tmp_path / "run" / "run.json").write_text(json.dumps({**manifest, "status": "running"}))
     write_page([tmp_path / "run"], tmp_path / "page.html", figures=False)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"The run {manifest['run_id']} is killed" in page
+    assert "the run run was killed" in page
 
 
 def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path) -> None:
