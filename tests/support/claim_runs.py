@@ -97,7 +97,7 @@ def run_folder(
     if calls:
         pq.write_table(pa.Table.from_pylist(list(calls), schema=CALLS), folder / "calls.parquet")
     names = dict.fromkeys(row["architecture"] for row in rows)
-    form = next((name for name in BY_FORMAT if name == data), "sample")
+    form = next((name for name in BY_FORMAT if name == data.partition("?")[0]), "sample")
     made = {
         "run_id": run,
         "status": status,

@@ -21,6 +21,7 @@ aren't in their papers' form.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -55,7 +56,7 @@ def needed(test: ClaimTest) -> str:
     measure = test.measure
     first, *others = _datasets(test)
     judge = _JUDGE if "judged_correct" in measure.columns() else ""
-    parts = [f"run --arch {','.join(measure.architectures())} --dataset {first}{judge}"]
+    parts = [f"run --arch {shlex.quote(','.join(measure.architectures()))} --dataset {first}{judge}"]
     parts += [f"{'and' if measure.data else 'or'} --dataset {name}" for name in others]
     parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
@@ -74,7 +75,7 @@ def needed_by_all(tests: Sequence[ClaimTest]) -> list[str]:
         names = dict.fromkeys(name for test in own for name in test.measure.architectures())
         judge = _JUDGE if any("judged_correct" in test.measure.columns() for test in own) else ""
         others = [f"; and --dataset {name}" for name in (_datasets(own[0])[1:] if own[0].measure.data else ())]
-        commands.append(f"run --arch {','.join(names)} --dataset {questions}{judge}{''.join(others)}")
+        commands.append(f"run --arch {shlex.quote(','.join(names))} --dataset {questions}{judge}{''.join(others)}")
     return commands
 
 
@@ -93,7 +94,9 @@ def _datasets(test: ClaimTest) -> list[str]:
         found = []
         for data in test.measure.data or on.data or ("sample",):
             file = "=FILE" if data in ("physics", "sports", "sotu", "parallelqa") else ""
-            found.append(f"{data}{file}{' --corpus PASSAGES' if file or data in ('triviaqa', 'strategyqa') else ''}")
+            passages = " --corpus PASSAGES" if file or data in ("triviaqa", "strategyqa") else ""
+            name = f"'{data}{file}?objectives=3'" if on.joined else f"{data}{file}"
+            found.append(f"{name}{passages}")
     if on.failure_rate:
         found[0] += f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}"
     return found

@@ -56,6 +56,8 @@ class RunFilter(BaseModel):
 
     data: tuple[Data, ...] = ()
     """Data sets; any, where none is named."""
+    joined: bool = False
+    """Tasks of several questions each, `?objectives=3`; without it only questions that are asked alone."""
     failure_rate: float = Field(default=0.0, ge=0, le=1)
     """Share of the tool calls that the run made fail."""
     failure_mode: Literal["empty", "error", "timeout"] = "empty"
@@ -75,6 +77,8 @@ class RunFilter(BaseModel):
     def part(self, group: RunGroup) -> RunGroup | None:
         """The part of the run group that the claim is about, if any."""
         if (self.data and group.data not in self.data) or (self.is_of_chains and group.data != "chain"):
+            return None
+        if group.joined != self.joined:
             return None
         if group.failure_rate != self.failure_rate or (self.failure_rate and group.failure_mode != self.failure_mode):
             return None
@@ -160,7 +164,8 @@ class Claim(BaseModel):
         if self.measure.data:
             return "Averages over data sets"
         data: tuple[Data, ...] = ("chain",) if self.on.is_of_chains else self.on.data
-        return " and ".join(_TITLES.get(each, each) for each in data) or "Any data set"
+        title = " and ".join(_TITLES.get(each, each) for each in data) or "Any data set"
+        return f"{title}, several questions a task" if self.on.joined else title
 
     @property
     def claimed(self) -> str:

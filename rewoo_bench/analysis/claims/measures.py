@@ -208,7 +208,8 @@ class Measure(BaseModel):
             fitting = [
                 each
                 for each in groups
-                if (each.data, each.settings, each.failure_rate) == (data, group.settings, group.failure_rate)
+                if (each.data, each.settings, each.failure_rate, each.joined)
+                == (data, group.settings, group.failure_rate, group.joined)
                 and set(self.architectures()) <= set(each.architectures)
             ]
             if not fitting:

@@ -79,6 +79,7 @@ CLAIM_COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICE_COLUMNS}
 
 # `1.5b` of `qwen2.5-coder-1.5b`
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_JOINED = re.compile(r"[?&]objectives=")  # of `hotpotqa?objectives=3`, as runs name it
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda role: role.claims)
@@ -151,6 +152,8 @@ class RunGroup:
     """Whether its questions shared a model on one machine: latency includes waiting for the model."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy and latency mean nothing."""
+    joined: bool = False
+    """Whether each of its tasks is several questions of the data set."""
     settings: str = ""
     """Equal for groups of the same models and settings, whatever their data set."""
 
@@ -263,6 +266,7 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         judge_parameters=_parameters([str(options.get("judge_model"))], manifest),
         queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
+        joined=bool(_JOINED.search(dataset.name)),
         settings=json.dumps(settings, sort_keys=True),
     )
 

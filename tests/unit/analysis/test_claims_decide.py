@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claim_runs import run_folder
+from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Claim, check, gather, read_claims
@@ -141,8 +141,9 @@ def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Pat
     """The real questions are on the network, and a judge is a real model: the sample stands for them, without one."""
     arguments = shlex.split(suggested.replace(" --judge-model JUDGE", "").replace(" --corpus PASSAGES", ""))
     name = arguments.index("--dataset") + 1
-    if arguments[name].partition("=")[0] in BY_FORMAT:
-        arguments[name] = "sample"
+    data, mark, options = arguments[name].partition("?")
+    if data.partition("=")[0] in BY_FORMAT:
+        arguments[name] = f"sample{mark}{options}"
     elif arguments[name] == "parallelqa=FILE":
         arguments[name] = "sample-parallel"
     few = ["--model", "oracle", "--out", str(tmp_path / "run"), *SHORT, "-n", "2"]
@@ -216,6 +217,17 @@ def test_a_claim_about_prompts_with_exemplars_takes_the_option_that_has_them(tmp
     assert finding.verdict != "no data"
 
 
+@pytest.mark.parametrize("data", ["hotpotqa", "hotpotqa?objectives=3"])
+def test_tasks_of_several_questions_decide_no_claim_about_single_ones_nor_these_about_those(
+    data: str, tmp_path: Path
+) -> None:
+    names = ("rewoo", "react", "rewoo-lazy", "react-json")
+    run = run_folder(tmp_path / "run", *(system(name, "1" * 8) for name in names), data=data)
+    decided = {each.claim.id: each.claim.on.joined for each in check(list(BY_ID.values()), gather(run)) if each.decided}
+    assert set(decided.values()) == {"objectives" in data}
+    assert {"otani-tokens", "otani-joined"} & set(decided) == {"otani-joined" if "?" in data else "otani-tokens"}
+
+
 def pair(folder: Path, tokens: int, react_stops: str = "answered", **facts: Any) -> Path:
     """Twenty questions: of ReAct ten take so many tokens, ten ten times as many and end as `react_stops`."""
     react = system("react", "1" * 20, tokens)
@@ -228,7 +240,7 @@ def pair(folder: Path, tokens: int, react_stops: str = "answered", **facts: Any)
 def test_loops_that_give_a_ratio_of_tokens_another_verdict_leave_it_undecided(tmp_path: Path) -> None:
     verdicts = []
     for stops in ("answered", "step_limit"):
-        (finding,) = check([BY_ID["otani-tokens"]], gather(pair(tmp_path / stops, 25_000, stops)))
+        (finding,) = found(one_claim("above = 2, below = 3"), tmp_path, pair(tmp_path / stops, 25_000, stops))
         verdicts.append(finding.verdict)
     assert verdicts == ["contradicted", "undecided"]
     assert "where both answered (n = 10): loops and limits decide" in finding.reason
