@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, flagged, oracle_rows
+from rewoo_bench.runs.rows import UNMETERED, failed_in, flagged, oracle_rows
 from rewoo_bench.runs.table_columns import ColumnValues, model_labels, read_columns
 from rewoo_bench.text.escaping import text_table
 
@@ -144,7 +144,7 @@ def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
 
 
 def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
-    failed = np.isnan(rows["exact_match"].values)
+    failed = failed_in(rows)
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
     scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
-from rewoo_bench.runs.table_columns import read_columns
+from rewoo_bench.runs.table_columns import ColumnValues, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,9 +94,20 @@ def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
 
 
 def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
-    """A mask over rows of questions.parquet: True where the infrastructure failed the question."""
-    mask: NDArray[np.bool_] = np.isnan(read_columns(rows, ["exact_match"])["exact_match"].values)
-    return mask
+    """A mask over rows of questions.parquet: True where the infrastructure failed the question.
+
+    Of a recording that says nothing about the answer there is no exact match either, and it hasn't failed.
+    """
+    return failed_in(read_columns(rows, ["exact_match"], ["stop_reason"]))
+
+
+def failed_in(columns: Mapping[str, ColumnValues]) -> NDArray[np.bool_]:
+    """The same for the columns `exact_match` and `stop_reason`, if it is there."""
+    unscored: NDArray[np.bool_] = np.isnan(columns["exact_match"].values)
+    if (stops := columns.get("stop_reason")) is None:
+        return unscored
+    is_error: NDArray[np.bool_] = np.array([name == "error" for name in [*stops.names, "error"]])[stops.values]
+    return unscored & is_error
 
 
 def left_out(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:

@@ -1,0 +1,65 @@
+"""`rewoo-bench import FILE …`: the trajectories of other programs as a run."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.text.escaping import plain_line, terminal
+from rewoo_bench.text.words import counted
+
+_SHOWN_FAULTS = 5
+
+
+# fmt: off
+@click.command("import", context_settings=SETTINGS)
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
+@click.option("--format", "form", metavar="NAME", help="Format of the files.  [default: by what they hold]")
+@click.option("--dataset", metavar="NAME",
+              help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
+@click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
+@click.option("--task", metavar="FIELD",
+              help="Field of a record that identifies its task, so that trials of one task are seen as such: info.id")
+@click.option("--solved", metavar="FIELD",
+              help="Field of a record that says whether the task was solved: true or false, or a score, where 1 is "
+                   "solved.")
+@click.option("--progress/--no-progress", default=True, help="Count on standard error what was read.")
+def import_command(files: tuple[Path, ...], out: Path | None, form: str | None, dataset: str | None,
+                   agent: str | None, task: str | None, solved: str | None, progress: bool) -> int:
+    """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
+
+    Formats: conversations in the messages of OpenAI or Anthropic (JSON, a list, or one a line), those of tau-bench and
+    tau2-bench among them. A folder is searched for such files.
+
+    What a file lacks stays unknown, and is said. Tokens that weren't recorded are counted with a tokenizer. A record
+    that can't be read is a line on standard error, and the exit code is then 3.
+    """
+    import anyio
+    from tqdm import tqdm
+
+    from rewoo_bench.imports.formats import Fields
+    from rewoo_bench.imports.record import MISSING
+    from rewoo_bench.imports.write import ImportChoices, import_run
+
+    folder = out or Path("results/local", files[0].name.partition(".")[0] or "imported")
+    choices = ImportChoices(form, dataset, agent, Fields(task, solved))
+    with tqdm(unit=" traces", disable=not (progress and sys.stderr.isatty()), leave=False) as bar:
+        done = anyio.run(partial(import_run, files, folder, choices, bar.update))
+    for fault in done.faults[:_SHOWN_FAULTS]:
+        click.echo(plain_line(f"not read: {fault}"), err=True)
+    if (more := done.unreadable - _SHOWN_FAULTS) > 0:
+        click.echo(f"not read: {counted(more, 'record')} more", err=True)
+    formats = ", ".join(f"{name} ({count:,})" for name, count in done.formats.items())
+    click.echo(terminal(f"{folder}: {counted(done.rows, 'trace')}, read as {formats}"))
+    for name, what in MISSING.items():
+        if count := done.lacks[name]:
+            of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
+            click.echo(f"note: {what}{of}")
+    return INCOMPLETE if done.unreadable else DONE
+# fmt: on

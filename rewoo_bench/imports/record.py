@@ -1,0 +1,142 @@
+"""A trajectory as another program recorded it: the one form that all formats are read into.
+
+    file -> record (JSON) -> RecordedTrajectory -> rows, calls, trace, prompts
+
+What a format lacks is None. Times are seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+from rewoo_bench.types import Message, ToolCall, Usage
+
+
+class Unreadable(ValueError):
+    """A record that can't be read; the message says what was expected and found."""
+
+
+class Times(NamedTuple):
+    """When a call began and ended."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of a model. `messages` is its whole prompt, None where it wasn't recorded.
+
+    `tools` are the schemas that were offered, as JSON. `usage` is None where the tokens have to be counted.
+    """
+
+    messages: Sequence[Message] | None
+    reply: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+    usage: Usage | None = None
+    model: str = ""
+    tools: Sequence[Any] = ()
+    thoughts: str = ""
+    finish_reason: str | None = None
+    cost_usd: float | None = None
+    times: Times | None = None
+    error: str | None = None
+    agent: str = ""
+    """Name of the sub-agent that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A call of a tool and its result; `result` is None where it wasn't recorded."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    result: str | None
+    failed: bool = False
+    times: Times | None = None
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a user said to the agent."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTrajectory:
+    """An agent's work on one task. `events` are in their order; a user's later turns are among them.
+
+    `solved` and `score` (0 to 1) are None where nobody judged the answer. `system` is what the agent was told before
+    the task. `trial` is None where the format doesn't say; trials of a task are then numbered as they come.
+    """
+
+    task: str
+    question: str
+    events: Sequence[ModelCall | ToolUse | Turn]
+    agent: str = ""
+    trial: int | None = None
+    system: str = ""
+    answer: str | None = None
+    answers: Sequence[str] = ()
+    solved: bool | None = None
+    score: float | None = None
+    error: str | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> Iterator[ModelCall]:
+        return (event for event in self.events if isinstance(event, ModelCall))
+
+
+MISSING: Mapping[str, str] = {
+    "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
+    "prompts": "prompts weren't recorded: what calls share with earlier ones isn't known, and so no cache is priced",
+    "tools": "the tools' schemas weren't recorded: prompts are counted without them, so they are longer than it says",
+    "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
+    "solved": "nobody says whether tasks were solved: there is no accuracy",
+    "results": "results of tools weren't recorded",
+}
+"""What a format may lack, and what follows from that."""
+
+
+def number(value: Any) -> float | None:
+    """A number, or the number that a text holds; None for anything else."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return None
+    return found if abs(found) < 1e300 else None  # neither infinite nor NaN
+
+
+def count(value: Any) -> int:
+    """A number of tokens; 0 where there is none."""
+    found = number(value)
+    return int(found) if found and found > 0 else 0
+
+
+def as_time(value: Any, unit: Literal["s", "ms", "ns"] = "s") -> float | None:
+    """Seconds since 1970 of a number in that unit, or of a text in ISO 8601; UTC where it names no zone."""
+    if (found := number(value)) is not None:
+        return found / {"s": 1, "ms": 1e3, "ns": 1e9}[unit]
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError):
+        return None
+
+
+def times_of(start: float | None, end: float | None) -> Times | None:
+    """Both, where both are known and in their order."""
+    return Times(start, end) if start is not None and end is not None and start <= end else None

@@ -1,0 +1,361 @@
+"""Recorded trajectories -> the folder of a run: rows, calls, traces, and the prompts in its journal.
+
+    done = await import_run([Path("results.json")], Path("results/local/mine"))
+
+Each trajectory is written as it is read. Tokens that weren't recorded are counted; what else is missing stays null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from rewoo_bench.calls.call import Call, content_of
+from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken
+from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
+from rewoo_bench.events import Place
+from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
+from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
+from rewoo_bench.runs.columns import call_rows, question_row
+from rewoo_bench.runs.journal.records import (
+    CallKey,
+    CallRecord,
+    TaskKey,
+    as_bytes,
+    call_fields,
+    numbers,
+    request_hash,
+    texts_of,
+)
+from rewoo_bench.runs.manifest import manifest_of, write_manifest
+from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
+from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
+from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
+
+_TICK_S = 1e-6  # between calls whose times weren't recorded
+_MOST_FAULTS = 1_000  # lines that are remembered
+
+
+@dataclass
+class Imported:
+    """What an import did. `lacks` counts trajectories by what they lack (`MISSING`), `formats` those of each format."""
+
+    folder: Path
+    rows: int = 0
+    faults: list[str] = field(default_factory=list)
+    unreadable: int = 0
+    lacks: Counter[str] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class ImportChoices:
+    """What the user says of the files. `dataset` and `agent` are names for the tables."""
+
+    format: str | None = None
+    dataset: str | None = None
+    agent: str | None = None
+    fields: Fields = NO_FIELDS
+
+
+async def import_run(
+    paths: Sequence[Path],
+    out: Path,
+    choices: ImportChoices = ImportChoices(),
+    on_trajectory: Callable[[], object] = lambda: None,
+) -> Imported:
+    """Writes the run. Raises `UsageError` for a wrong folder or format, and `DataError` where nothing can be read."""
+    done = Imported(out)
+    name = choices.dataset or _dataset_name(paths)
+    writer = _Writer(new_run_id(["import"]), name, choices.agent)
+    started = now()
+    with taken(out, is_new=True):
+        async with open_run(out, {"run_id": writer.run_id}) as opened:
+            for found in read_files(paths, choices.format, choices.fields):
+                if found.trajectory is None:
+                    done.unreadable += 1
+                    done.faults += [found.fault] if len(done.faults) < _MOST_FAULTS else []
+                    continue
+                await writer.add(opened, found.trajectory, done.lacks)
+                done.rows += 1
+                done.formats[found.format] += 1
+                on_trajectory()
+            if done.rows:
+                opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
+                await opened.export(writer.keys)
+        if not done.rows:
+            remove_run(out)
+            raise DataError(f"nothing could be read: {done.faults[0] if done.faults else 'the files are empty'}")
+        write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
+    return done
+
+
+def _dataset_name(paths: Sequence[Path]) -> str:
+    return "+".join(dict.fromkeys(path.name.partition(".")[0] for path in paths))[:60] or "imported"
+
+
+def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "run_id": writer.run_id,
+        "status": "done",
+        "started_at": started,
+        "finished_at": now(),
+        "command": command_line(),
+        "options": {"architectures": list(writer.agents), "dataset": name, "model": writer.main_model},
+        "dataset": {"name": name, "format": "imported", "scoring": "recorded", "examples": len(writer.tasks)},
+        "architectures": [{"name": agent, "runner": "recorded"} for agent in writer.agents],
+        "models": {"default": {"name": writer.main_model}},
+        "tokenizer": TOKENIZER,
+        "environment": environment(),
+        "rows": done.rows,
+        "imported": {
+            "files": [path.name for path in paths],
+            "formats": dict(done.formats),
+            "lacks": dict(done.lacks),
+            "unreadable": done.unreadable,
+        },
+    }
+
+
+@dataclass(frozen=True)
+class _Agent:
+    name: str
+    parents: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Task:
+    example: Example
+    trial: int
+    architecture: _Agent
+
+    @property
+    def key(self) -> TaskKey:
+        return TaskKey(self.architecture.name, self.example.id, self.trial)
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What the columns of a row are computed from (runs/columns.py)."""
+
+    task: _Task
+    trajectory: Trajectory
+    calls: Sequence[Call]
+    error: str | None
+    cost_usd: float | None
+    latency_s: float | None
+    started_at: datetime | None
+    score: None = None
+    judged_correct: None = None
+    startup_s: None = None
+    flags: tuple[str, ...] = ()
+    answers_sha256: None = None
+
+    @property
+    def working_s(self) -> float | None:
+        return self.latency_s
+
+
+class _Writer:
+    """Writes trajectories, and remembers what the manifest says of all of them."""
+
+    def __init__(self, run_id: str, dataset: str, agent: str | None) -> None:
+        self.run_id = run_id
+        self.keys: list[TaskKey] = []
+        self.agents: dict[str, None] = {}
+        self.tasks: set[str] = set()
+        self._dataset = dataset
+        self._agent = agent
+        self._trials: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._models: Counter[str] = Counter()
+        self._clock = 0.0
+
+    @property
+    def main_model(self) -> str:
+        """The model of most calls."""
+        return next((name for name, _ in self._models.most_common(1)), "unknown")
+
+    async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
+        """Writes a trajectory into the journal. Raises `JournalError`."""
+        agent = self._agent or recorded.agent or "agent"
+        task = _Task(
+            Example(recorded.task, recorded.question, tuple(recorded.answers)),
+            self._trial(agent, recorded),
+            _Agent(agent),
+        )
+        self.keys.append(task.key)
+        self.agents[agent] = None
+        self.tasks.add(recorded.task)
+        lacks.update(_lacks(recorded))
+        calls, steps, turns = [], list[Step](), list[dict[str, Any]]()
+        turn, thought = 0, ""
+        for index, event in enumerate(self._timed(recorded.events)):
+            if isinstance(event, Turn):
+                turns.append({"before_step": len(steps), "text": event.text})
+                continue
+            if isinstance(event, ModelCall):
+                turn, thought = turn + 1, event.reply
+                call = _model_call(index, f"turn {turn}", event, recorded.question)
+                self._models[event.model] += bool(event.model)
+                await opened.journal.add_call(_model_record(task.key, call, event))
+                if not event.tool_calls:
+                    steps.append(Step(str(turn), event.reply))
+            else:
+                call = _tool_call(index, f"turn {turn}", event)
+                argument = json.dumps(dict(event.arguments), ensure_ascii=False)
+                steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
+                await opened.journal.add_call(_tool_record(task.key, call, event))
+                thought = ""
+            calls.append(call)
+        model = next((call.name for call in calls if call.kind == "model" and call.name), "unknown")
+        times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
+        whole = Times(min(t.start for t in times), max(t.end for t in times)) if times else None
+        priced = [call.cost_usd for call in recorded.calls]
+        result = _Result(
+            task,
+            Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=dict(recorded.notes)),
+            calls,
+            recorded.error,
+            sum(cost for cost in priced if cost is not None) if priced and None not in priced else None,
+            whole.end - whole.start if whole else None,
+            datetime.fromtimestamp(whole.start, UTC) if whole else None,
+        )
+        run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
+        run |= dict.fromkeys(("model", "planner_model", "solver_model"), model)
+        question = {**question_row(result, run), "exact_match": recorded.solved}
+        rows = call_rows(result, self.run_id)
+        for row, call in zip(rows, calls, strict=True):
+            if call.start < 1:  # a made-up time
+                row |= {"latency_s": None, "started_at": None, "waiting_s": None}
+        line = {
+            **{"run_id": self.run_id, "architecture": agent, "example_id": recorded.task, "trial": task.trial},
+            **{"question": recorded.question, "answer": recorded.answer, "stop_reason": result.trajectory.stop_reason},
+            **{"error": recorded.error, "plan": None, "evidence": None, "notes": dict(recorded.notes), "replies": []},
+            "steps": [
+                {name: getattr(step, name) for name in ("id", "thought", "tool", "argument", "observation", "failed")}
+                for step in steps
+            ],
+            "system": recorded.system,
+            "turns": turns,
+            "tools": _tools(recorded),
+        }
+        await opened.journal.add_question(
+            task.key, as_bytes({"question": question, "calls": rows}), as_bytes(line), failed=False
+        )
+
+    def _trial(self, agent: str, recorded: RecordedTrajectory) -> int:
+        """The recorded trial, or the next one that is free."""
+        taken_ = self._trials[agent, recorded.task]
+        trial = recorded.trial if recorded.trial is not None and recorded.trial not in taken_ else len(taken_)
+        while trial in taken_:
+            trial += 1
+        taken_.add(trial)
+        return trial
+
+    def _timed(self, events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelCall | ToolUse | Turn]:
+        """The events with times, made up in their order where some weren't recorded."""
+        are_known = all(isinstance(event, Turn) or event.times for event in events)
+        for event in events:
+            if isinstance(event, Turn) or are_known:
+                yield event
+                continue
+            start = self._clock
+            self._clock += _TICK_S
+            yield replace(event, times=Times(start, self._clock))
+
+
+def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call:
+    assert event.times is not None
+    is_estimated = event.usage is None
+    usage = event.usage or _counted(event)
+    cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
+    return Call(
+        index, "model", event.model or "unknown", "agent", Place(f"{event.agent}/{place}" if event.agent else place),
+        "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
+        *event.times, datetime.fromtimestamp(event.times.start, UTC), usage, event.finish_reason, cost,
+        PromptParts() if event.messages is None else prompt_parts_of(event.messages, question),
+        event.thoughts,
+        content=content_of(event.reply, [(each.name, dict(each.arguments)) for each in event.tool_calls]),
+    )  # fmt: skip
+
+
+def _counted(event: ModelCall) -> Usage:
+    """The tokens of a call by the pinned tokenizer; 0 for a prompt that wasn't recorded."""
+    prompt = 0
+    if event.messages is not None:
+        prompt = count_messages(event.messages) + sum(count_tokens(json.dumps(tool)) for tool in event.tools)
+    reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
+    return Usage(input_tokens=prompt, output_tokens=reply)
+
+
+def _tool_call(index: int, place: str, event: ToolUse) -> Call:
+    assert event.times is not None
+    return Call(
+        index, "tool", event.name, "tool", Place(f"{event.agent}/{place}" if event.agent else place),
+        "error" if event.failed else "empty" if event.result == "" else "ok",
+        *event.times, datetime.fromtimestamp(event.times.start, UTC),
+        content=content_of(event.name, dict(event.arguments), event.result),
+    )  # fmt: skip
+
+
+def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
+    """The call as the journal has it; without a recorded prompt nothing is known of what calls share."""
+    request = Request(tuple(event.messages or ()), "agent")
+    prompt = texts_of(request)
+    if event.tools:
+        prompt = (*prompt[:-1], prompt[-1] + json.dumps({"tools": event.tools}))
+    answer: dict[str, Any] = {
+        "text": event.reply,
+        "usage": numbers(call.usage),
+        "finish_reason": event.finish_reason or "stop",
+        "tool_calls": [call_fields(each) for each in event.tool_calls],
+        "receipt": {
+            "attempts": 1, "billed": numbers(call.usage), "cost_usd": event.cost_usd,
+            "usage_source": call.call_cost.usage_source, "latency_s": call.latency_s,
+            "sent_at": call.start, "ended_at": call.end,
+        },
+    }  # fmt: skip
+    key = CallKey(call.place.name, "model", "agent", request_hash(prompt, request), call.index)
+    status: Literal["ok", "error"] = "error" if event.error or event.messages is None else "ok"
+    return CallRecord(task, key, status, prompt, answer, call.usage.total_tokens, event.cost_usd)
+
+
+def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
+    request = json.dumps(dict(event.arguments))
+    result = {"error": event.result or "failed"} if event.failed else {"text": event.result or ""}
+    key = CallKey(call.place.name, "tool", event.name, sha256(request.encode()).digest(), call.index)
+    return CallRecord(task, key, "ok", (request,), {**result, "latency_s": call.latency_s})
+
+
+def _stop_reason(recorded: RecordedTrajectory) -> StopReason:
+    if recorded.error:
+        return "agent_failed"
+    return "answered" if recorded.answer else "empty_answer"
+
+
+def _tools(recorded: RecordedTrajectory) -> list[Any]:
+    """The schemas of the tools that the calls were offered, each once."""
+    found = {json.dumps(tool, sort_keys=True): tool for call in recorded.calls for tool in call.tools}
+    return list(found.values())
+
+
+def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
+    """Which of `MISSING` a trajectory lacks."""
+    calls = list(recorded.calls)
+    uses = [event for event in recorded.events if isinstance(event, ToolUse)]
+    found = {
+        "usage": any(call.usage is None for call in calls),
+        "prompts": any(call.messages is None for call in calls),
+        "tools": bool(uses) and not any(call.tools for call in calls) and any(call.usage is None for call in calls),
+        "times": not all(event.times for event in recorded.events if not isinstance(event, Turn)),
+        "solved": recorded.solved is None,
+        "results": any(use.result is None for use in uses),
+    }
+    return (name for name in MISSING if found[name])
