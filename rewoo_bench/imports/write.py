@@ -35,6 +35,7 @@ from rewoo_bench.runs.journal.records import (
     texts_of,
 )
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
+from rewoo_bench.text.openai_format import prefix_ends
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
 from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
@@ -306,9 +307,13 @@ def _tool_call(index: int, place: str, event: ToolUse) -> Call:
 
 
 def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
-    """The call as the journal has it; without a recorded prompt nothing is known of what calls share."""
+    """The call as the journal has it; without a recorded prompt nothing is known of what calls share.
+
+    Where a cache has to be asked for, it is taken to be asked for as agents do: after the instructions, and at the end.
+    """
     request = Request(tuple(event.messages or ()), "agent")
     prompt = texts_of(request)
+    marked = [replace(each, ends_prefix=each.role == "system") for each in request.messages]
     if event.tools:
         prompt = (*prompt[:-1], prompt[-1] + json.dumps({"tools": event.tools}))
     answer: dict[str, Any] = {
@@ -319,7 +324,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
         "receipt": {
             "attempts": 1, "billed": numbers(call.usage), "cost_usd": event.cost_usd,
             "usage_source": call.call_cost.usage_source, "latency_s": call.latency_s,
-            "sent_at": call.start, "ended_at": call.end,
+            "sent_at": call.start, "ended_at": call.end, "cache_marks": list(prefix_ends(marked)),
         },
     }  # fmt: skip
     key = CallKey(call.place.name, "model", "agent", request_hash(prompt, request), call.index)

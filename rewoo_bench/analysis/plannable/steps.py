@@ -1,0 +1,268 @@
+"""A recorded trajectory as tool calls whose values are known, copied, constant or derived.
+
+A segment is the work between two turns of the user. What was said and found before it is known in it:
+
+    known       the value stands in the task, the instructions, or in what was said or found before the segment
+    constant    calls of at least three other tasks gave the same argument the same value, or it is true, false or empty
+    copied      the value stands in an earlier result of the segment, and nowhere else: a placeholder would do
+    derived     it stands nowhere: a model made it up from what it read
+
+The first that fits counts. A call's choice is conditional where a trace shows that a result made it necessary: the turn
+before it ended with an error or an empty result, or another trial of the task, after the same calls, went on with
+another tool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rewoo_bench.analysis.plannable.values import How, Index, forms, is_empty, leaves
+
+Kind = Literal["known", "constant", "copied", "derived"]
+Choice = Literal["unconditional", "after an error", "after an empty result", "branch"]
+KINDS: tuple[Kind, ...] = ("known", "constant", "copied", "derived")
+CHOICES: tuple[Choice, ...] = ("unconditional", "after an error", "after an empty result", "branch")
+_OTHER_TASKS = 3  # that give an argument the same value, which makes it a constant
+_FINISH = "Finish"  # the answer of some architectures; it calls nothing
+_EMPTY = re.compile(r"\W*(?:null|none|no (?:results?|matches|evidence|data)\b.*|not found\W*)?\W*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an earlier result has a value: the position of its step, and how."""
+
+    step: int
+    how: How
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentValue:
+    """A single value of a tool call. `sources` are the earlier results that have it, in all segments."""
+
+    path: str
+    value: Any
+    is_known: bool
+    """Whether it stands in what was said before the segment."""
+    is_constant: bool
+    sources: tuple[Source, ...] = ()
+    by_chance: tuple[bool, bool] | None = None
+    """Whether the results of another task have it, and what its user said first; None where there is no other task."""
+
+    def kind(self, start: int) -> Kind:
+        """What it is for a plan that is made before the step `start`."""
+        if self.is_known or any(source.step < start for source in self.sources):
+            return "known"
+        if self.is_constant:
+            return "constant"
+        return "copied" if self.sources else "derived"
+
+    def source(self, start: int) -> Source | None:
+        """The result that a placeholder of such a plan stands for: the last one that has it, best as a whole."""
+        if self.kind(start) != "copied":
+            return None
+        return min(self.sources, key=lambda each: (("whole", "field", "part").index(each.how), -each.step))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """A tool call of a trajectory. `turn` is the number of the model call that asked for it."""
+
+    turn: int
+    segment: int
+    tool: str
+    values: tuple[ArgumentValue, ...]
+    result: str
+    failed: bool
+    choice: Choice
+
+
+@dataclass(frozen=True, slots=True)
+class TracedTask:
+    """A trajectory: its tool calls, the first step of each segment, and the segment of each turn."""
+
+    architecture: str
+    example_id: str
+    trial: int
+    steps: tuple[ToolStep, ...]
+    starts: tuple[int, ...]
+    segment_of_turn: Mapping[int, int]
+
+
+def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[TracedTask]:
+    """The trajectories of lines of traces.jsonl, all those of one architecture in a run.
+
+    They are read twice: what is constant and where trials part is found between them.
+    """
+    found = _Between()
+    for trace in traces():
+        found.add(_Line(trace))
+    before: list[_Line] = []
+    for trace in traces():
+        line = _Line(trace)
+        other = next((each for each in reversed(before) if each.task != line.task), found.last)
+        yield _traced(line, found, other if other and other.task != line.task else None)
+        before = [*[each for each in before if each.task != line.task][-1:], *([line] if line.calls else [])]
+
+
+@dataclass(slots=True)
+class _Call:
+    turn: int
+    segment: int
+    tool: str
+    leaves: list[tuple[str, Any]]
+    result: str
+    failed: bool
+
+
+class _Line:
+    """A line of traces.jsonl, read."""
+
+    def __init__(self, trace: Mapping[str, Any]) -> None:
+        self.architecture = str(trace.get("architecture", ""))
+        self.task = str(trace.get("example_id", ""))
+        self.trial = int(trace.get("trial") or 0)
+        turns = [each for each in trace.get("turns") or () if isinstance(each, Mapping)]
+        self.said: list[list[str]] = [[str(trace.get("system") or ""), str(trace.get("question") or "")]]
+        self.calls: list[_Call] = []
+        self.starts = [0]
+        self.segment_of_turn: dict[int, int] = {}
+        self.constants = _schema_constants(trace.get("tools"))
+        for position, step in enumerate(trace.get("steps") or ()):
+            while turns and int(turns[0].get("before_step") or 0) <= position:
+                self._begin(str(turns.pop(0).get("text") or ""))
+            turn = _number(step.get("id"), position + 1)
+            self.segment_of_turn[turn] = len(self.said) - 1
+            tool = step.get("tool")
+            if tool is None or tool == _FINISH:
+                self.said[-1].append(str(step.get("thought") or ""))  # known from the next segment on
+                continue
+            argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
+            found = [(leaf.path, leaf.value) for leaf in leaves(argument)]
+            failed = bool(step.get("failed"))
+            self.calls.append(_Call(turn, len(self.said) - 1, str(tool), found, result, failed))
+        while turns:
+            self._begin(str(turns.pop(0).get("text") or ""))
+
+    def _begin(self, text: str) -> None:
+        """A turn of the user begins a segment, unless nothing was done since the last one."""
+        if self.starts[-1] == len(self.calls) and not any(
+            segment == len(self.said) - 1 for segment in self.segment_of_turn.values()
+        ):
+            self.said[-1].append(text)
+            return
+        self.said.append([text])
+        self.starts.append(len(self.calls))
+
+
+def _number(text: Any, default: int) -> int:
+    """The turn of a step from its id: `3`, `E3`."""
+    found = re.search(r"\d+", str(text))
+    return int(found.group()) if found else default
+
+
+def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
+    """Values that the schemas of tools name: of a choice, and defaults."""
+    found = set()
+    for tool in tools if isinstance(tools, list) else ():
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+        schema: Any = next(
+            (function[key] for key in ("parameters", "input_schema", "inputSchema") if function.get(key)), {}
+        )
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        for name, facts in (properties or {}).items():
+            if isinstance(facts, Mapping):
+                for value in [*(facts.get("enum") or ()), facts.get("const"), facts.get("default")]:
+                    found |= {(str(function.get("name")), str(name), text) for _, text in forms(value)}
+    return found
+
+
+def _place(path: str) -> str:
+    """The path of an argument without positions in lists: `flights[0].date` as `flights[].date`."""
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+class _Between:
+    """What is known of all trajectories together: constants, branches, and tools that never return anything."""
+
+    def __init__(self) -> None:
+        self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of values and of tasks
+        self._tools: defaultdict[int, set[str]] = defaultdict(set)  # by a task and its calls so far
+        self._heard: set[str] = set()
+        self.last: _Line | None = None
+
+    def add(self, line: _Line) -> None:
+        prefix = hash(line.task)
+        for call in line.calls:
+            texts = [(path, text) for path, value in call.leaves for _, text in forms(value)]
+            for path, text in texts:
+                if len(seen := self._tasks[hash((call.tool, _place(path), text))]) <= _OTHER_TASKS:
+                    seen.add(hash(line.task))
+            self._tools[prefix].add(call.tool)
+            prefix = hash((prefix, call.tool, tuple(sorted(text for _, text in texts))))
+            if not _is_empty(call.result):
+                self._heard.add(call.tool)
+        self.last = line if line.calls else self.last
+
+    def is_constant(self, line: _Line, call: _Call, path: str, value: Any) -> bool:
+        keys = [(call.tool, _place(path), text) for _, text in forms(value)]
+        return is_empty(value) or any(
+            len(self._tasks.get(hash(key), set()) - {hash(line.task)}) >= _OTHER_TASKS or key in line.constants
+            for key in keys
+        )
+
+    def choices(self, line: _Line) -> Iterator[Choice]:
+        """Why each call of a trajectory was made."""
+        prefix = hash(line.task)
+        for position, call in enumerate(line.calls):
+            before = [each for each in line.calls[:position] if each.segment == call.segment and each.turn < call.turn]
+            last = [each for each in before if each.turn == before[-1].turn]
+            if any(each.failed for each in last):
+                yield "after an error"
+            elif any(_is_empty(each.result) and each.tool in self._heard for each in last):
+                yield "after an empty result"
+            else:
+                yield "branch" if len(self._tools[prefix]) > 1 else "unconditional"
+            texts = sorted(text for _, value in call.leaves for _, text in forms(value))
+            prefix = hash((prefix, call.tool, tuple(texts)))
+
+
+def _is_empty(result: str) -> bool:
+    return bool(_EMPTY.fullmatch(result[:200]))
+
+
+def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
+    said: list[Index] = []
+    results: list[Index] = []
+    others = [Index(call.result) for call in other.calls] if other else []
+    others_said = [Index(text) for text in other.said[0][1:2]] if other else []
+    steps = []
+    segment = -1
+    for call, choice in zip(line.calls, between.choices(line), strict=True):
+        while segment < call.segment:
+            segment += 1
+            # Of this segment what the user said, of those before it also the replies.
+            texts = line.said[segment][: 2 if segment == 0 else 1] + (line.said[segment - 1][1:] if segment else [])
+            said += [Index(text) for text in texts if text]
+        values = []
+        for path, value in call.leaves:
+            is_known = any(index.find(value) for index in said)
+            sources = []
+            for place, index in enumerate(results):
+                # A call sees the results of earlier turns alone.
+                if line.calls[place].turn < call.turn and not is_known and (found := index.find(value)):
+                    sources.append(Source(place, *found))
+            constant = not is_known and between.is_constant(line, call, path, value)
+            chance = None
+            if other is not None and not is_empty(value):
+                chance = any(index.find(value) for index in others), any(index.find(value) for index in others_said)
+            values.append(ArgumentValue(path, value, is_known, constant, tuple(sources), chance))
+        results.append(Index(call.result))
+        steps.append(ToolStep(call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice))
+    return TracedTask(
+        line.architecture, line.task, line.trial, tuple(steps), tuple(line.starts), dict(line.segment_of_turn)
+    )
