@@ -1,0 +1,166 @@
+"""What could have been planned, as tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rewoo_bench.analysis.plannable.bounds import HORIZONS
+from rewoo_bench.analysis.plannable.run import Plannable
+from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
+from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.words import counted
+
+ASSUMPTIONS = (
+    "a bound, no forecast: prompts and outputs are the loop's own, a plan has no faults, and a value that stands in an "
+    "earlier text is taken to come from there"
+)
+
+
+def share(part: Any, whole: Any, tasks: Any) -> Interval:
+    """A share of sums with its 95% interval over tasks; the trials of a task are one observation."""
+    _, task = np.unique(np.asarray(tasks, dtype=str), return_inverse=True)
+    sums = [np.bincount(task, weights=np.asarray(values, dtype=float)) for values in (whole, part)]
+    if not sums[0].any():
+        return Interval(np.nan, np.nan, np.nan, 0)
+    found = ratio_of_means(*sums)
+    return Interval(found.estimate, max(0.0, found.low), min(1.0, found.high), found.n, rare=found.rare)
+
+
+def savings(found: Plannable, architecture: str) -> pd.DataFrame:
+    """A row for each horizon and measure: the part of the loop's amount that falls away, with its 95% interval."""
+    own = found.tasks[found.tasks["architecture"] == architecture]
+    of = {horizon: own[own["horizon"] == horizon].reset_index(drop=True) for horizon in HORIZONS}
+    loop, tasks = of["loop"], of["loop"]["example_id"].to_numpy()
+    measures = ["model_calls", "sequential_calls", "input_tokens", "output_tokens", "latency_s"]
+    measures += [f"usd:{name}" for name in found.prices]
+    rows = []
+    for horizon in HORIZONS[1:]:
+        for measure in measures:
+            before, after = loop[measure].to_numpy(float), of[horizon][measure].to_numpy(float)
+            if np.isnan(before + after).any() or not before.any():
+                continue
+            ratio = ratio_of_means(before, after, clusters=tasks)
+            rows.append(
+                {
+                    **{"architecture": architecture, "horizon": horizon, "measure": measure},
+                    **{"loop": before.mean(), "planned": after.mean(), "saved": 1 - ratio.estimate},
+                    **{"low": 1 - ratio.high, "high": 1 - ratio.low, "n": ratio.n, "rare": ratio.rare},
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def verdict(found: Plannable, architecture: str, price: str) -> str:
+    """The sentence that a reader came for; empty where no dollars are known."""
+    all_ = savings(found, architecture)
+    own = all_[all_["measure"] == f"usd:{price}"].set_index("horizon")
+    if not len(own):
+        return ""
+    first, last = own.loc["plan-ahead"], own.loc["plans as code"]
+    low, high = sorted((first["saved"], last["saved"]))
+    where = {"none": "without a cache"}.get(price, f"under {SHOWN.get(price, price)}")
+    return (
+        f"{architecture}: planning ahead would have saved between {low:.0%} and {high:.0%} of the cost {where} "
+        f"(95%: {min(first['low'], last['low']):.0%} to {max(first['high'], last['high']):.0%}; "
+        f"{counted(int(last['n']), 'task')})"
+    )
+
+
+def text(found: Plannable) -> str:
+    """All tables as plain text."""
+    blocks = []
+    for architecture in found.architectures():
+        calls = found.calls[found.calls["architecture"] == architecture]
+        tasks = found.tasks[(found.tasks["architecture"] == architecture) & (found.tasks["horizon"] == "loop")]
+        head = f"{architecture}: {counted(tasks['example_id'].nunique(), 'task')}, "
+        head += f"{counted(len(tasks), 'run')} of them, {counted(len(calls), 'tool call')}"
+        blocks.append("\n".join([head, "", *text_table(_values(calls)), *_chance(calls)]))
+        blocks.append("\n".join(text_table(_calls(calls))))
+        blocks.append("\n".join(text_table(_horizons(found, architecture))))
+        blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
+    notes = [ASSUMPTIONS, *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
+    return "\n\n".join([*blocks, "\n".join(notes)])
+
+
+def _shown(interval: Interval) -> str:
+    if np.isnan(interval.estimate):
+        return "-"
+    return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _values(calls: pd.DataFrame) -> list[list[str]]:
+    rows = [["values of arguments", "number", "share [95% CI]"]]
+    for kind in KINDS:
+        rows.append([kind, f"{calls[kind].sum():,}", _shown(share(calls[kind], calls["values"], calls["example_id"]))])
+    longer = calls["in_longer_text"].sum()
+    return [
+        *rows,
+        [
+            "copied out of a longer text",
+            f"{longer:,}",
+            _shown(share(calls["in_longer_text"], calls["values"], calls["example_id"])),
+        ],
+    ]
+
+
+def _chance(calls: pd.DataFrame) -> Iterator[str]:
+    guessed, by_chance = calls["guessed"].sum(), calls["by_chance"].sum()
+    if guessed:
+        share_ = f"{by_chance / guessed:.0%} of {guessed:,} values"
+        yield f"by chance: {share_} also stand in what was said or found in another task"
+
+
+def _calls(calls: pd.DataFrame) -> list[list[str]]:
+    one = np.ones(len(calls))
+    rows = [["tool calls", "number", "share [95% CI]"]]
+
+    def add(name: str, chosen: Sequence[bool] | pd.Series) -> None:
+        mask = np.asarray(chosen, dtype=float)
+        rows.append([name, f"{int(mask.sum()):,}", _shown(share(mask, one, calls["example_id"]))])
+
+    add("no value is derived", calls["values_plannable"])
+    for choice in CHOICES[1:]:
+        add(
+            f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial", calls["choice"] == choice
+        )
+    add("plannable: neither", calls["plannable"])
+    return rows
+
+
+def _horizons(found: Plannable, architecture: str) -> list[list[str]]:
+    """A row for each horizon: what a task takes, and the part of the loop's amount that falls away."""
+    own = found.tasks[found.tasks["architecture"] == architecture]
+    rows_ = savings(found, architecture).to_dict("records")
+    saved = {(row["horizon"], row["measure"]): row for row in rows_}
+    names = {"model_calls": "model calls", "input_tokens": "tokens in", "latency_s": "seconds of models"}
+    names |= {f"usd:{name}": f"$, {SHOWN.get(name, name)}" for name in found.prices}
+    measures = [name for name in names if (HORIZONS[-1], name) in saved]
+    rows = [["a task takes", "calls planned", *(names[name] for name in measures)]]
+    for horizon in HORIZONS:
+        part = own[own["horizon"] == horizon]
+        covered = _shown(share(part["planned"], part["tool_calls"], part["example_id"])) if horizon != "loop" else "-"
+        cells = [horizon, covered]
+        for measure in measures:
+            if horizon == "loop":
+                cells.append(_amount(measure, part[measure].mean()))
+            else:
+                each = saved[horizon, measure]
+                cells.append(f"{-each['saved']:+.1%} [{-each['high']:+.1%}, {-each['low']:+.1%}]")
+        rows.append(cells)
+    return rows
+
+
+def _amount(measure: str, value: float) -> str:
+    return (
+        f"{value:.4f}"
+        if measure.startswith("usd:")
+        else f"{value:,.0f}"
+        if measure == "input_tokens"
+        else f"{value:.2f}"
+    )

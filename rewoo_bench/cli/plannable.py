@@ -1,0 +1,53 @@
+"""`rewoo-bench plannable RUN`: what of a recorded loop could have been planned, and what that would have saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.runs.option_types import PRICE_FORMS
+from rewoo_bench.text.escaping import terminal
+
+
+# fmt: off
+@click.command("plannable", context_settings=SETTINGS)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option("--prices", multiple=True, metavar="NAME|SHEET:MODEL",
+              help=f"Prices and cache rule to count dollars with: {PRICE_FORMS}. Repeatable.  "
+                   "[default: none, openai, anthropic-5m]")
+@click.option("--format", "form", type=click.Choice(["terminal", "csv", "json"]), default="terminal",
+              help="Output format: tables, or savings as rows.")
+@click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write a row for each tool call here (CSV): kinds of its values, its choice, what it copies from.")
+def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None) -> int:
+    """What of a run's tool calls a plan could have had, and what that would have saved, as a bound. No model is asked.
+
+    RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
+    from an earlier result, a constant, or derived by the model. From that follows which model calls of the loop would
+    have been superfluous under three ways to plan: one plan for all (plan-ahead), a new plan where the old one can't
+    know more (lazy replanning), and a program (plans as code).
+    """
+    from rewoo_bench.analysis.plannable import tables
+    from rewoo_bench.analysis.plannable.run import plannable
+
+    found = plannable(run, prices) if prices else plannable(run)
+    if calls is not None:
+        found.calls.to_csv(calls, index=False)
+    if form == "terminal":
+        click.echo(terminal(tables.text(found)))
+        return DONE
+    rows = [row for name in found.architectures() for row in tables.savings(found, name).to_dict("records")]
+    if form == "json":
+        click.echo(json.dumps(rows, indent=1))
+        return DONE
+    import pandas as pd
+
+    from rewoo_bench.text.escaping import csv_text
+
+    click.echo(csv_text(pd.DataFrame(rows)), nl=False)
+    return DONE
+# fmt: on
