@@ -7,10 +7,10 @@ answers the user stays.
 
     plan-ahead         the whole segment in one plan, or the loop as it was
     lazy replanning    as few plans as its calls allow
-    plans as code      the same, and a program decides after errors, empty results and branches, and takes values out of
-                       longer texts itself
+    plans as code      the same, and a program decides after errors, empty results and branches
 
-A text plan takes a value out of a longer text with one more model call, whose prompt is that text.
+A value out of a longer text takes one more model call, whose prompt is that text: neither a placeholder nor a program
+that is written before the text is seen can find it.
 
 It is a bound and no forecast: prompts and outputs are the loop's own, a plan has no faults, and costs what its calls
 cost to write. What prompts share is the loop's, too: the prefix that two calls share is the shortest of those that each
@@ -114,7 +114,7 @@ def _needs(task: TracedTask, steps: Sequence[int], start: int, horizon: Horizon)
             if value.kind(start) == "derived":
                 return None
             source = value.source(start)
-            if source is not None and source.how == "part" and horizon != "plans as code":
+            if source is not None and source.how == "part":
                 needed.append(Extraction(source.step, str(value.value)))
     return needed
 

@@ -59,16 +59,16 @@ def savings(found: Plannable, architecture: str) -> pd.DataFrame:
 def verdict(found: Plannable, architecture: str, price: str) -> str:
     """The sentence that a reader came for; empty where no dollars are known."""
     all_ = savings(found, architecture)
-    own = all_[all_["measure"] == f"usd:{price}"].set_index("horizon")
-    if not len(own):
+    own = {row["horizon"]: row for row in all_.to_dict("records") if row["measure"] == f"usd:{price}"}
+    if not own:
         return ""
-    first, last = own.loc["plan-ahead"], own.loc["plans as code"]
+    first, last = own["plan-ahead"], own["plans as code"]
     low, high = sorted((first["saved"], last["saved"]))
     where = {"none": "without a cache"}.get(price, f"under {SHOWN.get(price, price)}")
     return (
         f"{architecture}: planning ahead would have saved between {low:.0%} and {high:.0%} of the cost {where} "
         f"(95%: {min(first['low'], last['low']):.0%} to {max(first['high'], last['high']):.0%}; "
-        f"{counted(int(last['n']), 'task')})"
+        f"{counted(last['n'], 'task')})"
     )
 
 
@@ -98,15 +98,10 @@ def _values(calls: pd.DataFrame) -> list[list[str]]:
     rows = [["values of arguments", "number", "share [95% CI]"]]
     for kind in KINDS:
         rows.append([kind, f"{calls[kind].sum():,}", _shown(share(calls[kind], calls["values"], calls["example_id"]))])
-    longer = calls["in_longer_text"].sum()
-    return [
-        *rows,
-        [
-            "copied out of a longer text",
-            f"{longer:,}",
-            _shown(share(calls["in_longer_text"], calls["values"], calls["example_id"])),
-        ],
-    ]
+    if (longer := calls["in_longer_text"]).any():
+        cell = _shown(share(longer, calls["values"], calls["example_id"]))
+        rows.append(["(copied out of a longer text)", f"{longer.sum():,}", cell])
+    return rows
 
 
 def _chance(calls: pd.DataFrame) -> Iterator[str]:
