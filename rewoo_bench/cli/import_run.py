@@ -17,7 +17,7 @@ _SHOWN_FAULTS = 5
 
 # fmt: off
 @click.command("import", context_settings=SETTINGS)
-@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL...")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME", help="Format of the files.  [default: by what they hold]")
@@ -30,7 +30,7 @@ _SHOWN_FAULTS = 5
               help="Field of a record that says whether the task was solved: true or false, or a score, where 1 is "
                    "solved.")
 @click.option("--progress/--no-progress", default=True, help="Count on standard error what was read.")
-def import_command(files: tuple[Path, ...], out: Path | None, form: str | None, dataset: str | None,
+def import_command(files: tuple[str, ...], out: Path | None, form: str | None, dataset: str | None,
                    agent: str | None, task: str | None, solved: str | None, progress: bool) -> int:
     """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
 
@@ -43,14 +43,15 @@ def import_command(files: tuple[Path, ...], out: Path | None, form: str | None, 
     import anyio
     from tqdm import tqdm
 
-    from rewoo_bench.imports.formats import Fields
+    from rewoo_bench.imports.formats import Fields, local_files
     from rewoo_bench.imports.record import MISSING
     from rewoo_bench.imports.write import ImportChoices, import_run
 
-    folder = out or Path("results/local", files[0].name.partition(".")[0] or "imported")
+    folder = out or Path("results/local", Path(files[0]).name.partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, Fields(task, solved))
-    with tqdm(unit=" traces", disable=not (progress and sys.stderr.isatty()), leave=False) as bar:
-        done = anyio.run(partial(import_run, files, folder, choices, bar.update))
+    shown = progress and sys.stderr.isatty()
+    with local_files(files) as paths, tqdm(unit=" traces", disable=not shown, leave=False) as bar:
+        done = anyio.run(partial(import_run, paths, folder, choices, bar.update))
     for fault in done.faults[:_SHOWN_FAULTS]:
         click.echo(plain_line(f"not read: {fault}"), err=True)
     if (more := done.unreadable - _SHOWN_FAULTS) > 0:

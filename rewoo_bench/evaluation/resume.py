@@ -186,6 +186,10 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
     manifest = read_manifest(folder)
     if manifest.published is not None:
         raise UsageError("--resume: a published run can't be resumed: it has no journal")
+    if manifest.imported is not None:
+        raise UsageError(
+            "--resume: this run was recorded by another program and imported: there is nothing to go on with"
+        )
     recorded = manifest.options
     if not recorded.get("architectures"):
         raise UsageError(f"--resume: {str(folder / MANIFEST)!r} has no options of a run; start a new run with --out")

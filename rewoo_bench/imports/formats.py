@@ -14,20 +14,26 @@ import gzip
 import json
 import sqlite3
 import zlib
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple, cast
+from urllib.parse import unquote, urlsplit
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
-from rewoo_bench.text.redaction import redact_settings
+from rewoo_bench.text.redaction import hide_credentials, redact_settings
 
+_LARGEST_FETCHED = 4 * 2**30  # bytes
 _WHOLE = 64 * 2**20  # bytes of a document that is read at once
+_PIECE = 1 << 16  # bytes that are read at once
 _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "examples", "items", "data", "runs")
+_SPANS = "resourceSpans"  # of an OTLP document
 _FAULTS = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
@@ -109,6 +115,37 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
             yield from _guarded(format_, records, where, key, fields)
 
 
+@contextmanager
+def local_files(given: Iterable[str]) -> Iterator[list[Path]]:
+    """The files and folders that are given, those at an address fetched first. Raises `UsageError`."""
+    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
+        paths = []
+        for number, each in enumerate(given):
+            if each.startswith(("http://", "https://")):
+                paths.append(_fetched(each, Path(folder, str(number))))
+            elif not (path := Path(each)).exists():
+                raise UsageError(f"no such file or folder: {each!r}")
+            else:
+                paths.append(path)
+        yield paths
+
+
+def _fetched(address: str, folder: Path) -> Path:
+    from urllib.request import urlopen
+
+    folder.mkdir()
+    path = folder / (Path(unquote(urlsplit(address).path)).name or "fetched.json")
+    shown = hide_credentials(address)
+    try:
+        with urlopen(address, timeout=60) as answer, path.open("wb") as file:
+            while piece := answer.read(1 << 20):
+                if file.write(piece) and file.tell() > _LARGEST_FETCHED:
+                    raise UsageError(f"{shown}: more than {_LARGEST_FETCHED >> 30} GB; fetch it yourself")
+    except (OSError, ValueError, HTTPException) as error:
+        raise UsageError(f"{shown}: can't be fetched: {error}") from None
+    return path
+
+
 def _files(path: Path) -> Iterator[Path]:
     """The file, or those of a folder whose names end as traces do."""
     if not path.is_dir():
@@ -176,81 +213,151 @@ def _shown(record: Any) -> str:
 def records_of(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place: `runs.jsonl, line 3`. Raises `OSError` and as `gzip` does."""
     with _opened(path) as file:
-        start = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start == b"[":
-        yield from _streamed(path, "item")
-    elif start == b"{":
-        yield from _of_objects(path)
-    else:
-        yield f"{path.name}", Unreadable("no JSON: expected an object, a list, or an object a line")
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _of_objects(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file that begins with an object: an object a line, or one document."""
-    with _opened(path) as file:
         first = file.readline(_WHOLE)
         is_whole_line = first.endswith(b"\n") or not file.read(1)
-    value = _parsed(first) if is_whole_line else None
-    if value is None or isinstance(value, Unreadable):
-        yield from _of_document(path)
-        return
+    is_lines = is_whole_line and first.lstrip()[:1] == b"{" and not isinstance(_parsed(first), Unreadable)
     with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield from _expanded(f"{path.name}, line {number}", _parsed(line))
-
-
-def _of_document(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of one document; a large one isn't read as a whole, if its records are in a list of a known name."""
-    with _opened(path) as file:
-        text = file.read(_WHOLE + 1)
-    if len(text) <= _WHOLE:
-        yield from _expanded(path.name, _parsed(text))
-        return
-    import ijson
-
-    with _opened(path) as file:
-        try:
-            name = next(
-                (found for found, event, _ in ijson.parse(file) if event == "start_array" and found in _LISTS), None
-            )
-        except (ijson.JSONError, ValueError) as error:
-            yield path.name, Unreadable(f"not valid JSON, or cut off: {error}")
+        if is_lines:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield from _expanded(f"{path.name}, line {number}", _parsed(line))
             return
-    if name is None:
-        yield path.name, Unreadable(f"a document of more than {_WHOLE >> 20} MB without a list of {', '.join(_LISTS)}")
-        return
-    yield from _streamed(path, f"{name}.item")
-
-
-_LISTS = (*_CONTAINERS, "resourceSpans", "observations", "spans")
-
-
-def _streamed(path: Path, prefix: str) -> Iterator[tuple[str, Any]]:
-    """The items of a list in a document, read one after the other."""
-    import ijson
-
-    number = 0
-    with _opened(path) as file:
+        reader = _Reader(file)
         try:
-            first = ijson.items(file, prefix, use_float=True)
-            pending: list[Any] = []
-            for item in first:
-                number += 1
-                if number == 1 and isinstance(item, Mapping) and prefix == "item" and "role" in item:
-                    pending.append(item)  # the messages of one conversation
-                elif pending:
-                    pending.append(item)
-                else:
-                    yield from _expanded(f"{path.name}, record {number}", item)
-            if pending:
-                yield path.name, pending
-        except (ijson.JSONError, ValueError, RecursionError) as error:
-            yield f"{path.name}, after record {number}", Unreadable(f"not valid JSON, or cut off: {error}")
+            if (start := reader.next()) == "[":
+                yield from _of_list(path.name, _items(reader))
+                return
+            if start != "{":
+                raise Unreadable("no JSON: expected an object, a list, or an object a line")
+            if reader.fits():
+                yield from _expanded(path.name, reader.value())
+            else:
+                yield from _of_large_object(path.name, reader)
+        except Unreadable as error:
+            yield path.name, error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file, decompressed, behind its byte order mark."""
+    with cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+            file.seek(0)
+        yield file
+
+
+class _Reader:
+    """JSON values of a file, one after the other; none is read that is longer than `_WHOLE`.
+
+    Libraries that stream JSON take time with the square of its depth, which a stranger's file may choose.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._decoder = json.JSONDecoder()
+        self._text, self._at, self._ended = "", 0, False
+
+    def fits(self) -> bool:
+        """Whether the file ends within what is read at once."""
+        while len(self._text) <= _WHOLE and self._more():
+            pass
+        return self._ended
+
+    def next(self) -> str:
+        """The next character that isn't white space, unread; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
+                self._at += 1
+            if self._at < len(self._text) or not self._more():
+                return self._text[self._at : self._at + 1]
+
+    def skip(self, expected: str) -> None:
+        """Reads that character. Raises `Unreadable` for another one."""
+        if (found := self.next()) != expected:
+            raise Unreadable(f"not valid JSON, or cut off: expected {expected!r}, found {found or 'the end'!r}")
+        self._at += 1
+
+    def value(self) -> Any:
+        """The next value. Raises `Unreadable`."""
+        self.next()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+                if end < len(self._text) or not self._more():
+                    self._at = end
+                    return value
+            except RecursionError:
+                raise Unreadable("nested too deeply") from None
+            except ValueError as error:
+                if len(self._text) - self._at > _WHOLE:
+                    raise Unreadable(f"a record of more than {_WHOLE >> 20} MB, or not valid JSON") from None
+                if not self._more():
+                    raise Unreadable(f"not valid JSON, or cut off: {error}") from None
+
+    def _more(self) -> bool:
+        """Reads on, twice as much as is there; False at the end of the file."""
+        if self._ended:
+            return False
+        rest = self._text[self._at :]
+        piece = self._file.read(max(_PIECE, len(rest)))
+        self._ended = not piece
+        self._text, self._at = rest + self._decode(piece, not piece), 0
+        return not self._ended
+
+
+def _of_large_object(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
+    """The items of each list of a known name in an object that isn't read as a whole. Raises `Unreadable`."""
+    others: dict[str, Any] = {}
+    number = 0
+    for key, is_list in _members(reader):
+        if not is_list or key not in (*_CONTAINERS, _SPANS):
+            others[key] = reader.value()
+            continue
+        shared = _shared(others) if key == "simulations" else {}
+        for number, item in enumerate(_items(reader), 1):
+            whole = {_SPANS: [item]} if key == _SPANS else {**shared, **item} if isinstance(item, Mapping) else item
+            yield from _expanded(f"{name}, {key} {number}", whole)
+    if not number:
+        raise Unreadable(f"a document of more than {_WHOLE >> 20} MB without a list of {', '.join(_CONTAINERS)}")
+
+
+def _items(reader: _Reader) -> Iterator[Any]:
+    """The items of a list. Raises `Unreadable`."""
+    reader.skip("[")
+    while reader.next() != "]":
+        yield reader.value()
+        if reader.next() != "]":
+            reader.skip(",")
+    reader.skip("]")
+
+
+def _members(reader: _Reader) -> Iterator[tuple[str, bool]]:
+    """The names in an object, and whether a list follows, which the caller reads. Raises `Unreadable`."""
+    reader.skip("{")
+    while reader.next() != "}":
+        name = reader.value()
+        reader.skip(":")
+        yield str(name), reader.next() == "["
+        if reader.next() != "}":
+            reader.skip(",")
+    reader.skip("}")
+
+
+def _of_list(name: str, items: Iterator[Any]) -> Iterator[tuple[str, Any]]:
+    """The records of a list; messages alone are one conversation."""
+    number = 0
+    messages: list[Any] = []
+    try:
+        for number, item in enumerate(items, 1):
+            if messages or (number == 1 and isinstance(item, Mapping) and "role" in item):
+                messages.append(item)
+            else:
+                yield from _expanded(f"{name}, record {number}", item)
+    except Unreadable as error:
+        yield f"{name}, after record {number}", error
+    if messages:
+        yield name, messages
 
 
 def _expanded(where: str, record: Any) -> Iterator[tuple[str, Any]]:

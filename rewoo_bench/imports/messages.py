@@ -47,11 +47,8 @@ def conversation_of(record: Any) -> list[Any] | None:
 
 
 def _is_conversation(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(each, Mapping) and ("role" in each or "from" in each) for each in value[:3])
-    )
+    first = value[0] if isinstance(value, list) and value else None
+    return isinstance(first, Mapping) and ("role" in first or "from" in first)
 
 
 def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
@@ -162,14 +159,14 @@ def read_conversation(messages: Sequence[Any], tools: Sequence[Any] = ()) -> Con
         if not isinstance(raw, Mapping):
             raise Unreadable(f"message {position} is {type(raw).__name__}, expected an object with a role")
         role = _role(raw)
-        if role is None:
-            continue  # such as OpenAI's `info` lines of a batch
+        if role is None or raw.get("requestor") == "user":
+            continue  # a role that nobody knows, and results of the user's own tools in tau2-bench
         text, calls, results = _parts(raw)
         for id_, name, result, failed in results:
             call = _taken(waiting, id_, name)
             found.events.append(ToolUse(call.name, call.arguments, result, failed))
             prompt.append(Message("tool", result, tool_call_id=id_ or call.id))
-        if role == "tool" or (results and not text):
+        if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
             continue
         if role == "assistant":
             _unanswered(found, waiting)

@@ -136,6 +136,8 @@ class Manifest(_Facts):
     """The same over `sent`, which a later session obeys."""
     options_sha256: str | None = None
     """Of `options`, as they were written."""
+    imported: dict[str, Any] | None = None
+    """Of a run that another program recorded: its files, their formats, and what they lack."""
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 

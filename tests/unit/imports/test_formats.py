@@ -1,0 +1,160 @@
+"""Files of recorded trajectories: how they are cut into records, and what is said of those that can't be read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewoo_bench.errors import UsageError
+from rewoo_bench.imports.formats import Fields, Found, local_files, read_files, records_of
+from rewoo_bench.imports.record import Unreadable
+
+CHAT = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def tasks(found: list[Found]) -> list[str]:
+    return [each.trajectory.task for each in found if each.trajectory]
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [{"task_id": f"t{number}", "messages": CHAT} for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(rows(3)),
+        json.dumps(rows(3), indent=2),
+        "\n".join(map(json.dumps, rows(3))),
+        "\n\n".join(map(json.dumps, rows(3))) + "\n",
+        json.dumps({"simulations": rows(3)}),
+        json.dumps({"info": 1, "results": rows(3)}, indent=1),
+        "\ufeff" + json.dumps(rows(3)),
+    ],
+    ids=["list", "indented list", "lines", "lines with gaps", "simulations", "results, indented", "byte order mark"],
+)
+def test_a_list_lines_or_a_document_with_a_list(text: str, tmp_path: Path) -> None:
+    assert tasks([*read_files([write(tmp_path / "a.json", text)])]) == ["t0", "t1", "t2"]
+
+
+def test_gzip_and_folders(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt") as file:
+        file.write("\n".join(map(json.dumps, rows(2))))
+    write(tmp_path / "a.json", json.dumps(rows(1)))
+    write(tmp_path / "notes.txt", "nothing")
+    assert tasks([*read_files([tmp_path])]) == ["t0", "t0", "t1"]
+
+
+def test_a_list_of_messages_is_one_conversation(tmp_path: Path) -> None:
+    assert tasks([*read_files([write(tmp_path / "chat.json", json.dumps(CHAT))])]) == ["chat.json"]
+
+
+def test_what_cant_be_read_is_a_line_and_the_rest_is_read(tmp_path: Path) -> None:
+    first, last = map(json.dumps, rows(2))
+    lines = [first, '{"task_id": ', "[1, 2]", '{"rows": 3}', json.dumps({"messages": [CHAT[0], 5]}), last]
+    found = [*read_files([write(tmp_path / "a.jsonl", "\n".join(lines))])]
+    assert tasks(found) == ["t0", "t1"]
+    faults = [each.fault for each in found if each.fault]
+    assert [fault.partition(": ")[0] for fault in faults] == [f"a.jsonl, line {number}" for number in (2, 3, 4, 5)]
+    assert "not valid JSON, or cut off" in faults[0]
+    assert faults[1] == "a.jsonl, line 3: no known format: a list of 2"
+    assert faults[2] == "a.jsonl, line 4: no known format: an object with 'rows'"
+    assert faults[3] == "a.jsonl, line 5: not readable as messages: message 1 is int, expected an object with a role"
+
+
+def test_a_list_that_is_cut_off_has_what_came_before(tmp_path: Path) -> None:
+    text = json.dumps(rows(3))[:-20]
+    found = [*read_files([write(tmp_path / "a.json", text)])]
+    assert tasks(found) == ["t0", "t1"]
+    assert found[-1].fault.startswith("a.json, after record 2: not valid JSON, or cut off")
+
+
+@pytest.mark.parametrize("content", ["", "   ", "hello", "\0\1", '"text"', "[" * 100_000, '{"a":' * 100_000])
+def test_no_file_is_more_than_a_line(content: str, tmp_path: Path) -> None:
+    found = [*read_files([write(tmp_path / "a.json", content)])]
+    assert [each.trajectory for each in found] == [None] * len(found)
+    assert all("\n" not in each.fault for each in found)
+
+
+def test_fields_say_where_task_and_verdict_stand(tmp_path: Path) -> None:
+    records = [{"info": {"task": {"id": 7}, "ok": "passed"}, "messages": CHAT}, {"info": {}, "messages": CHAT}]
+    path = write(tmp_path / "a.json", json.dumps(records))
+    first, second = read_files([path], fields=Fields("info.task.id", "info.ok"))
+    assert first.trajectory is not None
+    assert (first.trajectory.task, first.trajectory.solved) == ("7", True)
+    assert second.fault == "a.json, record 2: not readable as messages: --task: it has no field 'info.task.id'"
+
+
+def test_keys_and_passwords_are_taken_out(tmp_path: Path) -> None:
+    secret = "sk-proj-" + "a1" * 20
+    chat = [{"role": "user", "content": f"use {secret} at https://me:hunter2222@host/"}, CHAT[1]]
+    (found,) = read_files([write(tmp_path / "a.json", json.dumps([{"messages": chat}]))])
+    assert found.trajectory is not None
+    assert found.trajectory.question == "use [key] at https://***@host/"
+
+
+def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--format: unknown format 'mesages', did you mean 'messages'"):
+        list(read_files([write(tmp_path / "a.json", "[]")], "mesages"))
+
+
+def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file or folder"), local_files([str(tmp_path / "no.json")]):
+        pass
+    with pytest.raises(UsageError, match="has no files of traces"):
+        list(read_files([tmp_path]))
+
+
+def test_a_large_document_is_read_item_by_item(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    with path.open("w") as file:  # more than what is read at once
+        file.write('{"info": {}, "simulations": [')
+        row = json.dumps({"task_id": "t", "messages": [{"role": "user", "content": "x" * 1_000_000}, CHAT[1]]})
+        file.write(", ".join([row] * 70))
+        file.write("]}")
+    records = records_of(path)
+    where, first = next(records)
+    assert (where, first["task_id"]) == ("large.json, simulations 1", "t")
+    assert sum(1 for _ in records) == 69
+
+
+def mutated(text: str, random_: random.Random) -> str:
+    """A text with a few changes: of characters, of values, of parts."""
+    for _ in range(random_.randint(1, 4)):
+        place, end = sorted((random_.randrange(len(text) + 1), random_.randrange(len(text) + 1)))
+        piece = random_.choice(
+            ['"role"', "null", "[]", "{}", "1e999", '"tool"', "\\ud800", "}", "[[[", '"x"', "-1", "true"]
+        )
+        text = random_.choice(
+            [text[:place] + piece + text[place:], text[:place] + text[end:], text[:place] + piece + text[end:]]
+        )
+        text = text[:20_000] or "{"
+    return text
+
+
+def test_mutated_files_end_in_rows_or_faults(tmp_path: Path, repeats: Callable[[int], int]) -> None:
+    random_ = random.Random(7)
+    asked = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
+    got = {"role": "tool", "tool_call_id": "a", "content": "{}"}
+    whole = json.dumps({"task_id": "t", "reward": 1.0, "messages": [*CHAT, asked, got]})
+    path = tmp_path / "a.json"
+    for _ in range(repeats(10_000)):
+        path.write_text(mutated(whole, random_), encoding="utf-8", errors="replace")
+        for found in read_files([path]):
+            assert (found.trajectory is None) == bool(found.fault)
+
+
+def test_a_record_that_cant_be_parsed_has_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", f"{json.dumps(rows(1)[0])}\nnonsense\n")
+    assert [type(record) for _, record in records_of(path)] == [dict, Unreadable]

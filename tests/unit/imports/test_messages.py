@@ -1,0 +1,214 @@
+"""Conversations in the forms of OpenAI and Anthropic as model calls, tool calls and turns of the user."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rewoo_bench.imports.messages import as_verdict, read_conversation, read_messages, usage_of
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable
+from rewoo_bench.types import Usage
+
+
+def call(id_: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+OPENAI = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "How warm is it in Oslo and Bergen?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call("a", "weather", city="Oslo"), call("b", "weather", city="Bergen")],
+    },
+    {"role": "tool", "tool_call_id": "b", "content": "12"},
+    {"role": "tool", "tool_call_id": "a", "content": "Error: no station"},
+    {"role": "assistant", "content": "12 degrees in Bergen."},
+    {"role": "user", "content": "Thanks. And Tromsø?"},
+    {"role": "assistant", "content": "I don't know."},
+]  # fmt: skip
+ANTHROPIC = [
+    {"role": "user", "content": [{"type": "text", "text": "How warm is it in Oslo and Bergen?"}]},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "two calls"},
+            {"type": "tool_use", "id": "a", "name": "weather", "input": {"city": "Oslo"}},
+            {"type": "tool_use", "id": "b", "name": "weather", "input": {"city": "Bergen"}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "12"}]},
+            {"type": "tool_result", "tool_use_id": "a", "content": "no station", "is_error": True},
+        ],
+    },
+    {"role": "assistant", "content": [{"type": "text", "text": "12 degrees in Bergen."}]},
+    {"role": "user", "content": "Thanks. And Tromsø?"},
+    {"role": "assistant", "content": "I don't know."},
+]
+
+
+def read(record: Any) -> RecordedTrajectory:
+    (found,) = read_messages(record, "file.json, record 1")
+    return found
+
+
+def kinds(found: RecordedTrajectory) -> list[str]:
+    return [type(event).__name__ for event in found.events]
+
+
+def uses(found: RecordedTrajectory) -> list[tuple[str, Any, str | None, bool]]:
+    return [(e.name, dict(e.arguments), e.result, e.failed) for e in found.events if isinstance(e, ToolUse)]
+
+
+@pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+def test_each_reply_is_a_model_call_and_results_find_their_calls_by_id(messages: list[dict[str, Any]]) -> None:
+    found = read({"messages": messages})
+    assert kinds(found) == ["ModelCall", "ToolUse", "ToolUse", "ModelCall", "Turn", "ModelCall"]
+    assert found.question == "How warm is it in Oslo and Bergen?"
+    assert found.answer == "I don't know."
+    assert [use[:2] + use[3:] for use in uses(found)] == [
+        ("weather", {"city": "Bergen"}, False),
+        ("weather", {"city": "Oslo"}, True),
+    ]
+    prompts = [len(event.messages or ()) for event in found.calls]
+    before = len(messages) - 5 if messages is OPENAI else 1
+    assert prompts[0] == (2 if messages is OPENAI else 1) == before - (1 if messages is OPENAI else 0)
+    assert prompts[1] == prompts[0] + 3  # the reply and two results
+    assert prompts[2] == prompts[1] + 2  # the reply and what the user said
+    assert all(call.usage is None for call in found.calls)
+
+
+def test_a_system_text_outside_the_messages_is_a_part_of_each_prompt() -> None:
+    found = read({"system": "Be brief.", "messages": ANTHROPIC, "model": "claude-x"})
+    assert found.system == "Be brief."
+    assert [next(iter(call.messages or ())).content for call in found.calls] == ["Be brief."] * 3
+    assert {call.model for call in found.calls} == {"claude-x"}
+
+
+def test_a_tool_call_without_a_result_is_there_without_one() -> None:
+    found = read({"messages": [OPENAI[1], OPENAI[2]]})
+    assert uses(found) == [("weather", {"city": "Oslo"}, None, False), ("weather", {"city": "Bergen"}, None, False)]
+
+
+def test_ids_that_are_used_twice_are_told_apart_by_their_order() -> None:
+    messages = [
+        OPENAI[1],
+        {"role": "assistant", "tool_calls": [call("x", "first", n=1)]},
+        {"role": "tool", "tool_call_id": "x", "content": "one"},
+        {"role": "assistant", "tool_calls": [call("x", "second", n=2)]},
+        {"role": "tool", "tool_call_id": "x", "content": "two"},
+    ]
+    assert [(name, result) for name, _, result, _ in uses(read({"messages": messages}))] == [
+        ("first", "one"),
+        ("second", "two"),
+    ]
+
+
+def test_the_old_form_with_one_function() -> None:
+    messages = [
+        OPENAI[1],
+        {"role": "assistant", "content": None, "function_call": {"name": "weather", "arguments": '{"city": "Oslo"}'}},
+        {"role": "function", "name": "weather", "content": "7"},
+        {"role": "assistant", "content": "7"},
+    ]
+    assert uses(read(messages)) == [("weather", {"city": "Oslo"}, "7", False)]
+
+
+def test_arguments_that_are_no_json_stay_text() -> None:
+    messages = [OPENAI[1], {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": '}}]}]
+    assert uses(read(messages)) == [("f", {"__raw__": '{"a": '}, None, False)]
+
+
+def test_what_the_user_calls_is_no_call_of_the_agent() -> None:  # tau2-bench: users have tools, too
+    messages = [
+        OPENAI[1],
+        {"role": "user", "content": None, "tool_calls": [{"id": "u", "name": "reboot", "requestor": "user"}]},
+        {"role": "tool", "id": "u", "content": "done", "requestor": "user"},
+        {"role": "assistant", "content": "Well?"},
+    ]  # fmt: skip
+    found = read({"messages": messages})
+    assert uses(found) == []
+    assert kinds(found) == ["ModelCall"]
+
+
+@pytest.mark.parametrize(
+    ("record", "task", "trial", "solved"),
+    [
+        ({"task_id": 3, "trial": 1, "reward": 1.0, "traj": OPENAI}, "3", 1, True),
+        ({"id": "t", "epoch": 2, "reward_info": {"reward": 0.5}, "messages": OPENAI}, "t", 2, False),
+        ({"task_id": "t", "success": False, "conversation": OPENAI}, "t", None, False),
+        ({"messages": OPENAI}, "file.json, record 1", None, None),
+    ],
+)
+def test_task_trial_and_verdict_stand_where_formats_have_them(
+    record: Any, task: str, trial: int | None, solved: bool | None
+) -> None:
+    found = read(record)
+    assert (found.task, found.trial, found.solved) == (task, trial, solved)
+
+
+def test_a_logged_request_has_its_reply_and_its_usage() -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 64}}
+    record = {
+        "custom_id": "q1",
+        "request": {"model": "gpt-x", "messages": OPENAI[:2], "tools": [{"function": {"name": "weather"}}]},
+        "response": {"model": "gpt-x-2026", "usage": usage, "choices": [{"message": {"role": "assistant"}}]},
+    }  # fmt: skip
+    (only,) = read(record).calls
+    assert (only.usage, only.model, only.tools) == (
+        Usage(70, 64, 9),
+        "gpt-x-2026",
+        ({"function": {"name": "weather"}},),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 2}, Usage(10, 0, 2)),
+        (
+            {"input_tokens": 10, "output_tokens": 2, "output_tokens_details": {"reasoning_tokens": 1}},
+            Usage(10, 0, 2, 1),
+        ),
+        (  # Anthropic counts what the cache holds apart
+            {"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 5},
+            Usage(105, 90, 2, 0, 5),
+        ),
+        ({"prompt_tokens": 100, "completion_tokens": 2, "cache_read_input_tokens": 90}, Usage(100, 90, 2)),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cached_tokens": 99}, Usage(10, 10, 2)),
+        ({"prompt_tokens": "12", "completion_tokens": -3}, Usage(12, 0, 0)),
+        ({}, None),
+        (None, None),
+        ("many", None),
+    ],
+)
+def test_tokens_in_the_words_of_each_interface(given: Any, expected: Usage | None) -> None:
+    assert usage_of(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, (True, 1.0)), (0, (False, 0.0)), (0.5, (False, 0.5)), ("C", (True, 1.0)), ("1.0", (True, 1.0)),
+     ("incorrect", (False, 0.0)), ("maybe", (None, None)), (None, (None, None)), (float("nan"), (None, None))],
+)  # fmt: skip
+def test_a_verdict_is_read_from_a_score_or_a_word(value: Any, expected: tuple[bool | None, float | None]) -> None:
+    assert as_verdict(value) == expected
+
+
+def test_what_is_no_conversation_is_said() -> None:
+    with pytest.raises(Unreadable, match="no messages: expected a list of them under one of messages"):
+        list(read_messages({"rows": []}, ""))
+    with pytest.raises(Unreadable, match="message 1 is str"):
+        read_conversation([{"role": "user", "content": "a"}, "b"])
+
+
+def test_turns_of_the_user_are_kept_in_their_places() -> None:
+    events = read({"messages": OPENAI}).events
+    assert [event.text for event in events if isinstance(event, Turn)] == ["Thanks. And Tromsø?"]
+    assert isinstance(events[-1], ModelCall)

@@ -1,0 +1,163 @@
+"""Imported trajectories as a run: its rows, calls and traces hold what a ledger of the conversation has."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import rewoo_bench
+from rewoo_bench.cli.main import group
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.resume import resumed
+from rewoo_bench.imports.write import ImportChoices, Imported, import_run
+from rewoo_bench.runs.rows import failed
+from rewoo_bench.text.tokens import count_messages, count_tokens
+from rewoo_bench.types import Message
+
+
+def call(id_: str, **arguments: Any) -> dict[str, Any]:
+    return {"id": id_, "function": {"name": "weather", "arguments": json.dumps(arguments)}}
+
+
+def record(task: str, trial: int, reward: float | None, **usage: Any) -> dict[str, Any]:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": f"How warm is it in {task}?"},
+        {"role": "assistant", "content": None, "tool_calls": [call("a", city=task)], **usage},
+        {"role": "tool", "tool_call_id": "a", "content": "12"},
+        {"role": "assistant", "content": "12 degrees.", **usage},
+    ]
+    return {"task_id": task, "trial": trial, "reward": reward, "messages": messages}
+
+
+_TOKENS = {"prompt_tokens": 40, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 32}}
+USAGE = {"usage": _TOKENS, "cost": 0.001}
+
+
+def imported(folder: Path, records: list[Any], **choices: Any) -> Imported:
+    path = folder / "traces.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    return anyio.run(partial(import_run, [path], folder / "run", ImportChoices(**choices)))
+
+
+def test_rows_have_what_was_recorded(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, 1.0, **USAGE), record("Oslo", 1, 0.0, **USAGE)], agent="bot")
+    assert (done.rows, done.unreadable, dict(done.formats)) == (2, 0, {"messages": 2})
+    rows = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert [(row["architecture"], row["example_id"], row["trial"], row["exact_match"]) for row in rows] == [
+        ("bot", "Oslo", 0, True),
+        ("bot", "Oslo", 1, False),
+    ]
+    for row in rows:
+        amounts = [
+            row[name] for name in ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens")
+        ]
+        assert amounts == [2, 1, 80, 64, 10]
+        assert row["cost_usd"] == pytest.approx(0.002)
+        assert (row["usage_source"], row["stop_reason"], row["prediction"]) == ("provider", "answered", "12 degrees.")
+        assert (row["latency_s"], row["f1"]) == (None, None)
+    calls = pq.read_table(done.folder / "calls.parquet").to_pylist()
+    assert [(each["kind"], each["place"], each["status"]) for each in calls[:3]] == [
+        ("model", "turn 1", "ok"),
+        ("tool", "turn 1", "ok"),
+        ("model", "turn 2", "ok"),
+    ]
+    for column in ("input_tokens", "output_tokens", "cached_input_tokens"):
+        assert sum(each[column] or 0 for each in calls) == sum(row[column] for row in rows)
+    assert [each["started_at"] for each in calls] == [each["latency_s"] for each in calls] == [None] * 6
+    (first, _) = map(json.loads, (done.folder / "traces.jsonl").read_text().splitlines())
+    assert first["system"] == "Be brief."
+    assert [(step["id"], step["tool"], step["argument"], step["observation"]) for step in first["steps"]] == [
+        ("1", "weather", '{"city": "Oslo"}', "12"),
+        ("2", None, "", ""),
+    ]
+
+
+def test_tokens_that_werent_recorded_are_counted_and_said(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, 1.0)])
+    (row,) = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    first = count_messages([Message("system", "Be brief."), Message("user", "How warm is it in Oslo?")])
+    written = count_tokens("weather") + count_tokens('{"city": "Oslo"}')
+    second = first + 3 + written + 3 + count_tokens("12")  # two messages more
+    assert row["input_tokens"] == first + second
+    assert row["output_tokens"] == written + count_tokens("12 degrees.")
+    assert row["usage_source"] == "estimated"
+    assert set(done.lacks) == {"usage", "tools", "times"}
+
+
+def test_what_prompts_share_is_known(tmp_path: Path) -> None:
+    records = [record(city, 0, 1.0) for city in ("Oslo", "Bergen")]
+    for each in records:
+        each["messages"][0]["content"] = "Be brief. " * 200
+    done = imported(tmp_path, records)
+    calls = [row for row in pq.read_table(done.folder / "calls.parquet").to_pylist() if row["kind"] == "model"]
+    one, two, other, _ = calls
+    assert one["shared_question_tokens"] == one["shared_run_tokens"] == 0
+    assert abs(two["shared_question_tokens"] - one["input_tokens"]) <= 0.05 * one["input_tokens"]  # by characters
+    assert other["shared_question_tokens"] == 0
+    assert 0.9 * other["input_tokens"] < other["shared_run_tokens"] < other["input_tokens"]
+    assert two["last_marked_tokens"] == two["input_tokens"]
+
+
+def test_tasks_that_nobody_judged_havent_failed(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, None), record("Bergen", 0, None)])
+    rows = rewoo_bench.load(done.folder)
+    assert rows["exact_match"].isna().all()
+    assert not failed(rows).any()
+    (summary,) = rewoo_bench.summarise(rows)
+    assert (summary.failed, summary.exact_match.n, summary.llm_calls) == (0, 0, 2.0)
+
+
+def test_trials_of_a_task_are_numbered_where_nobody_says(tmp_path: Path) -> None:
+    records = [record("Oslo", 0, 1.0) for _ in range(3)]
+    del records[1]["trial"]
+    done = imported(tmp_path, records)
+    rows = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert [row["trial"] for row in rows] == [0, 1, 2]
+
+
+def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_path: Path) -> None:
+    imported(tmp_path, [record("Oslo", 0, 1.0)])
+    with pytest.raises(UsageError, match="holds another run"):
+        imported(tmp_path, [record("Oslo", 0, 1.0)])
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(DataError, match=r"nothing could be read: traces.jsonl, line 1: no known format"):
+        imported(other, [{"rows": 1}])
+    assert not (other / "run").exists()
+
+
+def test_an_import_cant_be_resumed(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, 1.0)])
+    with pytest.raises(UsageError, match="recorded by another program and imported"):
+        resumed(done.folder, {})
+
+
+def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + "\nnonsense\n")
+    out = tmp_path / "run"
+    result = CliRunner().invoke(
+        group, ["import", str(path), "--out", str(out), "--agent", "bot"], standalone_mode=False
+    )
+    assert result.return_value == 3
+    assert result.stdout.splitlines()[0] == f"{out}: 1 trace, read as messages (1)"
+    assert "note: no tokens were recorded: they are counted with a tokenizer, and marked as estimated" in result.stdout
+    assert result.stderr.startswith("not read: mine.jsonl, line 2: not valid JSON, or cut off")
+
+
+@pytest.mark.parametrize("command", ["compare", "advise", "plannable", "show", "reprice"])
+def test_reading_commands_take_an_imported_run(command: str, tmp_path: Path) -> None:
+    done = imported(tmp_path, [record(city, trial, 1.0) for city in ("Oslo", "Bergen", "Tromsø") for trial in (0, 1)])
+    more = {"show": ["Oslo"], "reprice": ["--prices", "openai"]}.get(command, [])
+    result = CliRunner().invoke(group, [command, str(done.folder), *more], standalone_mode=False)
+    assert (
+        result.exception is None or "only one" in str(result.exception) or "one architecture" in str(result.exception)
+    )
