@@ -109,7 +109,10 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
         "started_at": started,
         "finished_at": now(),
         "command": command_line(),
-        "options": {"architectures": list(writer.agents), "dataset": name, "model": writer.main_model},
+        "options": {
+            **{"architectures": list(writer.agents), "dataset": name, "model": writer.main_model},
+            "trials": 1 + max(key.trial for key in writer.keys),
+        },
         "dataset": {"name": name, "format": "imported", "scoring": "recorded", "examples": len(writer.tasks)},
         "architectures": [{"name": agent, "runner": "recorded"} for agent in writer.agents],
         "models": {"default": {"name": writer.main_model}},

@@ -1,0 +1,304 @@
+"""What of a loop's tool calls a plan could have had: values, choices, and the model calls that fall away."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+
+from rewoo_bench.analysis.plannable import tables
+from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, works
+from rewoo_bench.analysis.plannable.run import plannable
+from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
+from rewoo_bench.analysis.plannable.values import Index, forms, leaves
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.imports.write import ImportChoices, import_run
+
+FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "user": {"name": "Mia Li"}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "how"),
+    [
+        ("HAT069", "HAT069", "whole"),
+        (" hat069. ", "HAT069", "whole"),
+        (FLIGHTS, "HAT069", "field"),
+        (FLIGHTS, 121, "field"),
+        (FLIGHTS, "121.00", "field"),
+        (FLIGHTS, "May 20, 2024", "field"),
+        (FLIGHTS, "mia_li", "field"),
+        (FLIGHTS, "Mia", "part"),
+        ('{"card_1": {"amount": 5}}', "card_1", "field"),  # a name may be an id
+        ("The flight HAT069 costs $1,500.50 today", "hat069", "part"),
+        ("The flight HAT069 costs $1,500.50 today", 1500.5, "part"),
+        ("I have three bags", 3, "part"),
+        ("On May 20th, please", "2024-05-20", "part"),
+        ("On 20 May 2024", "2024-05-20", "part"),
+        ("On 2024-05-20 at noon", "May 20", None),  # the value names no year, and the text does
+        ("Größe in São Paulo", "sao paulo", "part"),
+        ("user_id: mia_li_3668", "mia-li-3668", "part"),
+        ('"{\\"id\\": \\"X7\\"}"', "X7", "part"),
+        ("HAT0690", "HAT069", None),
+        ("costs 1,500 today", 500, None),
+        ("version 1.2.3", 1.2, None),
+        ("On May 21st, 2024", "2024-05-20", None),
+        ("On May 20, 2023", "2024-05-20", None),
+        ("Oslofjord", "Oslo", None),
+        ("anything", "", None),
+        ("true", True, None),
+        ("{}", {}, None),
+        ("[1, 2", 1, "part"),  # cut off JSON is a text
+    ],
+)
+def test_a_value_is_found_as_people_write_it(text: str, value: Any, how: str | None) -> None:
+    found = Index(text).find(value)
+    assert (found and found[0]) == how
+
+
+def test_a_field_has_its_path() -> None:
+    assert Index(FLIGHTS).find("HAT069") == ("field", "flights[0].id")
+    assert Index('{"cards": {"card_1": {"amount": 5}}}').find("card_1") == ("field", "cards.card_1 (its name)")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"a": [1, {"b": "x"}], "c": {}}, [("a[0]", 1), ("a[1].b", "x"), ("c", {})]),
+        ('{"a": "[1, 2]"}', [("a[0]", 1), ("a[1]", 2)]),
+        ("Oslo", [("", "Oslo")]),
+        ("[not json", [("", "[not json")]),
+        ([], [("", [])]),
+    ],
+)
+def test_a_list_or_an_object_is_its_single_values(value: Any, expected: list[tuple[str, Any]]) -> None:
+    assert [tuple(leaf) for leaf in leaves(value)] == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["[" * 100_000, "{" * 5_000, "\ud800", "9" * 5_000, "1e999", "٣", "²", "\0", "May 99", "0000-00-00"]
+)
+def test_no_value_is_more_than_forms(value: str) -> None:
+    for leaf in leaves(value):
+        forms(leaf.value)
+        Index(value).find(leaf.value)
+
+
+def step(turn: int, tool: str, result: str = "done", *, failed: bool = False, **arguments: Any) -> dict[str, Any]:
+    text = json.dumps(arguments)
+    return {"id": str(turn), "tool": tool, "argument": text, "observation": result, "failed": failed, "thought": ""}
+
+
+def answer(turn: int, text: str = "Done.") -> dict[str, Any]:
+    return {"id": str(turn), "tool": None, "argument": "", "observation": "", "failed": False, "thought": text}
+
+
+def trace(*steps: dict[str, Any], task: str = "t", trial: int = 0, question: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        **{"architecture": "bot", "example_id": task, "trial": trial, "question": question, "steps": list(steps)},
+        **more,
+    }
+
+
+def traced(*traces: dict[str, Any]) -> list[TracedTask]:
+    return list(traced_tasks(lambda: traces))
+
+
+def kinds(task: TracedTask) -> list[list[str]]:
+    return [[value.kind(task.starts[step.segment]) for value in step.values] for step in task.steps]
+
+
+USER = '{"card": "card_77", "city": "Austin"}'
+
+
+def test_a_value_is_known_constant_copied_or_derived() -> None:
+    (task,) = traced(
+        trace(
+            step(1, "user", USER, id="mia_li"),
+            step(2, "search", "[]", city="Austin", day="2024-05-20", stops=None, note="by train"),
+            answer(3, "Nothing by train."),
+            question="I am Mia Li; I travel on May 20.",
+        )
+    )
+    assert kinds(task) == [["known"], ["copied", "known", "constant", "derived"]]
+    (source,) = task.steps[1].values[0].sources
+    assert (source.step, source.how, source.path) == (0, "field", "city")
+
+
+def test_what_was_found_or_said_before_the_user_spoke_again_is_known() -> None:
+    (task,) = traced(
+        trace(
+            step(1, "user", USER, id="mia_li"),
+            answer(2, "Shall I book HAT069?"),
+            step(3, "book", card="card_77", flight="HAT069", city="Dallas"),
+            answer(4),
+            question="I am Mia Li",
+            turns=[{"before_step": 2, "text": "Yes, to Dallas"}],
+        )
+    )
+    assert kinds(task) == [["known"], ["known", "known", "known"]]
+    assert task.starts == (0, 1)
+
+
+def test_calls_of_one_turn_dont_copy_from_each_other() -> None:
+    (task,) = traced(trace(step(1, "a", "X77", q="x"), step(1, "b", city="X77"), question="x"))
+    assert kinds(task) == [["known"], ["derived"]]
+
+
+def test_a_value_that_three_other_tasks_gave_is_a_constant() -> None:
+    traces = [trace(step(1, "f", mode="fast"), task=f"t{number}") for number in range(4)]
+    assert [kinds(task) for task in traced(*traces)] == [[["constant"]]] * 4
+    assert [kinds(task) for task in traced(*traces[:3])] == [[["derived"]]] * 3
+    tools = [{"function": {"name": "f", "parameters": {"properties": {"mode": {"enum": ["fast", "slow"]}}}}}]
+    assert kinds(traced({**traces[0], "tools": tools})[0]) == [["constant"]]
+
+
+def test_a_choice_is_conditional_where_a_result_made_it_necessary() -> None:
+    (task,) = traced(
+        trace(
+            step(1, "search", "Error: no such city", failed=True, q="a"),
+            step(2, "search", "[]", q="a"),
+            step(3, "search", "a page", q="a"),
+            step(4, "log", "", q="a"),
+            step(5, "search", "a page", q="a"),
+            question="a",
+        )
+    )
+    choices = [each.choice for each in task.steps]
+    assert choices == ["unconditional", "after an error", "after an empty result", "unconditional", "unconditional"]
+
+
+def test_another_trial_that_went_on_otherwise_is_a_branch() -> None:
+    first = trace(step(1, "a", q="x"), step(2, "b", q="x"), question="x")
+    second = trace(step(1, "a", q="x"), step(2, "c", q="x"), question="x", trial=1)
+    other = trace(step(1, "c", q="x"), question="x", task="u")
+    one, two, three = traced(first, second, other)
+    assert [each.choice for each in one.steps] == [each.choice for each in two.steps] == ["unconditional", "branch"]
+    assert [each.choice for each in three.steps] == ["unconditional"]
+
+
+LOOP = trace(
+    step(1, "user", USER, id="mia"),
+    step(2, "search", "HAT069 is free", city="Austin"),
+    step(3, "book", "booked", flight="HAT069", card="card_77"),
+    step(4, "mail", "sent", text="made up"),
+    answer(5),
+    question="mia",
+)
+
+
+def test_a_plan_takes_the_calls_until_one_that_it_cant_know() -> None:
+    (task,) = traced(LOOP)
+    found = works(task, [1, 2, 3, 4, 5])
+    assert found["loop"].kept == tuple(Kept(place, (place,)) for place in range(5))
+    assert found["plan-ahead"].kept == found["loop"].kept  # one value is derived
+    lazy = found["lazy replanning"]
+    assert lazy.kept == (Kept(0, (0, 1, 2)), Kept(3, (3,)), Kept(4, (4,)))
+    assert [(each.step, each.value) for each in lazy.extractions] == [(1, "HAT069")]
+    assert (lazy.planned, found["plan-ahead"].planned) == (2, 0)
+    assert depth_and_width(task) == (3, 2)
+
+
+def test_a_whole_segment_in_one_plan() -> None:
+    (task,) = traced({**LOOP, "steps": [*LOOP["steps"][:3], answer(4)]})
+    assert works(task, [1, 2, 3, 4])["plan-ahead"].kept == (Kept(0, (0, 1, 2)), Kept(3, (3,)))
+
+
+def test_a_program_goes_on_after_an_error() -> None:
+    (task,) = traced(trace(step(1, "a", "no", failed=True, q="x"), step(2, "b", q="x"), answer(3), question="x"))
+    found = works(task, [1, 2, 3])
+    assert len(found["lazy replanning"].kept) == 3
+    assert found["plans as code"].kept == (Kept(0, (0, 1)), Kept(2, (2,)))
+
+
+def test_a_user_turn_ends_a_plan() -> None:
+    (task,) = traced(
+        trace(step(1, "a", q="x"), answer(2), step(3, "b", q="x"), answer(4), question="x",
+              turns=[{"before_step": 2, "text": "go on"}])
+    )  # fmt: skip
+    assert all(len(work.kept) == 4 for work in works(task, [1, 2, 3, 4]).values())
+
+
+def test_calls_that_remain_share_the_shortest_prefix_between_them() -> None:
+    kept = (Kept(0, (0,)), Kept(3, (3,)), Kept(4, (4,)))
+    assert shares(kept, {0: 0, 1: 100, 2: 150, 3: 200, 4: 260}) == {0: 0, 3: 100, 4: 260}
+
+
+def messages(task: str) -> list[dict[str, Any]]:
+    def call(id_: str, name: str, **arguments: Any) -> dict[str, Any]:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {"role": "assistant", "content": None, "tool_calls": [{"id": id_, "function": function}]}
+
+    return [
+        {"role": "system", "content": "Book flights. " * 400},
+        {"role": "user", "content": f"I am user_{task}."},
+        call("a", "user", id=f"user_{task}"),
+        {"role": "tool", "tool_call_id": "a", "content": json.dumps({"card": f"card_{task}"})},
+        call("b", "book", card=f"card_{task}"),
+        {"role": "tool", "tool_call_id": "b", "content": "booked"},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+def run_of(folder: Path, records: list[Any]) -> Path:
+    path = folder / "traces.json"
+    path.write_text(json.dumps(records))
+    return anyio.run(partial(import_run, [path], folder / "run", ImportChoices(agent="bot"))).folder
+
+
+def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(5)])
+    found = plannable(run, ["none", "openai"])
+    assert found.calls["plannable"].all()
+    of = {horizon: rows.sort_values("example_id") for horizon, rows in found.tasks.groupby("horizon")}
+    loop, plan = of["loop"], of["plan-ahead"]
+    assert loop["model_calls"].tolist() == [3] * 5
+    assert plan["model_calls"].tolist() == [2] * 5
+    import pyarrow.parquet as pq
+
+    calls = pq.read_table(run / "calls.parquet").to_pandas()
+    models = calls[calls["kind"] == "model"]
+    for row in plan.to_dict("records"):
+        first, second, last = models[models["example_id"] == row["example_id"]].to_dict("records")
+        assert row["input_tokens"] == first["input_tokens"] + last["input_tokens"]
+        assert row["output_tokens"] == first["output_tokens"] + second["output_tokens"] + last["output_tokens"]
+    usd = plan["input_tokens"] * 0.25e-6 + plan["output_tokens"] * 2e-6  # gpt-5-mini
+    assert np.allclose(plan["usd:none"], usd)
+    assert (plan["usd:openai"] < plan["usd:none"]).all()
+    text = tables.text(found)
+    assert "bot: planning ahead would have saved between" in text
+    assert "a bound, no forecast" in text
+
+
+def test_what_lacks_tool_calls_or_traces_or_prices_is_refused(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    run = run_of(tmp_path, [{"messages": chat}])
+    with pytest.raises(DataError, match="has no tool call of a loop"):
+        plannable(run)
+    with pytest.raises(UsageError, match="nosuch"):
+        plannable(run, ["nosuch"])
+    (run / "traces.jsonl").unlink()
+    with pytest.raises(DataError, match=r"has no traces.jsonl"):
+        plannable(run)
+
+
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
+def test_tau_bench(tmp_path: Path) -> None:
+    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+    done = anyio.run(partial(import_run, [path], tmp_path / "run", ImportChoices(agent="gpt-4o")))
+    assert (done.rows, done.unreadable) == (100, 0)
+    found = plannable(done.folder)
+    assert len(found.calls) == sum(
+        len(message.get("tool_calls") or ())
+        for record in json.loads(path.read_text())
+        for message in record["traj"]
+        if message["role"] == "assistant"
+    )
+    assert 0.6 < found.calls["plannable"].mean() < 0.8
+    derived = found.calls[found.calls["derived"] > 0]["tool"].value_counts()
+    assert set(derived.index[:3]) == {"think", "calculate", "transfer_to_human_agents"}
