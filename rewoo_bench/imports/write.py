@@ -208,14 +208,14 @@ class _Writer:
                 turn, thought = turn + 1, event.reply
                 call = _model_call(index, f"turn {turn}", event, recorded.question)
                 self._models[event.model] += bool(event.model)
-                await opened.journal.add_call(_model_record(task.key, call, event))
+                opened.journal.put_call(_model_record(task.key, call, event))
                 if not event.tool_calls:
                     steps.append(Step(str(turn), event.reply))
             else:
                 call = _tool_call(index, f"turn {turn}", event)
                 argument = json.dumps(dict(event.arguments), ensure_ascii=False)
                 steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
-                await opened.journal.add_call(_tool_record(task.key, call, event))
+                opened.journal.put_call(_tool_record(task.key, call, event))
                 thought = ""
             calls.append(call)
         model = next((call.name for call in calls if call.kind == "model" and call.name), "unknown")

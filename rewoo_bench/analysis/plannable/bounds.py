@@ -88,7 +88,7 @@ def _segment(task: TracedTask, calls: Sequence[tuple[int, list[int]]], horizon: 
         if steps:
             start = steps[0]
             while after < len(calls) and calls[after][1]:
-                needed = _needs(task, calls[after][1], start, horizon)
+                needed = _needs(task, calls[after][1], start, steps[-1] + 1, horizon)
                 if needed is None:
                     break
                 extractions |= dict.fromkeys(needed)
@@ -103,15 +103,20 @@ def _segment(task: TracedTask, calls: Sequence[tuple[int, list[int]]], horizon: 
     return Work(tuple(kept), tuple(extractions), planned)
 
 
-def _needs(task: TracedTask, steps: Sequence[int], start: int, horizon: Horizon) -> list[Extraction] | None:
-    """The extractions that a plan made before the step `start` needs for these steps; None where it can't have them."""
+def _needs(
+    task: TracedTask, steps: Sequence[int], start: int, written: int, horizon: Horizon
+) -> list[Extraction] | None:
+    """The extractions that a plan made before the step `start` needs for these steps; None where it can't have them.
+
+    Its writer knows what it wrote into the steps before `written`.
+    """
     needed = []
     for position in steps:
         step = task.steps[position]
         if horizon != "plans as code" and step.choice != "unconditional":
             return None
         for value in step.values:
-            if value.kind(start) == "derived":
+            if value.kind(start, written) == "derived":
                 return None
             source = value.source(start)
             if source is not None and source.how == "part":

@@ -2,14 +2,16 @@
 
 A segment is the work between two turns of the user. What was said and found before it is known in it:
 
-    known       the value stands in the task, the instructions, or in what was said or found before the segment
-    constant    calls of at least three other tasks gave the same argument the same value, or it is true, false or empty
-    copied      the value stands in an earlier result of the segment, and nowhere else: a placeholder would do
+    known       the value stands in the task, the instructions, or in what was said, asked or found before the segment;
+                a number below 1,000, yes or no has to stand elsewhere than in the instructions
+    copied      it stands in an earlier result of the segment: a placeholder would do
+    constant    it is a choice or a default of the tool's schema, or empty, or true or false, or most tasks that give
+                the argument, three others at least, give it this value
     derived     it stands nowhere: a model made it up from what it read
 
 The first that fits counts. A call's choice is conditional where a trace shows that a result made it necessary: the turn
-before it ended with an error or an empty result, or another trial of the task, after the same calls, went on with
-another tool.
+before it ended with an error or an empty result, apart from tools that never return anything, or another trial of the
+task, after the same calls, went on with another tool.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rewoo_bench.analysis.plannable.values import How, Index, forms, is_empty, leaves
+from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves
 
-Kind = Literal["known", "constant", "copied", "derived"]
+Kind = Literal["known", "copied", "constant", "derived"]
 Choice = Literal["unconditional", "after an error", "after an empty result", "branch"]
-KINDS: tuple[Kind, ...] = ("known", "constant", "copied", "derived")
+KINDS: tuple[Kind, ...] = ("known", "copied", "constant", "derived")
 CHOICES: tuple[Choice, ...] = ("unconditional", "after an error", "after an empty result", "branch")
 _OTHER_TASKS = 3  # that give an argument the same value, which makes it a constant
+_MOST_TASKS = 2 / 3  # of those that give the argument
 _FINISH = "Finish"  # the answer of some architectures; it calls nothing
 _EMPTY = re.compile(r"\W*(?:null|none|no (?:results?|matches|evidence|data)\b.*|not found\W*)?\W*", re.IGNORECASE)
 
@@ -42,7 +45,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValue:
-    """A single value of a tool call. `sources` are the earlier results that have it, in all segments."""
+    """A single value of a tool call. `sources` are the earlier results that have it, in all segments.
+
+    `asked` is the first earlier step with the same value among its arguments, None where there is none.
+    """
 
     path: str
     value: Any
@@ -50,16 +56,19 @@ class ArgumentValue:
     """Whether it stands in what was said before the segment."""
     is_constant: bool
     sources: tuple[Source, ...] = ()
+    asked: int | None = None
     by_chance: tuple[bool, bool] | None = None
     """Whether the results of another task have it, and what its user said first; None where there is no other task."""
 
-    def kind(self, start: int) -> Kind:
-        """What it is for a plan that is made before the step `start`."""
+    def kind(self, start: int, written: int | None = None) -> Kind:
+        """What it is for a plan that is made before the step `start` and has written the steps before `written`."""
         if self.is_known or any(source.step < start for source in self.sources):
             return "known"
-        if self.is_constant:
-            return "constant"
-        return "copied" if self.sources else "derived"
+        if self.asked is not None and self.asked < (start if written is None else written):
+            return "known"
+        if self.sources:
+            return "copied"
+        return "constant" if self.is_constant else "derived"
 
     def source(self, start: int) -> Source | None:
         """The result that a placeholder of such a plan stands for: the last one that has it, best as a whole."""
@@ -127,7 +136,9 @@ class _Line:
         self.task = str(trace.get("example_id", ""))
         self.trial = int(trace.get("trial") or 0)
         turns = [each for each in trace.get("turns") or () if isinstance(each, Mapping)]
-        self.said: list[list[str]] = [[str(trace.get("system") or ""), str(trace.get("question") or "")]]
+        self.instructions = str(trace.get("system") or "")
+        self.said: list[list[str]] = [[str(trace.get("question") or "")]]  # by the user, at the start of each segment
+        self.replies: list[list[str]] = [[]]
         self.calls: list[_Call] = []
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
@@ -138,8 +149,8 @@ class _Line:
             turn = _number(step.get("id"), position + 1)
             self.segment_of_turn[turn] = len(self.said) - 1
             tool = step.get("tool")
+            self.replies[-1].append(str(step.get("thought") or ""))  # known from the next segment on
             if tool is None or tool == _FINISH:
-                self.said[-1].append(str(step.get("thought") or ""))  # known from the next segment on
                 continue
             argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
             found = [(leaf.path, leaf.value) for leaf in leaves(argument)]
@@ -156,6 +167,7 @@ class _Line:
             self.said[-1].append(text)
             return
         self.said.append([text])
+        self.replies.append([])
         self.starts.append(len(self.calls))
 
 
@@ -190,7 +202,7 @@ class _Between:
     """What is known of all trajectories together: constants, branches, and tools that never return anything."""
 
     def __init__(self) -> None:
-        self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of values and of tasks
+        self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of arguments, their values, and tasks
         self._tools: defaultdict[int, set[str]] = defaultdict(set)  # by a task and its calls so far
         self._heard: set[str] = set()
         self.last: _Line | None = None
@@ -200,8 +212,8 @@ class _Between:
         for call in line.calls:
             texts = [(path, text) for path, value in call.leaves for _, text in forms(value)]
             for path, text in texts:
-                if len(seen := self._tasks[hash((call.tool, _place(path), text))]) <= _OTHER_TASKS:
-                    seen.add(hash(line.task))
+                self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
+                self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
             self._tools[prefix].add(call.tool)
             prefix = hash((prefix, call.tool, tuple(sorted(text for _, text in texts))))
             if not _is_empty(call.result):
@@ -209,21 +221,29 @@ class _Between:
         self.last = line if line.calls else self.last
 
     def is_constant(self, line: _Line, call: _Call, path: str, value: Any) -> bool:
-        keys = [(call.tool, _place(path), text) for _, text in forms(value)]
-        return is_empty(value) or any(
-            len(self._tasks.get(hash(key), set()) - {hash(line.task)}) >= _OTHER_TASKS or key in line.constants
-            for key in keys
-        )
+        if is_empty(value):
+            return True
+        own, given = {hash(line.task)}, self._tasks[hash((call.tool, _place(path)))]
+        for _, text in forms(value):
+            same = self._tasks[hash((call.tool, _place(path), text))]
+            is_usual = len(same - own) >= _OTHER_TASKS and len(same) >= _MOST_TASKS * len(given)
+            if is_usual or (call.tool, _place(path), text) in line.constants:
+                return True
+        return False
 
     def choices(self, line: _Line) -> Iterator[Choice]:
         """Why each call of a trajectory was made."""
         prefix = hash(line.task)
         for position, call in enumerate(line.calls):
-            before = [each for each in line.calls[:position] if each.segment == call.segment and each.turn < call.turn]
+            before = [
+                each
+                for each in line.calls[:position]
+                if each.segment == call.segment and each.turn < call.turn and (each.failed or each.tool in self._heard)
+            ]
             last = [each for each in before if each.turn == before[-1].turn]
             if any(each.failed for each in last):
                 yield "after an error"
-            elif any(_is_empty(each.result) and each.tool in self._heard for each in last):
+            elif any(_is_empty(each.result) for each in last):
                 yield "after an empty result"
             else:
                 yield "branch" if len(self._tools[prefix]) > 1 else "unconditional"
@@ -236,21 +256,23 @@ def _is_empty(result: str) -> bool:
 
 
 def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
+    instructions = index_of(line.instructions)
     said: list[Index] = []
     results: list[Index] = []
-    others = [Index(call.result) for call in other.calls] if other else []
-    others_said = [Index(text) for text in other.said[0][1:2]] if other else []
+    asked: dict[Any, int] = {}
+    others = [index_of(call.result) for call in other.calls] if other else []
+    others_said = [index_of(text) for text in other.said[0]] if other else []
     steps = []
     segment = -1
-    for call, choice in zip(line.calls, between.choices(line), strict=True):
+    for position, (call, choice) in enumerate(zip(line.calls, between.choices(line), strict=True)):
         while segment < call.segment:
             segment += 1
-            # Of this segment what the user said, of those before it also the replies.
-            texts = line.said[segment][: 2 if segment == 0 else 1] + (line.said[segment - 1][1:] if segment else [])
-            said += [Index(text) for text in texts if text]
+            texts = [*line.said[segment], *(line.replies[segment - 1] if segment else ())]
+            said += [index_of(text) for text in texts if text]
         values = []
         for path, value in call.leaves:
             is_known = any(index.find(value) for index in said)
+            is_known = is_known or (not is_weak(value) and instructions.find(value) is not None)
             sources = []
             for place, index in enumerate(results):
                 # A call sees the results of earlier turns alone.
@@ -260,8 +282,11 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
             chance = None
             if other is not None and not is_empty(value):
                 chance = any(index.find(value) for index in others), any(index.find(value) for index in others_said)
-            values.append(ArgumentValue(path, value, is_known, constant, tuple(sources), chance))
-        results.append(Index(call.result))
+            before = asked.get(forms(value)) if forms(value) else None
+            values.append(ArgumentValue(path, value, is_known, constant, tuple(sources), before, chance))
+        for _, value in call.leaves:
+            asked.setdefault(forms(value), position)
+        results.append(index_of(call.result))
         steps.append(ToolStep(call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice))
     return TracedTask(
         line.architecture, line.task, line.trial, tuple(steps), tuple(line.starts), dict(line.segment_of_turn)

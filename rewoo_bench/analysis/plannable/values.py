@@ -3,14 +3,18 @@
     Index("Fly on May 20th with 3 bags").find("2024-05-20")        # "part"
     Index('{"user": {"id": "mia_li_1"}}').find("mia_li_1")         # "field", at user.id
 
-Two values are the same where one of these forms is:
+Two values are the same where their form is:
 
-    number    1500, 1500.0, "1,500", "$1,500.00"; words from zero to twenty in a text
-    date      2024-05-20, "May 20, 2024", "20 May 2024", "May 20th"; a text without the year is the same in each year
+    number    1500, 1500.0, "1,500", "$1,500.00"; in a text also words from zero to twenty
+    date      2024-05-20, "May 20, 2024", "20 May 2024", "May 20th", 5/20/2024, 20.5.2024; a text without the year is
+              the same in each year
+    time      15:00, 15:00:00, "3 PM", "3:00 pm"
+    sum       152 + 103, with its signs
     words     letters and digits in their order, whatever the case, the accents and what stands between them
 
 A list or an object is its single values; a text that is JSON is read as such. A number is never a part of a longer one,
-a word never a part of a longer word.
+of a date, a time or the mark of a list; a word never a part of a longer word. Two to four capitals, such as the code of
+an airport, stand in a longer text as they are: LAS isn't in "Las Vegas".
 """
 
 from __future__ import annotations
@@ -30,18 +34,31 @@ Form = tuple[str, str]
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d)")
+_CODE = re.compile(r"[A-Z]{2,4}")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = r"(?P<month>" + "|".join(_MONTHS) + r")[a-z]*\.?"
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _DATES = (
     re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<number>\d{1,2})-(?P<day>\d{1,2})(?!\d)"),
+    re.compile(r"(?<![\d/])(?P<number>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})(?![\d/])"),
+    re.compile(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>\d{4})(?!\d)"),
     re.compile(rf"\b{_MONTH}\s+{_DAY}\b(?:,?\s+(?P<year>\d{{4}})\b)?", re.IGNORECASE),
-    re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+(?P<year>\d{{4}})\b)?", re.IGNORECASE),
+    re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}\b(?:,?\s+(?P<year>\d{{4}})\b)?", re.IGNORECASE),
 )
+_TIME = re.compile(
+    r"(?<![\d:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?:\s?(?P<half>[ap])\.?m\b\.?)?(?![\d:])",
+    re.IGNORECASE,
+)
+_SUM = re.compile(r"\d\s*[+*/]\s*[\d(]|\d\s+-\s+[\d(]")
+_MARK = re.compile(r"^\s*\d+[.)](?=\s)", re.MULTILINE)
 _NUMBERS = [
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 ]
+_NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_NUMBERS)})(?![\w-])")
 _DEEPEST = 30  # levels of JSON
 _MOST_LEAVES = 20_000  # of one text
 
@@ -73,12 +90,25 @@ def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[Leaf]:
 
 def is_empty(value: Any) -> bool:
     """Whether there is nothing to look for: null, true, false, an empty text, list or object."""
-    return value is None or isinstance(value, bool) or (isinstance(value, str | list | Mapping) and not forms(value))
+    return (
+        value is None
+        or isinstance(value, bool)
+        or not (str(value).strip() if isinstance(value, str) else value != [] and value != {})
+    )
+
+
+def is_weak(value: Any) -> bool:
+    """Whether a value is so short that it stands in many texts: a number below 1,000, yes or no."""
+    found = forms(value)
+    if not found:
+        return True
+    kind, text = found[0]
+    return text in ("yes", "no") or (kind == "number" and len(text.partition(".")[0]) <= 3)
 
 
 def forms(value: Any) -> tuple[Form, ...]:
-    """The forms of a single value; none for one without letters and digits."""
-    if isinstance(value, bool) or value is None or isinstance(value, list | Mapping):
+    """The forms of a single value; none for null, true, false, and what is empty."""
+    if is_empty(value) or isinstance(value, list | Mapping):
         return ()
     return _forms(value if isinstance(value, str) else repr(value))
 
@@ -92,8 +122,12 @@ def _forms(text: str) -> tuple[Form, ...]:
     for pattern in _DATES:
         if (found := pattern.fullmatch(stripped)) and (date := _date(found)):
             return (("date", date),)
+    if (found := _TIME.fullmatch(stripped)) and (moment := _time(found)):
+        return (("time", moment),)
+    if _SUM.search(stripped):
+        return (("sum", "".join(stripped.split())),)
     words = _words(stripped)
-    return (("words", words),) if words else ()
+    return (("words", words),) if words else (("sum", "".join(stripped.split())),)
 
 
 def _canonical(number: str) -> str:
@@ -109,9 +143,17 @@ def _canonical(number: str) -> str:
 def _date(found: re.Match[str]) -> str:
     """`2024-05-20`, or `-05-20` without a year; empty for a day that doesn't exist."""
     parts = found.groupdict()
-    month = int(parts["number"]) if parts.get("number") else _MONTHS.index(parts["month"].lower()) + 1
+    month = int(parts["number"]) if parts.get("number") else _MONTHS.index(parts["month"][:3].lower()) + 1
     day = int(parts["day"])
     return f"{parts.get('year') or ''}-{month:02}-{day:02}" if 1 <= month <= 12 and 1 <= day <= 31 else ""
+
+
+def _time(found: re.Match[str]) -> str:
+    """`15:00`; empty where it is only a number, or no time of the day."""
+    hour, minute, half = int(found["hour"]), int(found["minute"] or 0), (found["half"] or "").lower()
+    if not (found["minute"] or half) or hour > (12 if half else 24) or minute > 59:
+        return ""
+    return f"{hour % 12 + 12 * (half == 'p') if half else hour:02}:{minute:02}"
 
 
 def _words(text: str) -> str:
@@ -121,15 +163,27 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
+@lru_cache(maxsize=256)
+def index_of(text: str) -> Index:
+    """The index of a text; those of the last texts are remembered."""
+    return Index(text)
+
+
 class Index:
     """A text in which values are looked for."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._whole = forms(text)
         self._words = f" {_words(text)} "
-        self._numbers = {_canonical(each) for each in _NUMBER.findall(text)}
-        self._numbers |= {str(_NUMBERS.index(word)) for word in self._words.split() if word in _NUMBERS}
-        self._dates = {date for pattern in _DATES for found in pattern.finditer(text) if (date := _date(found))}
+        self._dates, self._times, rest = set[str](), set[str](), _MARK.sub(" ", text)
+        for pattern in _DATES:
+            self._dates |= {date for found in pattern.finditer(text) if (date := _date(found))}
+            rest = pattern.sub(" ", rest)
+        self._times = {moment for found in _TIME.finditer(rest) if (moment := _time(found))}
+        rest = _TIME.sub(lambda found: " " if _time(found) else found[0], rest)
+        self._numbers = {_canonical(each) for each in _NUMBER.findall(rest)}
+        self._numbers |= {str(_NUMBERS.index(word)) for word in _NUMBER_WORD.findall(rest.lower())}
         self._fields: dict[Form, str] = {}
         start = text.lstrip()[:1]
         if start in ("{", "["):
@@ -148,15 +202,22 @@ class Index:
             kind, text = form
             if form in self._whole:
                 return "whole", ""
-            if (path := self._field(kind, text)) is not None:
-                return "field", path
-            if (
-                (kind == "words" and f" {text} " in self._words)
-                or (kind == "number" and text in self._numbers)
-                or (kind == "date" and (text in self._dates or text[-6:] in self._dates))
-            ):
+            if form in self._fields:
+                return "field", self._fields[form]
+            if self._has(kind, text, value):
                 return "part", ""
         return None
 
-    def _field(self, kind: str, text: str) -> str | None:
-        return self._fields.get((kind, text))
+    def _has(self, kind: str, text: str, value: Any) -> bool:
+        """Whether a form stands somewhere in the text."""
+        if kind == "number":
+            return text in self._numbers
+        if kind == "date":
+            return text in self._dates or text[-6:] in self._dates
+        if kind == "time":
+            return text in self._times
+        if kind == "sum":
+            return text in "".join(self._text.split())
+        if isinstance(value, str) and _CODE.fullmatch(value.strip()):
+            return re.search(rf"(?<![^\W_]){value.strip()}(?![^\W_])", self._text) is not None
+        return f" {text} " in self._words

@@ -320,6 +320,14 @@ class Journal(JournalReader):
         A tool's call can be repeated for free, so it is written together with the next record: no later call that
         depends on it can be in the journal without it.
         """
+        self.put_call(record)
+        if record.key.kind == "tool":
+            return
+        await self._write()
+        self.spent.add(record.billed_tokens, record.cost_usd)
+
+    def put_call(self, record: CallRecord) -> None:
+        """Adds the call, which is written together with the next record that is waited for. Raises `JournalError`."""
         self._writer.check()
         ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
         key = record.key
@@ -329,10 +337,6 @@ class Journal(JournalReader):
             None if record.cost_usd is None else float(record.cost_usd),
         )  # fmt: skip
         self._unwritten.append(("calls", values))
-        if key.kind == "tool":
-            return
-        await self._write()
-        self.spent.add(record.billed_tokens, record.cost_usd)
 
     async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
         """Writes the result of a question (two JSON texts) instead of an earlier one. Raises `JournalError`."""
