@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from comparison_rows import A, B, frame, small, system, twice, write
+from comparison_rows import FAILED, A, B, frame, small, system, twice, write
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
@@ -145,7 +145,7 @@ def test_what_the_infrastructure_failed_leaves_the_pairs_of_every_figure() -> No
 
 def test_a_question_that_failed_early_makes_nothing_look_cheap() -> None:
     broken = [
-        {**row, "total_tokens": 0, "exact_match": None} if i < 3 else row for i, row in enumerate(system("react"))
+        {**row, **FAILED, "total_tokens": 0} if i < 3 else row for i, row in enumerate(system("react"))
     ]
     (pair,), (whole,) = (compare(frame(system(), rows)).pairs for rows in (broken, system("react")))
     of_half = compare(frame(system()[3:], system("react")[3:])).pairs[0]

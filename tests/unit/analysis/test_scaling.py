@@ -123,7 +123,7 @@ def test_no_law_is_about_other_architectures(rows: pd.DataFrame) -> None:
 def test_questions_that_failed_or_were_cut_off_are_in_no_fit(rows: pd.DataFrame) -> None:
     own = of(rows, "react")
     spoilt = own.astype({"stop_reason": str})
-    spoilt.loc[0, ["exact_match", "input_tokens"]] = [None, 1]
+    spoilt.loc[0, ["exact_match", "input_tokens", "stop_reason"]] = [None, 1, "error"]
     spoilt.loc[[1, 2], "input_tokens"] = 90_000
     spoilt.loc[[1, 2], "stop_reason"] = ["step_limit", "invalid_plan"]
     assert predict(spoilt) == predict(own.iloc[3:])
