@@ -10,6 +10,7 @@
     ├── PlanError           a plan that can't be read or run; holds every fault found
     ├── ActionError         a ReAct turn that names no usable action
     ├── ToolError           a tool couldn't do its work; its text becomes the observation
+    │   └── NotRecorded         a recording doesn't have the call
     ├── ModelError          a provider failed for good
     │   └── ModelGone       the server of a model has ended
     ├── JournalError        the journal can't be written: the run ends, its content is kept
@@ -79,6 +80,10 @@ class ActionError(RewooBenchError):
 
 class ToolError(RewooBenchError):
     """A tool couldn't do its work; the message becomes evidence or observation."""
+
+
+class NotRecorded(ToolError):
+    """A tool that answers from a recording doesn't find the call there."""
 
 
 class ModelError(RewooBenchError):

@@ -54,6 +54,8 @@ class Call:
     repairs: tuple[str, ...] = ()
     content: bytes = b""
     """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
+    not_recorded: bool = False
+    """Whether a tool that answers from a recording didn't find the call there."""
     startups: tuple[TimeSpan, ...] = ()
     """When the call waited for something to start (events.py)."""
 

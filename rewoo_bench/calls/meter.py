@@ -21,7 +21,7 @@ from rewoo_bench.calls.call import Call, Limits, PromptWatch, content_of
 from rewoo_bench.calls.caps import CallEstimate
 from rewoo_bench.calls.live import name_of
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
-from rewoo_bench.errors import LimitReached, ModelError, UsageError
+from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import RowNotes, TimeSpan, current_place, noting
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
@@ -123,6 +123,9 @@ class Meter:
                 self._watch.add_result(text)
             did = content_of(arguments, str(text))
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost, "content": did}
+        except NotRecorded:
+            outcome["not_recorded"] = True
+            raise
         except anyio.get_cancelled_exc_class():
             outcome["status"] = "cancelled"
             raise

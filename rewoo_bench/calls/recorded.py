@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of, valid_price
 from rewoo_bench.calls.recorder import QuestionRecorder
-from rewoo_bench.errors import JournalError, LimitReached, ModelError, ToolError
+from rewoo_bench.errors import JournalError, LimitReached, ModelError, NotRecorded, ToolError
 from rewoo_bench.events import AGENT_PLACE
 from rewoo_bench.runs.journal.records import (
     SECOND_ATTEMPT,
@@ -287,7 +287,7 @@ class RecordedTool(WrappedTool):
             with suppress(ToolError):  # the first answer counts, below
                 await self._tool(arguments)
         if "error" in record.answer:
-            raise ToolError(record.answer["error"])
+            raise _failure(record.answer)
         return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))
 
     async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
@@ -296,14 +296,21 @@ class RecordedTool(WrappedTool):
         start = time.monotonic()
         with self._recorder.shutdown:
             try:
-                result = {"text": await self._tool(arguments)}
+                result: dict[str, Any] = {"text": await self._tool(arguments)}
             except ToolError as error:
                 result = {"error": str(error)}
+                if isinstance(error, NotRecorded):
+                    result["not_recorded"] = True
             answer = {**result, "latency_s": time.monotonic() - start}
             waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
         if "error" in result:
-            raise ToolError(result["error"])
+            raise _failure(result)
         return RecordedText.of(result["text"], CallCost(waiting=waited)) if waited else result["text"]
+
+
+def _failure(answer: Mapping[str, Any]) -> ToolError:
+    """The failure of a tool's call, from its record."""
+    return (NotRecorded if answer.get("not_recorded") else ToolError)(answer["error"])
 
 
 def recorded_tools(recorder: QuestionRecorder, tools: Mapping[str, Tool]) -> dict[str, Tool]:

@@ -86,8 +86,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
         notes = [] if quiet else list(_notes(outcome, rows, manifest, summaries))
         if crashed and not failed_agents and not quiet:  # those have lines of their own
             notes.append(f"most common error of an agent: {_most_common(crashed)}")
-        scores = rows["exact_match"].to_pylist()
-        errors = [error for score, (_, _, error) in zip(scores, ends, strict=True) if score is None]
+        errors = [error for _, stop, error in ends if stop == "error"]
         for line in (*notes, *_failures(outcome, errors, len(rows))):
             click.echo(terminal(line), err=True)
     unseen = len(rows) > 0 and bool(flagged(rows, UNMETERED).all())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rewoo_bench.config.names import TOOLS
+from rewoo_bench.config.names import RECORDED, TOOLS
 from rewoo_bench.config.plugins import PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
     ArchitectureSpec,
@@ -90,7 +90,7 @@ WITHOUT_TOOLS = "none"
 
 
 def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """The names of tools, bundled or installed, or import paths, or `none` alone.
+    """The names of tools, bundled or installed, import paths, or recordings; or `none` alone.
 
     Raises `SpecError` that begins with `where`.
     """
@@ -111,8 +111,11 @@ def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
     """The name of a tool as architectures have it, and its settings: `my_module:make_tool` is imported.
 
     Its name is that of the class, or of the tool that a function without parameters makes, else the function's.
+    `recorded:RUN` stands for all tools of a recording, and imports nothing.
     Raises `SpecError` that begins with `where`.
     """
+    if name.startswith(RECORDED):
+        return name, ToolSettings(recording=name.removeprefix(RECORDED))
     if ":" not in name:
         return name, ToolSettings()
     made = import_object(name, where)

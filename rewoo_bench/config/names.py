@@ -9,6 +9,8 @@ LOCAL = "local/"
 WIRE_NAME = "wire_name"
 """Key of a model's manifest: its name in the requests of external agents."""
 REPLAY = "replay/"
+RECORDED = "recorded:"
+"""Start of the name of all tools of a recording: `recorded:RUN`."""
 ORACLE_MODEL = "oracle"
 
 

@@ -55,8 +55,14 @@ class ToolSettings(BaseModel):
     """MCP server that has the tool: a command, or an address."""
     mcp_tool: str | None = None
     """The server's name of the tool; None is the table's name."""
+    recording: str | None = None
+    """Folder of a run whose recorded calls answer (`tools.recordings`); in a run's manifest the id of that run."""
+    recorded_tool: str | None = None
+    """The recording's name of the tool; None is the table's name."""
+    recording_sha256: str | None = None
+    """Hash of the recorded calls, which a run writes into its manifest."""
     schema_sha256: str | None = None
-    """Hash of the server's description of the tool, which a run writes into its manifest."""
+    """Hash of the description of a server's or a recording's tool, which a run writes into its manifest."""
     factory: str | None = None
     """Import path `package.module:function` of a function or class that makes the tool (`tools.factories`)."""
 

@@ -221,7 +221,7 @@ class Evaluator:
             crashes=tuple(each.crash for each in (failure, unjudged) if each and each.crash),
             traceback=failure.crash.traceback if failure and failure.crash else None,
             judge_error=unjudged.error if unjudged else None,
-            answers_sha256=self._scorer.answers_sha256(task.example.answers),
+            answers_sha256=self._scorer.answers_sha256(task.example.answers) if task.example.answers else None,
         )
 
     async def _ask_and_score(
@@ -264,13 +264,15 @@ class Evaluator:
         return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
-        return None if trajectory.stop_reason == "error" else self._scorer(trajectory.answer, example.answers)
+        if trajectory.stop_reason == "error" or not example.answers:
+            return None
+        return self._scorer(trajectory.answer, example.answers)
 
     async def _judge(
         self, example: Example, trajectory: Trajectory, meter: Meter
     ) -> tuple[bool | None, _Failure | None]:
         """The judge's verdict, None where there is none; its calls go through a meter of their own."""
-        if self.judge is None or trajectory.stop_reason == "error":
+        if self.judge is None or trajectory.stop_reason == "error" or not example.answers:
             return None, None
         if trajectory.answer is None:
             return False, None

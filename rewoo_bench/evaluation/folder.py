@@ -187,7 +187,7 @@ class RunFolder:
     async def store(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
         result, rows, traced = lines_of(result, self.columns)
-        await self.journal.add_question(result.task.key, rows, traced, failed=result.score is None)
+        await self.journal.add_question(result.task.key, rows, traced, failed=result.has_failed)
 
     async def export(self, tasks: Iterable[TaskKey], prompts: JournalReader | None = None) -> int:
         """Writes the tables of the finished questions; returns their number. `prompts`: what a replay replays."""

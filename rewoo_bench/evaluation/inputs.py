@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from anyio import to_thread
 
 from rewoo_bench.config.named import WITHOUT_TOOLS, checked_tools, find_scorer
-from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
@@ -36,6 +37,7 @@ from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.faults import Faults
 from rewoo_bench.tools.mcp_server import McpServers
+from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.types import CountsSteps, Example, GoldAware, Hop, Model
 
 EXAMPLES = "examples"
@@ -136,6 +138,43 @@ async def _checked(name: str, settings: ToolSettings, servers: McpServers, archi
             f"architecture {architecture!r}: [tools.{name}]: {unknown('MCP tool', remote, server.schemas)}"
         )
     return settings.model_copy(update={"schema_sha256": server.schemas[remote].sha256})
+
+
+def with_recorded_tools(
+    architectures: Sequence[Architecture],
+) -> tuple[list[Architecture], dict[str, Recording]]:
+    """The architectures with the tools of the recordings that they name, and these recordings by the ids of their runs.
+
+    Raises `UsageError` for what is no recording, and for a tool that it doesn't have.
+    """
+    read: dict[str, Recording] = {}
+    extended = []
+    for architecture in architectures:
+        own = architecture.spec.tools
+        tools: dict[str, ToolSettings] = {}
+        for name, settings in own.items():
+            if settings.recording is None:
+                tools[name] = settings
+                continue
+            if settings.recording not in read:
+                read[settings.recording] = Recording.read(Path(settings.recording))
+            recording = read[settings.recording]
+            remote = settings.recorded_tool or name
+            if name.startswith(RECORDED):
+                names = recording.names({*own, *tools} - {name})
+            elif remote in recording.schemas:
+                names = {name: remote}
+            else:
+                what = unknown("recorded tool", remote, recording.schemas)
+                raise UsageError(f"architecture {architecture.name!r}: [tools.{name}]: {what}")
+            for each, remote in names.items():
+                facts = {"recording": recording.run_id, "recording_sha256": recording.sha256, "recorded_tool": remote}
+                facts["schema_sha256"] = recording.schemas[remote].sha256
+                tools[each] = settings.model_copy(update=facts)
+        if tools != own:
+            architecture = replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
+        extended.append(architecture)
+    return extended, {recording.run_id: recording for recording in read.values()}
 
 
 # A question of a generated set such as chain needs a given number of look-ups. An architecture with a lower step limit
@@ -244,6 +283,15 @@ async def read_run_inputs(
         raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
+    architectures, recordings = await to_thread.run_sync(with_recorded_tools, architectures)
+    for run, recording in recordings.items():
+        if python_inputs.loaded is None and not any(example.id in recording.tasks for example in dataset.examples):
+            raise UsageError(
+                f"--tools {RECORDED}…: the run {run!r} has no tool call of these questions, which are known by their "
+                "ids; give its tasks as the questions: --dataset with the same folder"
+            )
+    if options.judge_model and not any(example.answers for example in dataset.examples):
+        raise UsageError(f"--judge-model: the questions of {dataset.name!r} have no gold answers to judge by")
     is_chosen = python_inputs.model is None and not options.model.startswith(REPLAY)
     if is_chosen and options.resume is None and python_inputs.loaded is None:  # a resumed run stays as it is
         check_step_limits(dataset, architectures)
@@ -258,7 +306,7 @@ async def read_run_inputs(
         larger = load_larger if options.questions and python_inputs.examples is None else None
         dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
-    toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens)
+    toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens, recordings)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
         if python_inputs.examples is not None or not {"Search", "Lookup"} & architecture.spec.tools.keys():
@@ -266,7 +314,8 @@ async def read_run_inputs(
         if corpus is None and not any(example.documents for example in dataset.examples):
             raise UsageError(  # every agent would look bad
                 f"the questions of {dataset.name!r} come without documents, and {architecture.name!r} searches: "
-                "give passages with --corpus FILE, or leave the search out with --tools Calculator,LLM"
+                "give passages with --corpus FILE, leave the search out with --tools Calculator,LLM, or take the "
+                f"tools of a recorded run with --tools {RECORDED}RUN"
             )
     return RunInputs(dataset, architectures, toolbox, corpus)
 

@@ -58,7 +58,7 @@ class Progress:
             paid = result.cost_usd
             self._cost = None if paid is None or self._cost is None else self._cost + paid
         correct = self._correct.setdefault(result.task.architecture.name, [0, 0])
-        self._failed += result.score is None or result.trajectory.stop_reason == "agent_failed"
+        self._failed += result.has_failed or result.trajectory.stop_reason == "agent_failed"
         if result.score is not None:
             correct[0] += result.score.exact_match
             correct[1] += 1
@@ -109,10 +109,12 @@ class Progress:
 def _line(result: Result) -> str:
     """`rewoo q12: right, 'Seine', 1,431 tokens, 2.1 s`."""
     task, answer = result.task, result.trajectory.answer
-    if result.score is None:
+    if result.has_failed:
         outcome = f"failed, {result.error}"
     else:
-        outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
+        outcome = "not scored"
+        if result.score is not None:
+            outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
         outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
     trial = f" (trial {task.trial})" if task.trial else ""
     tokens = sum(call.usage.total_tokens for call in result.calls)

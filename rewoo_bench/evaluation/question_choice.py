@@ -24,8 +24,7 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
 
 _SHOWN = 5  # ids in an error message
-# The score of the questions that a flag takes from an earlier run, and how to say it.
-_CHOSEN: Mapping[str, tuple[bool | None, str]] = {"--failed-in": (None, "failed"), "--wrong-in": (False, "was wrong")}
+_CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
 
 
 def read_ids(file: Path) -> tuple[str, ...]:
@@ -54,7 +53,7 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
         return _as_replayed(options)
     recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
     if not recorded:
-        raise UsageError("; ".join(f"{flag}: no question {_CHOSEN[flag][1]} in {str(runs[flag])!r}" for flag in runs))
+        raise UsageError("; ".join(f"{flag}: no question {_CHOSEN[flag]} in {str(runs[flag])!r}" for flag in runs))
     ids = tuple(each for each in options.ids if each in recorded) if options.ids else tuple(recorded)
     if not ids:
         raise UsageError(f"--ids: none of these questions is in {' or '.join(runs)}")
@@ -128,12 +127,13 @@ def _recorded_runs(options: RunOptions) -> dict[str, Path]:
 def _ids_of(run: Path, flag: str) -> list[str]:
     """Ids of the questions that failed in a run or were wrong, for any architecture.
 
-    A question that failed has no score; with the stop reason `agent_failed` it is a wrong answer, and has failed too.
+    With the stop reason `agent_failed` a question is a wrong answer, and has failed too.
     """
     try:
         rows = load_table(run)
     except DataError as error:
         raise UsageError(f"{flag}: {error}") from None
     scores, ids, stops = (rows[name].to_pylist() for name in ("exact_match", "example_id", "stop_reason"))
-    failed = [flag == "--failed-in" and stop == "agent_failed" for stop in stops]
-    return [each for each, score, has in zip(ids, scores, failed, strict=True) if has or score is _CHOSEN[flag][0]]
+    if flag == "--failed-in":
+        return [each for each, stop in zip(ids, stops, strict=True) if stop in ("error", "agent_failed")]
+    return [each for each, score in zip(ids, scores, strict=True) if score is False]

@@ -113,7 +113,7 @@ class SessionEnd:
 
     def add(self, result: Result) -> None:
         """Counts a result, if it failed."""
-        if result.score is None:
+        if result.has_failed:
             self.failed += 1
             self.can_be_retried |= result.is_retryable
 

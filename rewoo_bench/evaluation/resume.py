@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.config.named import known_names
-from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.loaders.sampling import ids_hash
@@ -123,6 +123,8 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
                 yield f"run code or commands of {shown} (--arch)"
             case "dataset" if each not in known_names("datasets"):
                 yield f"read {shown}, or run its code (--dataset)"
+            case "tools" if each.startswith(RECORDED):
+                yield f"read {shown} (--tools)"
             case "tools" if ":" in each:
                 yield f"import {shown} (--tools)"
             case "extra_body":

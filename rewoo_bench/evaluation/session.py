@@ -159,7 +159,7 @@ class Session:
         """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many."""
         if self._store:
             await self._store(result)
-        self._totals.add(None if result.score is not None else result.error or "failed")
+        self._totals.add(result.error or "failed" if result.has_failed else None)
         self._on_result(result)
         # Where every model call is recalled, the crash is known, and mustn't end each later session.
         measured = [call.call_cost.measured_s for call in result.calls if call.kind == "model"]

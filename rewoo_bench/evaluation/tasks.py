@@ -31,7 +31,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a task. `score` is None where the infrastructure failed."""
+    """The result of a task. `score` is None where the infrastructure failed, and without gold answers."""
 
     task: Task
     trajectory: Trajectory
@@ -57,3 +57,8 @@ class Result:
     """What to doubt about the row (runs/columns.py)."""
     answers_sha256: Sequence[str] | None = None
     """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring/base.py)."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the infrastructure failed the question."""
+        return self.trajectory.stop_reason == "error"

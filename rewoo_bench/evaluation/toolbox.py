@@ -5,8 +5,9 @@ runner -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -29,6 +30,7 @@ from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool
 from rewoo_bench.tools.guards import Deadline, ResultLimit, limited
 from rewoo_bench.tools.mcp_server import TIMEOUT_S, McpServers, QuestionServers
+from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
 
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 
 class Toolbox:
     """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents,
-    `faults` are those to inject, `servers` the connected MCP servers, `result_tokens` the limit of a tool's result.
+    `faults` are those to inject, `servers` the connected MCP servers, `result_tokens` the limit of a tool's result,
+    `recordings` what recorded tools answer from, by the id of its run.
 
     A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
     """
@@ -49,11 +52,13 @@ class Toolbox:
         faults: Faults | None = None,
         servers: McpServers | None = None,
         result_tokens: int | None = None,
+        recordings: Mapping[str, Recording] | None = None,
     ) -> None:
         self._pages = pages
         self._faults = faults
         self._servers = servers
         self._result_tokens = result_tokens
+        self._recordings = recordings or {}
         self._client: aiohttp.ClientSession | None = None
         self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
 
@@ -75,7 +80,7 @@ class Toolbox:
             factory = self._factory(name, settings, where)
             if factory and example:
                 factory.check(self._supplies(example, Meter({})), where)
-            elif name == "LLM" and not settings.prompt and not settings.mcp:
+            elif name == "LLM" and not settings.prompt and not (settings.mcp or settings.recording):
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
     @asynccontextmanager
@@ -105,6 +110,8 @@ class Toolbox:
         state = PageState()
         settings_of = architecture.spec.tools
         timed: dict[str, Tool] = {}
+        runs = dict.fromkeys(settings.recording for settings in settings_of.values() if settings.recording)
+        recorded_in = {run: self._recordings[run].of_task(example.id) for run in runs}
         for name, settings in settings_of.items():
             if factory := self._factory(name, settings, f"[tools.{name}]"):
                 timed[name] = Deadline(factory.tool(supplies), settings, asks_model="model" in factory.parameters)
@@ -114,6 +121,9 @@ class Toolbox:
                 server, remote = servers.server(settings.mcp), settings.mcp_tool or name
                 untimed = settings.model_copy(update={"timeout_s": None})  # its start isn't part of a call
                 timed[name] = Deadline(server.tool(remote, name, settings.timeout_s), untimed)
+            elif settings.recording:
+                recorded_tool = recorded_in[settings.recording].tool(settings.recorded_tool or name, name)
+                timed[name] = Deadline(recorded_tool, settings)
             elif name == "LLM":
                 llm = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
                 timed[name] = Deadline(llm, settings)
@@ -163,7 +173,7 @@ async def tool_sizes(
 
     Raises `UsageError` for a server that can't be used and for two tools of one name, `SpecError` for an unknown tool.
     """
-    found = [_size(tool, "--tools") for tool in map(_named, checked_tools(tools, "--tools"))]
+    found = [_size(tool, "--tools") for given in checked_tools(tools, "--tools") for tool in _named(given)]
     async with McpServers(timeout_s) as servers:
         for address in dict.fromkeys(mcp):
             server = await servers.connect(address)
@@ -178,16 +188,20 @@ async def tool_sizes(
     return sorted(found, key=lambda size: (-size.schema, size.name))
 
 
-def _named(given: str) -> Tool:
+def _named(given: str) -> list[Tool]:
     name, settings = named_settings(given, "--tools")
+    if settings.recording:
+        recording = Recording.read(Path(settings.recording))
+        task = recording.of_task("")
+        return [task.tool(remote, name) for name, remote in recording.names().items()]
     factory = find_factory(name, settings, f"--tools: {given}")
     if factory is None:
-        return _BUNDLED[name]  # type: ignore[return-value]  # a class has the three as its attributes
+        return [_BUNDLED[name]]  # type: ignore[list-item]  # a class has the three as its attributes
     supplies = Supplies((), DocumentPages(()), Meter({}))
     factory.check(supplies, f"--tools: {given}")
     tool = factory.tool(supplies)
     tool.name = name  # what a model reads is what it may call
-    return tool
+    return [tool]
 
 
 def _size(tool: Tool, source: str) -> ToolSize:

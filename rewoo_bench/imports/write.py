@@ -337,7 +337,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
 
 def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
     request = json.dumps(dict(event.arguments))
-    result = {"error": event.result or "failed"} if event.failed else {"text": event.result or ""}
+    result = {"error": event.result or "failed"} if event.failed else {"text": event.result}
     key = CallKey(call.place.name, "tool", event.name, sha256(request.encode()).digest(), call.index)
     return CallRecord(task, key, "ok", (request,), {**result, "latency_s": call.latency_s})
 

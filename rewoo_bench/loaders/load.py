@@ -8,6 +8,7 @@
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
     load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
+    load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/recorded.py)
 
 `formats` recognises the row formats, `sampling` chooses or makes the questions, `hub` and `files` read rows.
 """
@@ -24,8 +25,9 @@ from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders import hub
 from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, read_data_file
-from rewoo_bench.loaders.formats import RowFormat, format_named, read_examples
+from rewoo_bench.loaders.formats import ROW_FORMATS, Defaults, RowFormat, format_named, read_examples
 from rewoo_bench.loaders.objectives import OBJECTIVES, join, split_objectives
+from rewoo_bench.loaders.recorded import NamedRun, find_run, read_tasks
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import Selection, generated, ids_hash, select, shuffled
 from rewoo_bench.runs.manifest import DatasetFacts
@@ -90,6 +92,10 @@ def load_dataset_examples(
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
     plain, objectives = split_objectives(str(dataset))
+    if run := find_run(plain):
+        if objectives > 1:
+            raise DataError(f"{str(dataset)!r}: the tasks of a run are asked one at a time; leave {OBJECTIVES} out")
+        return _tasks_of_run(run, split, limit, seed)
     found = find_dataset(plain)
     named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
     if found.file:
@@ -142,6 +148,34 @@ def load_dataset_examples(
     return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools)
 
 
+def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int) -> Dataset:
+    """The tasks of a run under the name of its data set, so that it can be compared with the run that asks them."""
+    recorded = read_tasks(run)
+    facts, where = recorded.dataset, str(run.folder)
+    if split not in (None, facts.split, ""):
+        raise DataError(f"--split {split}: the tasks of a run have no splits; leave it out")
+    selection = select(recorded.examples, limit=limit, seed=seed, where=where)
+    taken = selection.examples
+    is_own = facts.format in {each.name for each in ROW_FORMATS}
+    defaults = format_named(str(facts.format)).defaults if is_own else Defaults()
+    scorer = recorded.scorer(defaults.scoring)
+    digest = ids_hash(example.id for example in taken)
+    manifest = {
+        "name": facts.name,
+        "format": facts.format,
+        "scoring": scorer.name,
+        "source": recorded.source,
+        "split": facts.split,
+        # The seed chose nothing where all tasks are asked.
+        "seed": facts.seed if len(taken) == selection.rows else seed,
+        "limit": limit,
+        "rows": selection.rows,
+        "examples": len(taken),
+        "ids_hash": digest,
+    }
+    return Dataset(facts.name, defaults.style, scorer, facts.split or "", taken, digest, None, manifest, defaults.tools)
+
+
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
     """The examples of `dataset` for a run that was made of it: all of a file, else the run's sample."""
     if Path(split_objectives(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
@@ -151,7 +185,9 @@ def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
 
 def generated_count(dataset: str, limit: int | None) -> int | None:
     """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
-    found = find_dataset(split_objectives(str(dataset))[0])
+    if find_run(plain := split_objectives(str(dataset))[0]):
+        return None
+    found = find_dataset(plain)
     if found.dataset is None or found.file is not None:
         return None
     spec = _spec(found.dataset)

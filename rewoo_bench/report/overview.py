@@ -18,7 +18,7 @@ from rewoo_bench.analysis.summary import LOOPS, OF_OBJECTIVES, dollars_text, has
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import FLAGS, flag_lines, left_out, oracle_rows
+from rewoo_bench.runs.rows import FLAGS, failed, flag_lines, left_out, oracle_rows
 from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _caveats(
         yield "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage."
     if oracle_rows(rows).any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
-    failures = int(rows["exact_match"].isna().sum())
+    failures = int(failed(rows).sum())
     if failures:
         yield f"{failures:,} of {len(rows):,} rows failed (a provider's error, say): no figure has them."
     for manifest in manifests.values():

@@ -160,6 +160,14 @@ def _routed_to(result: Any) -> str | None:
     return None
 
 
+def _recorded(result: Any) -> list[bool] | None:
+    """For each call of a tool that answers from a recording, whether the call was there; None without such a tool."""
+    tools = getattr(getattr(result.task.architecture, "spec", None), "tools", {})
+    names = {name for name, settings in tools.items() if settings.recording}
+    calls = (call for call in result.calls if call.kind == "tool" and call.name in names)
+    return [not call.not_recorded for call in calls] if names else None
+
+
 def _usage_source(calls: Sequence[Any]) -> str | None:
     """`provider`, `estimated`, or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
@@ -183,6 +191,8 @@ def _of_model(path: str) -> Callable[[CallSource], Any]:
     return lambda c: value(c.call) if c.call.kind == "model" else None
 
 
+_NO_SCORE = "where the infrastructure failed, and without gold answers"
+_NO_RECORDING = "where no tool answers from a recording"
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
 _LOOP = "[the definition](../rewoo_bench/text/loops.py)"
@@ -237,11 +247,11 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column("prediction", TEXT, "the answer", lambda q: q.trajectory.answer, null="without an answer"),
     Column(
         "exact_match", BOOL, "whether the answer is a gold answer",
-        lambda q: q.result.score.exact_match if q.result.score else None, null="only where the infrastructure failed",
+        lambda q: q.result.score.exact_match if q.result.score else None, null=_NO_SCORE,
     ),
     Column(
         "f1", FLOAT, "F1 of the answer, from 0 to 1",
-        lambda q: q.result.score.f1 if q.result.score else None, null="only where the infrastructure failed",
+        lambda q: q.result.score.f1 if q.result.score else None, null=_NO_SCORE,
     ),
     Column(
         "objectives_right", FLOAT, "share of the questions of a task that are answered right (`?objectives=`)",
@@ -267,6 +277,15 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: sum(call.role not in NO_LLM_ROLES for call in q.model_calls),
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
+    Column(
+        "recorded_hits", INT, "calls of a tool that a recording answered (`--tools recorded:RUN`)",
+        lambda q: None if (found := _recorded(q.result)) is None else sum(found), null=_NO_RECORDING, is_added=True,
+    ),
+    Column(
+        "recorded_misses", INT, "calls of a tool that the recording doesn't have, so that they failed",
+        lambda q: None if (found := _recorded(q.result)) is None else len(found) - sum(found),
+        null=_NO_RECORDING, is_added=True,
+    ),
     Column(
         "steps", INT, "the steps of a plan that were run, or the turns of a loop with the last one, which answers",
         lambda q: len(q.trajectory.steps),

@@ -71,7 +71,8 @@ class RunOptions:
     dataset: str = option(
         "sample", group=WHAT, metavar="NAME|FILE|FOLDER|NAME=FILE", completion="datasets",
         help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, a folder with a "
-        "dataset.toml, or NAME=FILE for a file of that data set's questions: gsm8k=test.jsonl.",
+        "dataset.toml, NAME=FILE for a file of that data set's questions (gsm8k=test.jsonl), or the folder of a run, "
+        "whose tasks are asked with all that the recorded agent was told; RUN?system=no leaves out its instructions.",
     )
     split: str | None = option(None, group=WHAT, help="Split of a hub data set.  [default: validation]")
     questions: Count | None = option(
@@ -251,8 +252,9 @@ class RunOptions:
     tools: tuple[str, ...] = option(
         (), group=TOOLS, metavar="NAME", reader="tool_names",
         help="Replace the tools of every architecture; LLM is added only to architectures that define it. "
-        "my_module:make_tool is a tool of your own. Repeat the flag or use commas. rewoo?tools=Search names them for "
-        "one architecture; none gives none to any, for agents with tools of their own.  [default: those of the data "
+        "my_module:make_tool is a tool of your own. recorded:RUN stands for all tools of a run, imported or your own: "
+        "each call is answered as it was recorded in the same task, and a call that wasn't recorded fails. Repeat the "
+        "flag or use commas. rewoo?tools=Search names them for one architecture; none gives none to any, for agents with tools of their own.  [default: those of the data "
         "set, else of the architecture]",
     )
     mcp: tuple[str, ...] = option(

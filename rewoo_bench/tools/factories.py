@@ -79,7 +79,7 @@ def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory |
     """The factory that architecture.toml names, or the installed one; None for a bundled tool. Raises `SpecError`."""
     if settings.factory:
         function = import_object(settings.factory, where)
-    elif settings.mcp:
+    elif settings.mcp or settings.recording:
         return None
     else:
         function = find_plugin("tools", name)  # also raises for a bundled name that another package has

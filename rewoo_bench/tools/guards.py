@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import RewooBenchError, ToolError
+from rewoo_bench.errors import NotRecorded, RewooBenchError, ToolError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.text.redaction import of_environment, redact, without
@@ -85,7 +85,8 @@ class Deadline(WrappedTool):
             if fault := harness_fault(deciding(error), self.name):
                 raise fault from error
             if isinstance(error, ToolError):
-                raise ToolError(without(str(error), of_environment())) from error
+                kept = NotRecorded if isinstance(error, NotRecorded) else ToolError
+                raise kept(without(str(error), of_environment())) from error
             if isinstance(error, RewooBenchError):
                 raise
             kind = type(error).__name__

@@ -118,23 +118,28 @@ class McpAddress:
         return sent_in(None, [value for value in values if not (value.startswith("/") and os.access(value, os.F_OK))])
 
     def names_of(self, remotes: Collection[str]) -> dict[str, str]:
-        """Name of a tool that is offered -> the server's name of it. Raises `UsageError` for one that isn't there.
-
-        Characters that OpenAI doesn't allow become "_". A name that is too long, or no longer unique, ends in a hash.
-        """
+        """Name of a tool that is offered -> the server's name of it. Raises `UsageError` for one that isn't there."""
         for wanted in self.only:
             if wanted not in remotes:
                 raise UsageError(f"--mcp: {self.shown!r}: only: {unknown('MCP tool', wanted, remotes)}")
         offered = [remote for remote in remotes if not self.only or remote in self.only]
-        plain = {remote: _plain(f"{self.prefix}_{remote}" if self.prefix else remote) for remote in offered}
-        taken = Counter(plain.values())
-        names = {}
-        for remote, name in plain.items():
-            unclear = taken[name] > 1 and name != remote
-            if unclear or len(name) > LONGEST_NAME or not name.strip("_"):
-                name = f"{name[: LONGEST_NAME - 9]}_{sha256(remote.encode()).hexdigest()[:8]}"
-            names[name] = remote
-        return names
+        return safe_names(offered, self.prefix)
+
+
+def safe_names(remotes: Iterable[str], prefix: str = "") -> dict[str, str]:
+    """Name of a tool as a model may call it -> somebody else's name of it.
+
+    Characters that OpenAI doesn't allow become "_". A name that is too long, or no longer unique, ends in a hash.
+    """
+    plain = {remote: _plain(f"{prefix}_{remote}" if prefix else remote) for remote in remotes}
+    taken = Counter(plain.values())
+    names = {}
+    for remote, name in plain.items():
+        unclear = taken[name] > 1 and name != remote
+        if unclear or len(name) > LONGEST_NAME or not name.strip("_"):
+            name = f"{name[: LONGEST_NAME - 9]}_{sha256(remote.encode()).hexdigest()[:8]}"
+        names[name] = remote
+    return names
 
 
 def _plain(name: str) -> str:

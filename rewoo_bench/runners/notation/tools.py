@@ -112,5 +112,6 @@ async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text
     try:
         text = await tool(fitting)
     except ToolError as error:
-        return Observation(check_text(f"ERROR: {error}"), failed=True)
+        said = check_text(str(error))
+        return Observation(said if said[:5].casefold() == "error" else f"ERROR: {said}", failed=True)
     return Observation(check_text(text).strip() or NO_RESULTS)
