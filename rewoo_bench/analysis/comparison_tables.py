@@ -19,17 +19,20 @@ from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE,
 from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
+    FOUND,
     LOOPS,
     OF_OBJECTIVES,
     Summary,
     cells_of,
     dollars_text,
     has_loops,
+    has_recorded,
     loops_text,
     mean_text,
     number_text,
     per_solved_text,
     reasons,
+    recorded_text,
     score_text,
 )
 from rewoo_bench.text.escaping import (
@@ -250,6 +253,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 **({"gold pages found": number_text(more["gold_pages_found"], ".2f")} if knows_pages else {}),
                 **{reason: f"{of.not_answered.get(reason, 0):,}" for reason in reasons(summaries)},
                 **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
+                **({FOUND: recorded_text(of)} if has_recorded(summaries) else {}),
             }
         )
         amounts = {

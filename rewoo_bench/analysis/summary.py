@@ -120,6 +120,10 @@ class Summary:
     """Measure -> 95% interval of its mean, of those above that are means of amounts; none of a single question."""
     objectives_right: Estimate = NO_ESTIMATE
     """Share of a task's questions that are answered right, where several questions are a task (`?objectives=`)."""
+    recorded_hits: int | None = None
+    """Tool calls that a recording answered (`--tools recorded:RUN`), of the questions that count; None without one."""
+    recorded_misses: int | None = None
+    """Tool calls that it doesn't have."""
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
@@ -131,7 +135,8 @@ class Summary:
 
 def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], ["objectives_right"])
+    optional = ("objectives_right", "recorded_hits", "recorded_misses")
+    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], optional)
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
@@ -151,6 +156,10 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     def mean(column: str) -> float:
         known = scored[column].known
         return fmean(known) if len(known) else math.nan
+
+    def total(column: str) -> int | None:
+        known = scored[column].known if column in scored else ()
+        return int(sum(known)) if len(known) else None
 
     seconds, timed = _known(scored, "latency_s")
     quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
@@ -192,6 +201,8 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         loop_token_share=loop_token_share,
         startup_s=mean("startup_s"),
         routed_to={name: chosen.count(name) for name in chosen.names_in_use},
+        recorded_hits=total("recorded_hits"),
+        recorded_misses=total("recorded_misses"),
         tokens_per_solved=_per_solved(scored, "total_tokens"),
         usd_per_solved=_per_solved(scored, "cost_usd") if priced else NO_ESTIMATE,
         intervals=dict(_intervals(scored, [*_MEANS, *(["cost_usd"] if priced else [])])),
@@ -297,6 +308,18 @@ def loops_text(summary: Summary) -> str:
     return f"{summary.loop_share:.1%} ({summary.loop_token_share:.1%})" if known else "-"
 
 
+def recorded_text(summary: Summary) -> str:
+    """`94.3% of 331`: the share of calls of recorded tools that the recording answered, and their number."""
+    if summary.recorded_hits is None or summary.recorded_misses is None:
+        return "-"
+    calls = summary.recorded_hits + summary.recorded_misses
+    return f"{summary.recorded_hits / calls:.1%} of {calls:,}" if calls else "no call"
+
+
+def has_recorded(group: Iterable[Summary]) -> bool:
+    return any(summary.recorded_hits is not None for summary in group)
+
+
 def has_loops(group: Iterable[Summary]) -> bool:
     return any(summary.loop_share > 0 for summary in group)
 
@@ -313,6 +336,7 @@ def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
 
 LOOPS = "in loops (of tokens)"
 OF_OBJECTIVES = "questions of a task right"
+FOUND = "calls in the recording"
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
@@ -327,7 +351,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
     blocks = []
     for (dataset, models), group in groups.items():
         is_oracle = any(s.oracle for s in group)
-        has_trials = any(s.total - s.failed - s.unmetered > s.exact_match.n for s in group)  # rows aren't questions
+        has_trials = any(s.total - s.failed - s.unmetered > s.exact_match.n > 0 for s in group)  # rows aren't questions
         notes = [f"{dataset}, {models}: means per question", "n = questions that count"]
         notes += ["rows = questions times trials"] if has_trials else []
         notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
@@ -374,6 +398,7 @@ def _tokens(group: Sequence[Summary]) -> list[dict[str, str]]:
             "architecture": s.architecture,
             "LLM calls": number_text(s.llm_calls, ".2f"),
             "tool calls": number_text(s.tool_calls, ".2f"),
+            **({FOUND: recorded_text(s)} if has_recorded(group) else {}),
             "tokens in": number_text(s.input_tokens, ",.0f"),
             "cached": number_text(s.cached_input_tokens, ",.0f"),
             "out": number_text(s.output_tokens, ",.0f"),
