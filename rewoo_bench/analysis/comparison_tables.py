@@ -232,7 +232,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         means.append(
             {
                 **label,
-                "n": f"{of.exact_match.n:,}",
+                "n": f"{of.exact_match.n or of.questions:,}",
                 "EM": score_text(of.exact_match, mark),
                 "F1": score_text(of.f1, mark),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),

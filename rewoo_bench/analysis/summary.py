@@ -120,6 +120,8 @@ class Summary:
     """Measure -> 95% interval of its mean, of those above that are means of amounts; none of a single question."""
     objectives_right: Estimate = NO_ESTIMATE
     """Share of a task's questions that are answered right, where several questions are a task (`?objectives=`)."""
+    questions: int = 0
+    """Questions with a row that counts, scored or not."""
     recorded_hits: int | None = None
     """Tool calls that a recording answered (`--tools recorded:RUN`), of the questions that count; None without one."""
     recorded_misses: int | None = None
@@ -201,6 +203,7 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         loop_token_share=loop_token_share,
         startup_s=mean("startup_s"),
         routed_to={name: chosen.count(name) for name in chosen.names_in_use},
+        questions=len(np.unique(scored["example_id"].values)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
         tokens_per_solved=_per_solved(scored, "total_tokens"),
@@ -351,7 +354,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
     blocks = []
     for (dataset, models), group in groups.items():
         is_oracle = any(s.oracle for s in group)
-        has_trials = any(s.total - s.failed - s.unmetered > s.exact_match.n > 0 for s in group)  # rows aren't questions
+        has_trials = any(s.total - s.failed - s.unmetered > (s.exact_match.n or s.questions) for s in group)
         notes = [f"{dataset}, {models}: means per question", "n = questions that count"]
         notes += ["rows = questions times trials"] if has_trials else []
         notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
@@ -377,7 +380,7 @@ def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]
     return [
         {
             "architecture": s.architecture,
-            "n": f"{s.exact_match.n:,}",
+            "n": f"{s.exact_match.n or s.questions:,}",
             "EM [95% CI]": score_text(s.exact_match),
             "F1 [95% CI]": score_text(s.f1),
             **({f"{OF_OBJECTIVES} [95% CI]": score_text(s.objectives_right)} if is_joined else {}),

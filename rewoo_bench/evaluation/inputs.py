@@ -309,7 +309,8 @@ async def read_run_inputs(
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens, recordings)
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
-        if python_inputs.examples is not None or not {"Search", "Lookup"} & architecture.spec.tools.keys():
+        searches = {name for name, settings in architecture.spec.tools.items() if settings.recording is None}
+        if python_inputs.examples is not None or not {"Search", "Lookup"} & searches:
             continue  # examples of the caller may be for a model that needs no search
         if corpus is None and not any(example.documents for example in dataset.examples):
             raise UsageError(  # every agent would look bad

@@ -103,7 +103,7 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
         rows.append(
             [
                 system.label,
-                f"{summary.exact_match.n:,}",
+                f"{summary.exact_match.n or summary.questions:,}",
                 *scores,
                 f"{summary.answered:,}",
                 *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),

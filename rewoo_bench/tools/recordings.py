@@ -284,5 +284,5 @@ def _part(values: Sequence[Any], depth: int) -> dict[str, Any]:
     objects = [value for value in values if isinstance(value, dict)]
     if objects and len(names := dict.fromkeys(name for value in objects for name in value)) <= _MOST_FIELDS:
         part["properties"] = {n: _part([value[n] for value in objects if n in value], depth - 1) for n in names}
-        part["required"] = [name for name in names if all(name in value for value in objects)]
+        part["required"] = [name for name in names if all(value.get(name) is not None for value in objects)]
     return part
