@@ -95,7 +95,7 @@ PAGE = {"title": "Lund", "text": "A town."}
 
 
 def test_a_search_without_pages_says_how_to_do_without(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="give passages with --corpus FILE, or leave the search out with --tools"):
+    with pytest.raises(UsageError, match="give passages with --corpus FILE, leave the search out with --tools"):
         answer(set_with_tools(tmp_path, ["Search"]))
 
 

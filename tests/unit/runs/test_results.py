@@ -35,7 +35,7 @@ QUESTION_COLUMNS = """
 run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
 example_id question_type difficulty hops trial question answers answers_sha256
 prediction exact_match f1 objectives_right judged_correct stop_reason error llm_calls tool_calls
-steps replans broken_plans routed_to
+recorded_hits recorded_misses steps replans broken_plans routed_to
 input_tokens cached_input_tokens output_tokens reasoning_tokens cache_write_tokens total_tokens
 planner_tokens solver_tokens tool_llm_tokens
 agent_tokens router_tokens evidence_tokens gold_pages_found billed_tokens cost_usd usage_source latency_s working_s
