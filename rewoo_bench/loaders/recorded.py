@@ -23,7 +23,7 @@ from rewoo_bench.config.names import read_options
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.row_fields import RowError, encodable
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
-from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, check_no_pipe, read_manifest
 from rewoo_bench.text.scoring import Score, Scorer
 from rewoo_bench.types import Example
 
@@ -107,6 +107,7 @@ def read_tasks(run: NamedRun) -> RecordedTasks:
 def _told(run: NamedRun) -> Iterator[tuple[str, str]]:
     """The id of each task, and what its first recorded agent was told."""
     path, seen = run.folder / TRACES_FILE, set[str]()
+    check_no_pipe(path)
     try:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):

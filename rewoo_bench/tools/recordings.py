@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -41,7 +42,7 @@ from rewoo_bench.runs.folder import TRACES_FILE
 from rewoo_bench.runs.journal.database import connect_to_read, is_sound
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_answer
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
-from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
 
 _log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ _log = logging.getLogger(__name__)
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
+_FAULTS = (ValueError, TypeError, RecursionError, OverflowError, struct.error)  # of what a stranger may have written
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.ASCII)
 
 
@@ -92,8 +94,8 @@ class Recording:
                 if row[2] != "tool" or not is_sound(row) or (task := _task(row[0])) is None:
                     continue
                 tasks[task.example_id][task] = None
-                digest.update(json.dumps([row[0], row[3], bytes(row[4]).hex(), row[8]]).encode())
-                if len(known := arguments[row[3]]) < _MOST_CALLS:
+                digest.update(repr((row[0], row[3], row[4], row[8])).encode())
+                if len(known := arguments[str(row[3])]) < _MOST_CALLS:
                     known.append(_call(reader, _record(task, row)).arguments)
         schemas |= {
             name: ToolSchema(name, None, _schema_of(given)) for name, given in arguments.items() if name not in schemas
@@ -210,7 +212,7 @@ def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _task(text: str) -> TaskKey | None:
-    with suppress(ValueError, TypeError, RecursionError):
+    with suppress(*_FAULTS):
         architecture, example_id, trial = json.loads(text)
         return TaskKey(str(architecture), str(example_id), int(trial))
     return None
@@ -222,7 +224,7 @@ def _record(task: TaskKey, row: Sequence[Any]) -> CallRecord:
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:
     arguments: Any = None
-    with suppress(ValueError, RecursionError):
+    with suppress(*_FAULTS):
         arguments = json.loads("".join(reader.texts(record)))
     failed = "error" in record.answer
     text = record.answer.get("error" if failed else "text")
@@ -233,9 +235,10 @@ def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:
 def _offered(traces: Path) -> Iterator[ToolSchema]:
     """The schemas in traces.jsonl, in the forms of OpenAI, Anthropic, MCP and Gemini."""
     seen: set[str] = set()
-    with suppress(FileNotFoundError), traces.open(encoding="utf-8") as lines:
+    check_no_pipe(traces)
+    with suppress(OSError), traces.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            with suppress(ValueError, RecursionError):
+            with suppress(*_FAULTS):
                 trace = json.loads(line)
                 tools = trace.get("tools") if isinstance(trace, dict) else None
                 for tool in _functions(tools):
@@ -245,7 +248,9 @@ def _offered(traces: Path) -> Iterator[ToolSchema]:
                         given = [tool.get(key) for key in ("parameters", "input_schema", "inputSchema")]
                         schema = next((each for each in given if isinstance(each, dict)), {})
                         said = tool.get("description")
-                        yield ToolSchema(name, said if isinstance(said, str) else None, schema)
+                        made = ToolSchema(name, said if isinstance(said, str) else None, schema)
+                        if made.sha256:  # which raises for one that is too deep to be written
+                            yield made
 
 
 def _functions(tools: Any) -> Iterator[Mapping[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from recorded_runs import called, imported, said
 
 from rewoo_bench.errors import DataError, NotRecorded, ToolError
+from rewoo_bench.runs.journal.database import checksum
 from rewoo_bench.tools.mcp import LONGEST_NAME
 from rewoo_bench.tools.recordings import RecordedTask, Recording, _exact, _normal
 
@@ -187,3 +190,33 @@ async def test_the_hash_is_that_of_the_answers(tmp_path: Path) -> None:
         for folder, records in ((one, same), (two, same), (other, changed))
     ]
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+async def test_a_journal_that_a_stranger_wrote_raises_nothing_else(tmp_path: Path) -> None:
+    folder = await imported(tmp_path, [{"id": "t", "messages": [*said("?"), *called("a", {}, "1")]}])
+    odd = [
+        ["[1]", "p", "tool", "a", b"", 0, "ok", b"", "{}", 0, None],
+        ['["a", "t", Infinity]', "p", "tool", "a", b"", 0, "ok", b"", "{}", 0, None],
+        ['["a", "t", 9]', "p", "tool", "a", "no bytes", 0, "ok", b"odd", "[]", 0, None],
+        ['["a", "t", 9]', "p", "tool", b"\xff", 10**12, 0, "ok", "text", '{"text": 3}', 0, None],
+        ['["a", "t", 9]', "p", "tool", "", b"", 0, "ok", b"\x01" * 16, '{"text": "x"}', 0, None],
+    ]
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as database, database:
+        places = ", ".join("?" * 12)
+        for row in odd:
+            cursor = database.execute(f"INSERT INTO calls VALUES ({places})", [*row, 0])
+            (stored,) = database.execute("SELECT * FROM calls WHERE rowid = ?", (cursor.lastrowid,))
+            database.execute("UPDATE calls SET crc = ? WHERE rowid = ?", (checksum(stored[:-1]), cursor.lastrowid))
+    (folder / "traces.jsonl").write_bytes(b'\xff\n{"tools": 3}\n[]\n{"tools": [[], {"name": "b", "parameters": 3}]}\n')
+    recording = Recording.read(folder)
+    assert {"a", "b"} <= recording.schemas.keys()
+    assert await ask(recording.of_task("t"), "a") == "1"
+
+
+async def test_schemas_may_be_deep(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(150):
+        deep = {"type": "object", "properties": {"a": deep}}
+    tools = [{"name": "a", "input_schema": deep}]
+    record = {"id": "t", "messages": [*said("?"), *called("a", {"a": {}}, "1")], "tools": tools}
+    assert await ask(Recording.read(await imported(tmp_path, [record])).of_task("t"), "a", a={}) == "1"
