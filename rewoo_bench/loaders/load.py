@@ -166,8 +166,7 @@ def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int
         "scoring": scorer.name,
         "source": recorded.source,
         "split": facts.split,
-        # The seed chose nothing where all tasks are asked.
-        "seed": facts.seed if len(taken) == selection.rows else seed,
+        "seed": facts.seed,  # of the recorded run: what a sample of its tasks lacks is seen from the ids
         "limit": limit,
         "rows": selection.rows,
         "examples": len(taken),
@@ -177,8 +176,8 @@ def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int
 
 
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
-    """The examples of `dataset` for a run that was made of it: all of a file, else the run's sample."""
-    if Path(split_objectives(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
+    """The examples of `dataset` for a run that was made of it: all of a file or a run, else the run's sample."""
+    if find_run(dataset) or Path(split_objectives(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
         return load_dataset_examples(dataset)
     return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 

@@ -3,7 +3,8 @@
     {"ids": ["q1"], "types": ["bridge"], "questions": ["…"], "answers": [["Oslo"]],
      "systems": [{"label": "rewoo", "outcome": "r", "tokens": [1711], "prediction": ["Oslo"], …}]}
 
-Outcomes are one letter a line: `r` right, `w` wrong, `f` failed by the infrastructure, `-` not asked.
+Outcomes are one letter a line: `r` right, `w` wrong, `f` failed by the infrastructure, `u` not scored, for which there
+is no gold answer, `-` not asked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-RIGHT, WRONG, FAILED, NOT_ASKED = "r", "w", "f", "-"
+RIGHT, WRONG, FAILED, NOT_SCORED, NOT_ASKED = "r", "w", "f", "u", "-"
 
 
 class QuestionKey(NamedTuple):
@@ -87,7 +88,8 @@ def _columns(rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
 
     outcome = np.full(lines, NOT_ASKED)
     outcome[at] = [
-        FAILED if lost[i] else RIGHT if value else WRONG for i, value in enumerate(_plain(rows["exact_match"]))
+        FAILED if lost[i] else NOT_SCORED if value is None else RIGHT if value else WRONG
+        for i, value in enumerate(_plain(rows["exact_match"]))
     ]
     return {
         "outcome": "".join(outcome),

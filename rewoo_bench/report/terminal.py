@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.report.rows import FAILED, NOT_ASKED, RIGHT, WRONG, QuestionTable, question_table
+from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories, first_divergence
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import terminal
@@ -29,7 +29,8 @@ from rewoo_bench.text.words import counted
 SIDE_BY_SIDE = 100  # columns of a terminal
 _LONGEST = 700  # characters of an argument or an observation
 _MARKS = {
-    RIGHT: ("right", "green"), WRONG: ("wrong", "red"), FAILED: ("failed", "yellow"), NOT_ASKED: ("not asked", "dim")
+    RIGHT: ("right", "green"), WRONG: ("wrong", "red"), FAILED: ("failed", "yellow"),
+    NOT_SCORED: ("not scored", "dim"), NOT_ASKED: ("not asked", "dim"),
 }  # fmt: skip
 
 
@@ -103,7 +104,8 @@ class ShownQuestions(JupyterMixin):
                 parts_at = _parts_at(systems)
                 yield Rule(Text(terminal(columns["ids"][line])), align="left")
                 yield Text(terminal(columns["questions"][line]), style="bold")
-                yield Text(f"gold: {terminal(' | '.join(columns['answers'][line]))}", style="dim")
+                if answers := columns["answers"][line]:
+                    yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")
                 if parts_at:
                     yield Text(f"they part at look-up {parts_at}", style="dim")
                 answered = [*systems]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rewoo_bench.config.names import LOCAL, REPLAY
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
@@ -107,7 +107,7 @@ def _file_name(text: str) -> str:
     if text.startswith("--") and "=" in text:
         flag, _, value = text.partition("=")
         return f"{flag}={_file_name(value)}"
-    before = next((prefix for prefix in (LOCAL, REPLAY) if text.startswith(prefix)), "")
+    before = next((prefix for prefix in (LOCAL, RECORDED, REPLAY) if text.startswith(prefix)), "")
     text = text.removeprefix(before)
     path, words = Path(text), text.split(" ")
     if path.is_absolute() and not any(word.startswith(("/", "-")) for word in words[1:]):  # it may have spaces

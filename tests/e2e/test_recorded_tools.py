@@ -247,3 +247,21 @@ def test_every_recorded_call_of_tau_bench_is_found(tmp_path: Path) -> None:
     assert len(rows) == 50
     assert sum(row["recorded_misses"] for row in rows) == 0
     assert sum(row["recorded_hits"] for row in rows) == sum(map(len, steps.values()))
+
+
+def test_more_tasks_can_be_asked_later_and_a_published_copy_names_no_folder(tmp_path: Path) -> None:
+    records = [{**ANSWERED[0], "task_id": f"t{number}"} for number in range(3)]
+    run = anyio.run(imported, tmp_path, records)
+    with ModelServer(repeating(lambda _: asked_in(recorded_steps(run)["t1"]))) as server:
+        assert hosted(run, tmp_path / "again", server, "-n", 2) == 0
+        assert quiet("--resume", tmp_path / "again", "-n", 3, "--api-base", server.api_base) == 0
+    rows, _ = read(tmp_path / "again")
+    assert sorted((row["example_id"], row["recorded_hits"]) for row in rows) == [("t0", 4), ("t1", 4), ("t2", 4)]
+    for command in (
+        ["compare", run, tmp_path / "again"],
+        ["publish", tmp_path / "again", "--out", tmp_path / "public"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, command)])
+        assert not ended.value.code
+    assert str(tmp_path) not in (tmp_path / "public" / "run.json").read_text()

@@ -42,7 +42,7 @@ async def test_a_limit_takes_a_sample_as_of_every_data_set(tmp_path: Path) -> No
     folder = str(await imported(tmp_path, records))
     all_, some = load_dataset_examples(folder), load_dataset_examples(folder, limit=4, seed=5)
     assert (len(all_.examples), all_.manifest["seed"]) == (9, None)
-    assert (len(some.examples), some.manifest["seed"]) == (4, 5)
+    assert (len(some.examples), some.manifest["limit"]) == (4, 4)
     assert some.examples == load_dataset_examples(folder, limit=7, seed=5).examples[:4]
 
 
