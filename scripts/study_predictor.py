@@ -79,7 +79,7 @@ def main() -> None:
         for number, dataset in enumerate(given.dataset):
             out = Path(folder, str(number))
             rewoo_bench.bench(arch=names, dataset=dataset, questions=given.n, model="oracle", out=out,
-                              max_steps=20, progress=False, report=False)  # fmt: skip
+                              max_steps=40, progress=False, report=False)  # fmt: skip
             cells += cells_of(out)
     table = pd.DataFrame(cells)
     given.out.mkdir(parents=True, exist_ok=True)

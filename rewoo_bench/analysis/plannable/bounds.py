@@ -7,10 +7,10 @@ answers the user stays.
 
     plan-ahead         the whole segment in one plan, or the loop as it was
     lazy replanning    as few plans as its calls allow
-    plans as code      the same, and a program decides after errors, empty results and branches
+    plans as code      the same, and a program decides after errors, empty results and branches, and picks among items
 
-A value out of a longer text takes one more model call, whose prompt is that text: neither a placeholder nor a program
-that is written before the text is seen can find it.
+A text plan takes one of several items, and any plan a value out of a longer text, with one more model call whose prompt
+is that result: who writes the plan hasn't seen it.
 
 It is a bound and no forecast: prompts and outputs are the loop's own, a plan has no faults, and costs what its calls
 cost to write. What prompts share is the loop's, too: the prefix that two calls share is the shortest of those that each
@@ -39,9 +39,10 @@ class Kept(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """A model call that takes a value out of the result of a step."""
+    """A model call that takes values out of the result of a step, for another step."""
 
     step: int
+    needed_by: int
     value: str
 
 
@@ -110,17 +111,20 @@ def _needs(
 
     Its writer knows what it wrote into the steps before `written`.
     """
-    needed = []
+    needed: list[Extraction] = []
+    read = ("part",) if horizon == "plans as code" else ("choice", "part")
     for position in steps:
         step = task.steps[position]
         if horizon != "plans as code" and step.choice != "unconditional":
             return None
+        values: dict[int, list[str]] = {}  # by the step whose result has them
         for value in step.values:
             if value.kind(start, written) == "derived":
                 return None
-            source = value.source(start)
-            if source is not None and source.how == "part":
-                needed.append(Extraction(source.step, str(value.value)))
+            for source in value.copied_from(start):
+                if source.how in read:
+                    values.setdefault(source.step, []).append(str(value.value))
+        needed += [Extraction(place, position, " ".join(found)) for place, found in values.items()]
     return needed
 
 
@@ -136,7 +140,7 @@ def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:
 def sources(task: TracedTask, step: ToolStep) -> list[Source]:
     """The results of its segment that a step copies from."""
     start = task.starts[step.segment]
-    return [found for value in step.values if (found := value.source(start)) is not None]
+    return [found for value in step.values for found in value.copied_from(start)]
 
 
 def depth_and_width(task: TracedTask) -> tuple[int, int]:

@@ -146,13 +146,14 @@ def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
     for (position, needs, depth), step in zip(graph(task), task.steps, strict=True):
         start = task.starts[step.segment]
         kinds = Counter(value.kind(start) for value in step.values)
-        sources = [source for value in step.values if (source := value.source(start))]
+        sources = [source for value in step.values for source in value.copied_from(start)]
         guessed = [value.by_chance for value in step.values if value.by_chance and value.kind(start) != "constant"]
         yield {
             **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
             "step": position, "turn": step.turn, "segment": step.segment, "tool": step.tool,
             **{kind: kinds[kind] for kind in KINDS},
             "values": len(step.values),
+            "chosen": sum(source.how == "choice" for source in sources),
             "in_longer_text": sum(source.how == "part" for source in sources),
             "by_chance": sum(any(found) for found in guessed),
             "guessed": len(guessed),

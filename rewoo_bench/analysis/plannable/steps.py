@@ -9,24 +9,29 @@ A segment is the work between two turns of the user. What was said and found bef
                 the argument, three others at least, give it this value
     derived     it stands nowhere: a model made it up from what it read
 
-The first that fits counts. A call's choice is conditional where a trace shows that a result made it necessary: the turn
-before it ended with an error or an empty result, apart from tools that never return anything, or another trial of the
-task, after the same calls, went on with another tool.
+The first that fits counts. A sum such as 152 + 103 is what the least known of its numbers is, and a single digit in it
+is a constant at least: a plan can write a sum of placeholders.
+
+A call's choice is conditional where a trace shows that a result made it necessary: the turn before it ended with an
+error or an empty result, apart from tools that never return anything, or another trial of the task, after the same
+calls, went on with another tool.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves
+from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves, numbers_in
 
 Kind = Literal["known", "copied", "constant", "derived"]
 Choice = Literal["unconditional", "after an error", "after an empty result", "branch"]
 KINDS: tuple[Kind, ...] = ("known", "copied", "constant", "derived")
+_BEST: tuple[How, ...] = ("whole", "field", "choice", "part")
+_LEAST_KNOWN: tuple[Kind, ...] = ("known", "constant", "copied", "derived")
 CHOICES: tuple[Choice, ...] = ("unconditional", "after an error", "after an empty result", "branch")
 _OTHER_TASKS = 3  # that give an argument the same value, which makes it a constant
 _MOST_TASKS = 2 / 3  # of those that give the argument
@@ -57,6 +62,8 @@ class ArgumentValue:
     is_constant: bool
     sources: tuple[Source, ...] = ()
     asked: int | None = None
+    parts: tuple[ArgumentValue, ...] = ()
+    """The numbers of a sum."""
     by_chance: tuple[bool, bool] | None = None
     """Whether the results of another task have it, and what its user said first; None where there is no other task."""
 
@@ -66,15 +73,19 @@ class ArgumentValue:
             return "known"
         if self.asked is not None and self.asked < (start if written is None else written):
             return "known"
+        if self.parts:
+            return max((part.kind(start, written) for part in self.parts), key=_LEAST_KNOWN.index)
         if self.sources:
             return "copied"
         return "constant" if self.is_constant else "derived"
 
-    def source(self, start: int) -> Source | None:
-        """The result that a placeholder of such a plan stands for: the last one that has it, best as a whole."""
+    def copied_from(self, start: int) -> list[Source]:
+        """The results that placeholders of such a plan stand for: of each value the last one, best as a whole."""
         if self.kind(start) != "copied":
-            return None
-        return min(self.sources, key=lambda each: (("whole", "field", "part").index(each.how), -each.step))
+            return []
+        if self.parts:
+            return [source for part in self.parts for source in part.copied_from(start)]
+        return [min(self.sources, key=lambda each: (_BEST.index(each.how), -each.step))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,21 +280,25 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
             segment += 1
             texts = [*line.said[segment], *(line.replies[segment - 1] if segment else ())]
             said += [index_of(text) for text in texts if text]
-        values = []
-        for path, value in call.leaves:
+
+        def found(path: str, value: Any, call: _Call = call, said: Sequence[Index] = tuple(said)) -> ArgumentValue:
             is_known = any(index.find(value) for index in said)
             is_known = is_known or (not is_weak(value) and instructions.find(value) is not None)
             sources = []
             for place, index in enumerate(results):
                 # A call sees the results of earlier turns alone.
-                if line.calls[place].turn < call.turn and not is_known and (found := index.find(value)):
-                    sources.append(Source(place, *found))
+                if line.calls[place].turn < call.turn and not is_known and (how := index.find(value)):
+                    sources.append(Source(place, *how))
             constant = not is_known and between.is_constant(line, call, path, value)
             chance = None
             if other is not None and not is_empty(value):
                 chance = any(index.find(value) for index in others), any(index.find(value) for index in others_said)
+            parts = tuple(found(path, number) for number in numbers_in(value))
+            parts = tuple(replace(part, is_constant=True) if len(str(part.value)) == 1 else part for part in parts)
             before = asked.get(forms(value)) if forms(value) else None
-            values.append(ArgumentValue(path, value, is_known, constant, tuple(sources), before, chance))
+            return ArgumentValue(path, value, is_known, constant, tuple(sources), before, parts, chance)
+
+        values = [found(path, value) for path, value in call.leaves]
         for _, value in call.leaves:
             asked.setdefault(forms(value), position)
         results.append(index_of(call.result))

@@ -98,9 +98,10 @@ def _values(calls: pd.DataFrame) -> list[list[str]]:
     rows = [["values of arguments", "number", "share [95% CI]"]]
     for kind in KINDS:
         rows.append([kind, f"{calls[kind].sum():,}", _shown(share(calls[kind], calls["values"], calls["example_id"]))])
-    if (longer := calls["in_longer_text"]).any():
-        cell = _shown(share(longer, calls["values"], calls["example_id"]))
-        rows.append(["(copied out of a longer text)", f"{longer.sum():,}", cell])
+    for name, column in (("(one of several items)", "chosen"), ("(out of a longer text)", "in_longer_text")):
+        if calls[column].any():
+            cell = _shown(share(calls[column], calls["values"], calls["example_id"]))
+            rows.append([f"copied {name}", f"{calls[column].sum():,}", cell])
     return rows
 
 

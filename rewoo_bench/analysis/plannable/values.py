@@ -24,10 +24,12 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-How = Literal["whole", "field", "part"]
-"""A text is the value, has it as a field of its JSON, or has it somewhere in it."""
+How = Literal["whole", "field", "choice", "part"]
+"""A text is the value; or has it as a field of its JSON; in one of several items, where others have another value; or
+somewhere in it."""
 
 Form = tuple[str, str]
 """A kind of form and its canonical text: `("number", "1500")`."""
@@ -59,6 +61,8 @@ _NUMBERS = [
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 ]
 _NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_NUMBERS)})(?![\w-])")
+_POSITION = re.compile(r"\[\d+\]")
+_NAME, _NAMES = " (its name)", " names"
 _DEEPEST = 30  # levels of JSON
 _MOST_LEAVES = 20_000  # of one text
 
@@ -95,6 +99,12 @@ def is_empty(value: Any) -> bool:
         or isinstance(value, bool)
         or not (str(value).strip() if isinstance(value, str) else value != [] and value != {})
     )
+
+
+def numbers_in(value: Any) -> list[str]:
+    """The numbers of a sum, `["152", "103"]` of `152 + 103`; none of any other value."""
+    found = forms(value)
+    return _NUMBER.findall(re.sub(r"[^\d.,]", " ", str(value))) if found and found[0][0] == "sum" else []
 
 
 def is_weak(value: Any) -> bool:
@@ -185,16 +195,15 @@ class Index:
         self._numbers = {_canonical(each) for each in _NUMBER.findall(rest)}
         self._numbers |= {str(_NUMBERS.index(word)) for word in _NUMBER_WORD.findall(rest.lower())}
         self._fields: dict[Form, str] = {}
-        start = text.lstrip()[:1]
-        if start in ("{", "["):
-            for count, leaf in enumerate(leaves(text)):
-                if count > _MOST_LEAVES:
-                    break
-                for form in forms(leaf.value):
-                    self._fields.setdefault(form, leaf.path)
-                for name in leaf.path.replace("[", ".").split("."):  # names may be ids, too
-                    for form in forms(name):
-                        self._fields.setdefault(form, f"{leaf.path.partition(name)[0]}{name} (its name)")
+        self._values: dict[str, set[Form]] = {}  # at each place, over all items of lists
+        if text.lstrip()[:1] in ("{", "["):
+            for leaf in islice(leaves(text), _MOST_LEAVES):
+                self._add(leaf.path, leaf.path, leaf.value)
+                before = ""
+                for name in leaf.path.split("."):  # names may be ids, too
+                    plain = name.partition("[")[0]
+                    self._add(f"{before}{plain}{_NAME}", f"{before}{_NAMES}", plain)
+                    before += f"{name}."
 
     def find(self, value: Any) -> tuple[How, str] | None:
         """How the text has a value, and the path of its field; None where it doesn't have it."""
@@ -202,11 +211,24 @@ class Index:
             kind, text = form
             if form in self._whole:
                 return "whole", ""
-            if form in self._fields:
-                return "field", self._fields[form]
+            if (path := self._fields.get(form)) is not None:
+                return "choice" if self._is_choice(path) else "field", path
             if self._has(kind, text, value):
                 return "part", ""
         return None
+
+    def _add(self, path: str, place: str, value: Any) -> None:
+        for form in forms(value):
+            self._fields.setdefault(form, path)
+            self._values.setdefault(_POSITION.sub("[]", place), set()).add(form)
+
+    def _is_choice(self, path: str) -> bool:
+        """Whether there are other values at the same place, in another item of a list, or under another name."""
+        if path.endswith(_NAME):
+            before, dot, _ = path.removesuffix(_NAME).rpartition(".")
+            return len(self._values[_POSITION.sub("[]", f"{before}{dot}{_NAMES}")]) > 1
+        place = _POSITION.sub("[]", path)
+        return "[]" in place and len(self._values[place]) > 1
 
     def _has(self, kind: str, text: str, value: Any) -> bool:
         """Whether a form stands somewhere in the text."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, works
+from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, sources, works
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
@@ -35,6 +35,19 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         (FLIGHTS, "mia_li", "field"),
         (FLIGHTS, "Mia", "part"),
         ('{"card_1": {"amount": 5}}', "card_1", "field"),  # a name may be an id
+        ('{"card_1": {}, "card_2": {}}', "card_2", "choice"),
+        ('[{"id": 5000}, {"id": 6000}]', 6000, "choice"),
+        ('[{"id": 5000, "to": "Oslo"}, {"id": 6000, "to": "Oslo"}]', "Oslo", "field"),
+        ("Fly to Las Vegas by sea", "LAS", None),
+        ("Fly to LAS, please", "LAS", "part"),
+        ("I decided 3 days ago, maybe 5", "2024-12-03", None),
+        ("on 5/20/2024", "2024-05-20", "part"),
+        ("at 3:00 PM", "15:00:00", "part"),
+        ("2024-05-15 15:00:00", 5, None),
+        ("1. Austin", 1, None),
+        ("a one-way trip", 1, None),
+        ("152, 103", "152 + 103", None),
+        ("152+103=", "152 + 103", "part"),
         ("The flight HAT069 costs $1,500.50 today", "hat069", "part"),
         ("The flight HAT069 costs $1,500.50 today", 1500.5, "part"),
         ("I have three bags", 3, "part"),
@@ -199,7 +212,7 @@ def test_a_plan_takes_the_calls_until_one_that_it_cant_know() -> None:
     assert found["plan-ahead"].kept == found["loop"].kept  # one value is derived
     lazy = found["lazy replanning"]
     assert lazy.kept == (Kept(0, (0, 1, 2)), Kept(3, (3,)), Kept(4, (4,)))
-    assert [(each.step, each.value) for each in lazy.extractions] == [(1, "HAT069")]
+    assert [tuple(each) for each in lazy.extractions] == [(1, 2, "HAT069")]
     assert (lazy.planned, found["plan-ahead"].planned) == (2, 0)
     assert depth_and_width(task) == (3, 2)
 
@@ -207,6 +220,31 @@ def test_a_plan_takes_the_calls_until_one_that_it_cant_know() -> None:
 def test_a_whole_segment_in_one_plan() -> None:
     (task,) = traced({**LOOP, "steps": [*LOOP["steps"][:3], answer(4)]})
     assert works(task, [1, 2, 3, 4])["plan-ahead"].kept == (Kept(0, (0, 1, 2)), Kept(3, (3,)))
+
+
+def test_one_of_several_items_is_read_by_a_model_or_picked_by_a_program() -> None:
+    flights = json.dumps([{"id": "HAT1", "day": "2024-05-20"}, {"id": "HAT2", "day": "2024-05-20"}])
+    (task,) = traced(
+        trace(step(1, "search", flights, q="x"), step(2, "book", id="HAT2", day="2024-05-20"), answer(3), question="x")
+    )
+    assert [source.how for source in sources(task, task.steps[1])] == ["choice", "field"]  # all have that day
+    found = works(task, [1, 2, 3])
+    assert [tuple(each) for each in found["plan-ahead"].extractions] == [(0, 1, "HAT2")]
+    assert found["plans as code"].extractions == ()
+    assert len(found["plan-ahead"].kept) == len(found["plans as code"].kept) == 2
+
+
+def test_a_sum_is_what_the_least_known_of_its_numbers_is() -> None:
+    (task,) = traced(
+        trace(
+            step(1, "price", "1520", q="x"),
+            step(2, "calculate", q="1520 + 4400"),
+            step(3, "calculate", q="1520 * 2 + 7777"),
+            step(4, "calculate", q="4400 / 3"),
+            question="x, and 4400 more",
+        )
+    )
+    assert kinds(task)[1:] == [["copied"], ["derived"], ["constant"]]
 
 
 def test_a_program_goes_on_after_an_error() -> None:
