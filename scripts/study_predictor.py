@@ -1,7 +1,8 @@
 """How far `plannable` is to be trusted: what it predicts from a loop's traces, against what a planner took.
 
-    python scripts/study_predictor.py --out results/plannable --hotpotqa FILE …      # asks the oracle
-    python scripts/study_predictor.py --out results/plannable --run RUN              # a run of a model, added
+    python scripts/study_predictor.py --dataset sample --dataset 'chain?hops=4' --run RUN
+
+Asks the oracle the questions of each `--dataset`, and reads each `--run`, of a model.
 
 For each run with a loop and its planning twin: the ratio of planner to loop that the loop's traces predict, and the
 measured one, of model calls, tokens and dollars under each rule.
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 import rewoo_bench
+from rewoo_bench import analysis
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import ratio_of_means
@@ -25,6 +27,7 @@ from rewoo_bench.runs.folder import load_table
 TWINS = (("react", "rewoo", "plan-ahead"), ("react-json", "rewoo-lazy", "lazy replanning"),
          ("react-native", "rewoo-code", "plans as code"))  # fmt: skip
 KEY = ["example_id", "trial"]
+TABLE = Path(analysis.__file__).parent / "plannable" / "predicted.csv"
 
 
 def cells_of(run: Path) -> list[dict[str, object]]:
@@ -68,7 +71,7 @@ def amounts(rows: pd.DataFrame, measure: str) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="Folder of the table.")
+    parser.add_argument("--out", type=Path, default=TABLE, help="The table.")
     parser.add_argument("--run", type=Path, action="append", default=[], help="A finished run to read; repeatable.")
     parser.add_argument("--dataset", action="append", default=[], help="A data set to ask the oracle; repeatable.")
     parser.add_argument("-n", type=int, default=50, help="Questions of each.")
@@ -82,8 +85,7 @@ def main() -> None:
                               max_steps=40, progress=False, report=False)  # fmt: skip
             cells += cells_of(out)
     table = pd.DataFrame(cells)
-    given.out.mkdir(parents=True, exist_ok=True)
-    table.round(4).to_csv(given.out / "predicted.csv", index=False)
+    table.round(4).to_csv(given.out, index=False)
     print(table.drop(columns=["predicted_low", "predicted_high", "measured_low", "measured_high"]).round(3).to_string())
 
 

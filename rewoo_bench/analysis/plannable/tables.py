@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,44 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     first, last = own["plan-ahead"], own["plans as code"]
     low, high = sorted((first["saved"], last["saved"]))
     where = {"none": "without a cache"}.get(price, f"under {SHOWN.get(price, price)}")
+    bounds = min(first["low"], last["low"]), max(first["high"], last["high"])
+    shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds)]
     return (
-        f"{architecture}: planning ahead would have saved between {low:.0%} and {high:.0%} of the cost {where} "
-        f"(95%: {min(first['low'], last['low']):.0%} to {max(first['high'], last['high']):.0%}; "
-        f"{counted(last['n'], 'task')})"
+        f"{architecture}: planning ahead would have saved between {shares[0]} and {shares[1]} of the cost {where} "
+        f"(95%: {shares[2]} to {shares[3]}; {counted(last['n'], 'task')})"
+    )
+
+
+def errors() -> pd.DataFrame:
+    """What planners took of what is predicted of them, where both were measured (scripts/study_predictor.py).
+
+    A row for each data set, model, pair of architectures and measure; `took_per_predicted` is 1 for a right prediction.
+    """
+    return pd.read_csv(Path(__file__).with_name("predicted.csv"))
+
+
+def _trust(prices: Sequence[str]) -> list[list[str]]:
+    """Of each horizon the median and the range of what planners took of the prediction."""
+    measured = errors()
+    names = {"model_calls": "model calls", "total_tokens": "tokens"}
+    names |= {f"usd:{name}": f"$, {SHOWN.get(name, name)}" for name in prices}
+    rows = [["measured, for each that is predicted", *names.values()]]
+    for horizon in HORIZONS[1:]:
+        cells = []
+        for measure in names:
+            own = measured[(measured["horizon"] == horizon) & (measured["measure"] == measure)]["took_per_predicted"]
+            cells.append(f"{own.median():.2f} ({own.min():.2f} to {own.max():.2f})" if len(own) else "-")
+        rows.append([horizon, *cells])
+    return rows
+
+
+def _cells() -> str:
+    measured = errors()
+    sets = measured.drop_duplicates(["dataset", "model"])
+    models = ", ".join(sets["model"].unique())
+    return (
+        f"median and range over {len(sets)} data sets ({models}; n = {measured['n'].min()} each): planners have prompts "
+        "of their own, shorter than the loop's, and a cache holds less of them"
     )
 
 
@@ -84,6 +119,7 @@ def text(found: Plannable) -> str:
         blocks.append("\n".join(text_table(_calls(calls))))
         blocks.append("\n".join(text_table(_horizons(found, architecture))))
         blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
+    blocks.append("\n".join([*text_table(_trust(found.prices)), _cells()]))
     notes = [ASSUMPTIONS, *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
     return "\n\n".join([*blocks, "\n".join(notes)])
 
