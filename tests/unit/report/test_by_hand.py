@@ -220,7 +220,7 @@ def test_failed_attempts_cost_and_a_judge_does_not(tmp_path: Path) -> None:
 
 
 def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", two_questions(), exact_match=None)
+    run = write(tmp_path / "run", two_questions(), exact_match=None, stop_reason="error")
     line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
     assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
 

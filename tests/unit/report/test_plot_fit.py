@@ -157,7 +157,8 @@ def test_failed_rows_are_in_no_figure_and_a_pair_with_one_is_left_out(tmp_path: 
     first = (rows["architecture"] == "react") & (rows["example_id"] == "q0")
     write_questions(run, rows[~((rows["example_id"] == "q0") & rows["architecture"].isin(["react", "rewoo"]))])
     without = pictures(run, only=["ratio"])["ratio"].title
-    rows.loc[first, "exact_match"] = None
+    rows = rows.astype({"stop_reason": str})
+    rows.loc[first, ["exact_match", "stop_reason"]] = [None, "error"]
     rows.loc[first, ["input_tokens", "total_tokens", "latency_s"]] = [9_000_000, 9_000_000, 9e6]
     write_questions(run, rows)
     drawn = pictures(run)

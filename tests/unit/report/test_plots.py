@@ -273,7 +273,8 @@ def test_calls_whose_prompts_have_no_known_parts_are_not_drawn(chains: Path, tmp
 def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
     run = model_run(tmp_path / "run", latency_s=None)
     rows = rewoo_bench.load(run)
-    rows.loc[0, "exact_match"] = None
+    rows = rows.astype({"stop_reason": str})
+    rows.loc[0, ["exact_match", "stop_reason"]] = [None, "error"]
     write_questions(run, rows)
     skipped: dict[str, str] = {}
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
