@@ -26,7 +26,18 @@ from urllib.parse import unquote, urlsplit
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
+from rewoo_bench.imports.observability import (
+    is_langfuse,
+    is_langsmith,
+    is_mlflow,
+    langfuse_parts,
+    langsmith_parts,
+    read_langfuse,
+    read_langsmith,
+    read_mlflow,
+)
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
+from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import hide_credentials, redact_settings
 
 _LARGEST_FETCHED = 4 * 2**30  # bytes
@@ -57,7 +68,17 @@ MESSAGES = Format(
     lambda record: conversation_of(record) is not None,
     read_messages,
 )
-FORMATS: tuple[Format, ...] = (MESSAGES,)
+OTEL = Format(
+    "otel",
+    "OpenTelemetry's spans: OTLP in JSON as a collector writes it, or those of --otel and of the console exporter",
+    is_spans,
+    read_spans,
+    span_parts,
+)
+LANGFUSE = Format("langfuse", "traces and observations of Langfuse", is_langfuse, read_langfuse, langfuse_parts)
+LANGSMITH = Format("langsmith", "runs of LangSmith", is_langsmith, read_langsmith, langsmith_parts)
+MLFLOW = Format("mlflow", "traces of MLflow", is_mlflow, read_mlflow)
+FORMATS: tuple[Format, ...] = (OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -229,8 +250,12 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
                 return
             if start != "{":
                 raise Unreadable("no JSON: expected an object, a list, or an object a line")
-            if reader.fits():
+            if reader.fits() or reader.is_followed():
                 yield from _expanded(path.name, reader.value())
+                number = 1
+                while reader.next() == "{":  # objects over several lines, as a console exporter writes them
+                    number += 1
+                    yield from _expanded(f"{path.name}, object {number}", reader.value())
             else:
                 yield from _of_large_object(path.name, reader)
         except Unreadable as error:
@@ -263,6 +288,14 @@ class _Reader:
         while len(self._text) <= _WHOLE and self._more():
             pass
         return self._ended
+
+    def is_followed(self) -> bool:
+        """Whether another object comes after the next value, and both begin in what was read."""
+        try:
+            _, end = self._decoder.raw_decode(self._text, self._at)
+        except (ValueError, RecursionError):
+            return False
+        return self._text[end : end + 100].lstrip()[:1] == "{"
 
     def next(self) -> str:
         """The next character that isn't white space, unread; empty at the end."""

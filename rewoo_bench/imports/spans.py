@@ -1,0 +1,368 @@
+"""OpenTelemetry spans -> the nodes of a tree (tree.py).
+
+    {"resourceSpans": […]}                        OTLP in JSON, as a collector writes it; resourceLogs for their events
+    {"name": …, "context": {"trace_id": …}, …}    a span as the console exporter and `rewoo-bench run --otel FILE` do
+
+A span is a model's call, a tool's, an agent's, or none of these, in the names of the GenAI conventions (1.27 to 1.37
+and later), of OpenInference, of Traceloop or of Langfuse's SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rewoo_bench.imports.messages import as_verdict, first_of, text_of
+from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, count, number, times_of
+from rewoo_bench.imports.tree import (
+    Kind,
+    Node,
+    details_usage,
+    kind_of,
+    messages_in,
+    parsed,
+    plain_messages,
+    reply_in,
+    shown,
+    trajectories_of,
+)
+from rewoo_bench.types import Usage
+
+
+def is_spans(record: Any) -> bool:
+    """Whether it is OTLP JSON of spans or logs, one span of it, or a span of the console exporter."""
+    if not isinstance(record, Mapping):
+        return False
+    if any(isinstance(record.get(name), list) for name in (*_RESOURCES, *_SCOPES)):
+        return True
+    if "traceId" in record and "spanId" in record and ("startTimeUnixNano" in record or "endTimeUnixNano" in record):
+        return True
+    context = record.get("context")
+    return isinstance(context, Mapping) and "trace_id" in context and "attributes" in record and "start_time" in record
+
+
+_RESOURCES = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
+_SCOPES = (
+    *("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans"),
+    *("scopeLogs", "scope_logs"),
+)
+
+
+def span_parts(record: Any) -> Iterator[tuple[str, Any]]:
+    """Each span or log record with the id of its trace. Raises `Unreadable` for those that have none, at the end."""
+    faults = []
+    total = 0
+    for scope, span in _raw_spans(record):
+        total += 1
+        try:
+            key, part = _part(scope, span)
+        except (Unreadable, ValueError, TypeError, AttributeError, KeyError) as error:
+            faults.append(f"span {total}: {error}")
+            continue
+        if key:
+            yield key, part
+    if faults:
+        raise Unreadable(f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}")
+
+
+def _raw_spans(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    resources = next((record[name] for name in _RESOURCES if isinstance(record.get(name), list)), None)
+    if resources is not None:
+        for resource in resources:
+            yield from _raw_spans(resource) if isinstance(resource, Mapping) else [("", resource)]
+        return
+    scopes = next((record[name] for name in _SCOPES if isinstance(record.get(name), list)), None)
+    if scopes is None:
+        yield "", record if any(name in record for name in ("traceId", "context", "trace_id")) else {}
+        return
+    for each in scopes:
+        if not isinstance(each, Mapping):
+            yield "", each
+            continue
+        scope = first_of(each, ("scope", "instrumentationLibrary"))
+        listed = first_of(each, ("spans", "logRecords", "log_records"))
+        for span in listed if isinstance(listed, list) else ():
+            yield str(scope.get("name") or "") if isinstance(scope, Mapping) else "", span
+
+
+def _part(scope: str, span: Any) -> tuple[str, dict[str, Any]]:
+    """What is kept of a span or a log record: ids, name, times, attributes, events."""
+    if not isinstance(span, Mapping):
+        raise Unreadable(f"it is {type(span).__name__}, expected an object")
+    context = span["context"] if isinstance(span.get("context"), Mapping) else span
+    trace, id_ = (_id(first_of(context, names)) for names in (("traceId", "trace_id"), ("spanId", "span_id")))
+    attributes = _attributes(span.get("attributes"))
+    if "body" in span or "eventName" in span or "timeUnixNano" in span:
+        event = {"name": span.get("eventName") or attributes.get("event.name"), "attributes": attributes}
+        return trace, {"log": id_, **event, "body": _value(span.get("body"))}
+    if not trace or not id_:
+        raise Unreadable("no trace id or no span id")
+    status = span["status"] if isinstance(span.get("status"), Mapping) else {}
+    code = str(first_of(status, ("code", "status_code")))
+    is_error = code.upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
+    events = span["events"] if isinstance(span.get("events"), list) else ()
+    return trace, {
+        "id": id_,
+        "parent": _id(first_of(span, ("parentSpanId", "parent_span_id", "parent_id"))),
+        "name": str(span.get("name") or ""),
+        "scope": scope,
+        "start": as_time(first_of(span, ("startTimeUnixNano", "start_time_unix_nano", "start_time")), "ns"),
+        "end": as_time(first_of(span, ("endTimeUnixNano", "end_time_unix_nano", "end_time")), "ns"),
+        "attributes": attributes,
+        "events": [
+            {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
+            for each in events
+            if isinstance(each, Mapping)
+        ],
+        "error": str(first_of(status, ("message", "description")) or "error") if is_error else None,
+    }
+
+
+def _id(value: Any) -> str:
+    found = str(value or "").lower().removeprefix("0x")
+    return "" if not found.strip("0") else found
+
+
+def _attributes(raw: Any) -> dict[str, Any]:
+    """Attributes of OTLP (key and typed value) or plain ones."""
+    if isinstance(raw, Mapping):
+        return {str(name): value for name, value in raw.items()}
+    pairs = raw if isinstance(raw, list) else ()
+    return {
+        str(each["key"]): _value(each.get("value")) for each in pairs if isinstance(each, Mapping) and "key" in each
+    }
+
+
+def _value(raw: Any) -> Any:
+    """The value of OTLP's typed form."""
+    if not isinstance(raw, Mapping) or len(raw) != 1:
+        return raw
+    ((kind, value),) = raw.items()
+    if kind in ("arrayValue", "array_value"):
+        listed = value.get("values") if isinstance(value, Mapping) else None
+        return [_value(each) for each in listed] if isinstance(listed, list) else []
+    if kind in ("kvlistValue", "kvlist_value"):
+        return _attributes(value.get("values") if isinstance(value, Mapping) else None)
+    if kind in ("intValue", "int_value"):
+        return int(value)
+    return value if kind.endswith(("Value", "_value")) else raw
+
+
+def read_spans(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
+    """The trajectories of a trace's spans."""
+    spans = {part["id"]: part for part in parts if "id" in part}
+    for log in (part for part in parts if "log" in part):
+        if log["log"] in spans:
+            spans[log["log"]]["events"].append(log)
+    nodes = [_node(span) for span in spans.values()]
+    yield from trajectories_of(nodes, default_task, _own_facts(spans.values()))
+
+
+def _own_facts(spans: Any) -> dict[str, Any]:
+    """What `rewoo-bench run --otel` says of a question."""
+    for span in spans:
+        found = span["attributes"]
+        if "rewoo_bench.example.id" in found:
+            solved, score = as_verdict(found.get("rewoo_bench.exact_match"))
+            trial = number(found.get("rewoo_bench.trial"))
+            facts = {"task": str(found["rewoo_bench.example.id"]), "solved": solved, "score": score}
+            return {**facts, "trial": None if trial is None else int(trial)}
+    return {}
+
+
+_OPERATIONS: Mapping[str, Kind] = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content", "completion", "responses"), "model"),
+    **{"execute_tool": "tool", "invoke_agent": "agent"},
+}
+
+
+def _kind(found: Mapping[str, Any]) -> Kind:
+    operation = found.get("gen_ai.operation.name")
+    if operation is not None:
+        return _OPERATIONS.get(str(operation).casefold(), "")
+    word = first_of(found, ("openinference.span.kind", "langfuse.observation.type", "traceloop.span.kind"))
+    if word is not None:
+        is_nameless = (
+            str(word).casefold() == "agent" and "openinference.span.kind" in found and "agent.name" not in found
+        )
+        return "" if is_nameless else kind_of(word)  # LangGraph's nodes
+    if found.get("llm.request.type") in ("chat", "completion"):
+        return "model"
+    return "model" if "gen_ai.request.model" in found and _usage(found) else ""
+
+
+def _node(span: Mapping[str, Any]) -> Node:
+    found = dict(span["attributes"])
+    for event in span["events"]:
+        if event.get("name") == "gen_ai.client.inference.operation.details":
+            found |= event["attributes"]
+    kind = _kind(found)
+    names = {
+        "tool": ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
+        "agent": ("gen_ai.agent.name", "agent.name", "traceloop.entity.name"),
+    }
+    given = first_of(found, ("langfuse.observation.input", "input.value", "traceloop.entity.input"))
+    returned = first_of(found, ("langfuse.observation.output", "output.value", "traceloop.entity.output"))
+    exception = next(
+        (e["attributes"].get("exception.message") for e in span["events"] if e["name"] == "exception"), None
+    )
+    node = Node(
+        span["id"], span["parent"], kind, str(first_of(found, names.get(kind, ())) or span["name"]), span["scope"],
+        times_of(span["start"], span["end"]), error=text_of(exception) or span["error"] if span["error"] else None,
+        text_in=shown(given), text_out=shown(first_of(found, ("final_result",)) or returned),
+    )  # fmt: skip
+    if kind == "tool":
+        node.name = node.name.removeprefix("execute_tool ")
+        node.call_id = str(first_of(found, ("gen_ai.tool.call.id", "tool_call.id", "tool.id")) or "")
+        arguments = first_of(found, ("gen_ai.tool.call.arguments", "tool_arguments", "tool.parameters"))
+        node.arguments = given if given is not None and "tool.parameters" in found else arguments or given
+        node.result = first_of(found, ("gen_ai.tool.call.result", "tool_response"))
+        node.result = returned if node.result is None else node.result
+    elif kind == "model":
+        _add_model(node, found, span["events"], given, returned)
+    return node
+
+
+def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
+    node.model = str(first_of(found, _MODELS) or "")
+    node.usage = _usage(found)
+    node.cost_usd = number(first_of(found, ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")))
+    costs = parsed(found.get("langfuse.observation.cost_details"))
+    node.cost_usd = number(costs.get("total")) if isinstance(costs, Mapping) else node.cost_usd
+    reasons = parsed(found.get("gen_ai.response.finish_reasons"))
+    reason = reasons[0] if isinstance(reasons, list) and reasons else first_of(found, ("llm.finish_reason",))
+    node.finish_reason = str(reason) if reason is not None else None
+    node.messages, node.reply = _of_events(events)
+    indexed = _indexed(found, "gen_ai.prompt") or _indexed(found, "llm.input_messages")
+    node.messages = node.messages or messages_in(found.get("gen_ai.input.messages")) or indexed or messages_in(given)
+    system = parsed(found.get("gen_ai.system_instructions"))
+    if node.messages and system and not any(each.get("role") == "system" for each in node.messages):
+        node.messages = [{"role": "system", "content": text_of(system)}, *node.messages]
+    answers = _indexed(found, "gen_ai.completion") or _indexed(found, "llm.output_messages") or [None]
+    node.reply = node.reply or reply_in(found.get("gen_ai.output.messages")) or answers[0] or reply_in(returned)
+    node.tools = _tools(found, given)
+
+
+_MODELS = (
+    *("gen_ai.response.model", "gen_ai.request.model", "llm.response.model_name", "llm.model_name"),
+    *("langfuse.observation.model.name", "llm.request.model"),
+)
+
+
+def _tools(found: Mapping[str, Any], given: Any) -> list[Any]:
+    """The schemas of tools that were offered."""
+    for value in (found.get("gen_ai.tool.definitions"), found.get("llm.tools"), parsed(given)):
+        value = parsed(value)
+        value = value.get("tools") if isinstance(value, Mapping) else value
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(each, Mapping) and "role" not in each for each in value)
+        ):
+            return value
+    listed = _numbered(found, "llm.tools.") or _numbered(found, "llm.request.functions.")
+    schemas = [parsed(each.get("tool", {}).get("json_schema")) if "tool" in each else each for each in listed]
+    return [
+        {**each, "parameters": parsed(each["parameters"])} if "parameters" in each else each
+        for each in schemas
+        if isinstance(each, Mapping)
+    ]
+
+
+def _usage(found: Mapping[str, Any]) -> Usage | None:
+    """Tokens in any of the conventions' words. What a cache gave is part of the input."""
+    details = parsed(found.get("langfuse.observation.usage_details"))
+    if isinstance(details, Mapping):
+        return details_usage(details)
+    given, written, cached, stored, reasoned = (first_of(found, names) for names in _TOKENS)
+    if number(given) is None and number(written) is None:
+        return None
+    total = count(given)
+    if count(cached) + count(stored) > total:  # counted apart from the input
+        total += count(cached) + count(stored)
+    return Usage(total, count(cached), count(written), min(count(reasoned), count(written)), count(stored))
+
+
+_G, _O = "gen_ai.usage.", "llm.token_count."
+_TOKENS = (
+    (f"{_G}input_tokens", f"{_G}prompt_tokens", f"{_O}prompt", "llm.usage.prompt_tokens"),
+    (f"{_G}output_tokens", f"{_G}completion_tokens", f"{_O}completion", "llm.usage.completion_tokens"),
+    (
+        *(f"{_G}cache_read.input_tokens", f"{_G}cache_read_input_tokens", f"{_G}details.cache_read_tokens"),
+        *(f"{_G}input_tokens.cached", f"{_G}cached_tokens", f"{_O}prompt_details.cache_read"),
+    ),
+    (
+        *(f"{_G}cache_creation.input_tokens", f"{_G}cache_creation_input_tokens", f"{_G}details.cache_write_tokens"),
+        f"{_O}prompt_details.cache_write",
+    ),
+    (
+        *(f"{_G}reasoning.output_tokens", f"{_G}reasoning_tokens", f"{_G}details.reasoning_tokens"),
+        *(f"{_G}output_tokens.reasoning", f"{_O}completion_details.reasoning"),
+    ),
+)
+
+
+def _of_events(events: Sequence[Mapping[str, Any]]) -> tuple[list[Any] | None, Any]:
+    """Prompt and reply of events such as `gen_ai.user.message` and `gen_ai.choice`."""
+    messages: list[Any] = []
+    reply = None
+    for event in events:
+        name = str(event.get("name") or "")
+        body = event.get("body") or event["attributes"]
+        body = parsed(body.get("gen_ai.event.content", body)) if isinstance(body, Mapping) else {"content": body}
+        if not isinstance(body, Mapping):
+            body = {"content": body}
+        calls = parsed(body.get("tool_calls"))
+        if name == "gen_ai.choice":
+            message = parsed(body.get("message"))
+            message = message if isinstance(message, Mapping) else {**body, "content": message or body.get("content")}
+            message = {**message, "tool_calls": parsed(first_of(message, ("tool_calls",))) or calls or []}
+            reply = reply or {"finish_reason": body.get("finish_reason"), **message}
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            role = name.removeprefix("gen_ai.").removesuffix(".message")
+            messages.append({**body, "role": role, "tool_calls": calls or [], "tool_call_id": body.get("id")})
+    return messages or None, reply
+
+
+def _indexed(found: Mapping[str, Any], prefix: str) -> list[Any] | None:
+    """Messages whose fields are attributes with their number: `gen_ai.prompt.0.content`."""
+    messages: list[Any] = []
+    for each in _numbered(found, f"{prefix}."):
+        message = each.get("message", each)
+        if not isinstance(message, Mapping):
+            continue
+        listed = message.get("tool_calls")
+        calls = [call.get("tool_call", call) for call in listed if isinstance(call, Mapping)] if listed else []
+        contents = message.get("contents")
+        parts = contents if isinstance(contents, list) else ()
+        texts = [text_of(p.get("message_content", {}).get("text")) for p in parts if isinstance(p, Mapping)]
+        content = message.get("content") or "\n".join(filter(None, texts))
+        messages += plain_messages({**message, "content": content, "tool_calls": calls})
+    return messages or None
+
+
+def _numbered(found: Mapping[str, Any], prefix: str) -> list[Any]:
+    """The list of objects under a prefix, in the order of their numbers."""
+    tree: dict[str, Any] = {}
+    for name, value in found.items():
+        if name.startswith(prefix):
+            *path, last = name.removeprefix(prefix).split(".")
+            place = tree
+            for step in path:
+                inner = place.setdefault(step, {})
+                if not isinstance(inner, dict):
+                    break
+                place = inner
+            else:
+                place[last] = value
+    listed = _as_lists(tree)
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+
+
+def _as_lists(tree: Any) -> Any:
+    """Objects whose names are all numbers become lists."""
+    if not isinstance(tree, dict) or not tree:
+        return tree
+    if all(name.isdecimal() and len(name) < 9 for name in tree):
+        return [_as_lists(tree[name]) for name in sorted(tree, key=int)]
+    return {name: _as_lists(value) for name, value in tree.items()}

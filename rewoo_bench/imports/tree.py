@@ -1,0 +1,533 @@
+"""Calls that form a tree, as spans do -> trajectories; and messages in the forms in which such trees have them.
+
+    trajectories_of([Node("1", "", "agent"), Node("2", "1", "model", …)], "trace 7")
+
+A trace is a trajectory. One call that several packages recorded, in parts that nest or overlap, is counted once. A tool
+call without a part of its own is known from the model's reply, and its result from the next prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from rewoo_bench.imports.messages import (
+    Conversation,
+    first_of,
+    looks_failed,
+    read_conversation,
+    text_of,
+    tool_call,
+    usage_of,
+)
+from rewoo_bench.imports.record import (
+    ModelCall,
+    RecordedTrajectory,
+    Times,
+    ToolUse,
+    Turn,
+    count,
+    number,
+)
+from rewoo_bench.types import Message, ToolCall, Usage
+
+Kind = Literal["model", "tool", "agent", ""]
+NO_FACTS: Mapping[str, Any] = {}
+
+
+@dataclass
+class Node:
+    """A part of a trace. `messages` and `reply` are a model's prompt and answer, as recorded; None: not recorded."""
+
+    id: str
+    parent: str
+    kind: Kind
+    name: str = ""
+    scope: str = ""
+    """Name of the package that recorded it."""
+    times: Times | None = None
+    messages: list[Any] | None = None
+    reply: Any = None
+    usage: Usage | None = None
+    model: str = ""
+    tools: Sequence[Any] = ()
+    finish_reason: str | None = None
+    cost_usd: float | None = None
+    error: str | None = None
+    arguments: Any = None
+    result: Any = None
+    call_id: str = ""
+    text_in: str = ""
+    text_out: str = ""
+    conversation: Conversation = field(default_factory=Conversation)
+
+
+# --- messages in their many forms ---
+
+
+def parsed(value: Any) -> Any:
+    """The value of a text that holds JSON; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def messages_in(value: Any) -> list[Any] | None:
+    """The messages of a prompt: a list, one in an object, or a text as a user's; None where there is nothing."""
+    value = parsed(value)
+    if isinstance(value, Mapping):
+        for name in ("messages", "contents", "input", "inputs", "prompt", "prompts"):
+            if value.get(name):
+                found = messages_in(value[name])
+                system = value.get("system") or value.get("instructions")
+                return [{"role": "system", "content": system}, *found] if system and found else found
+        value = [value] if _is_message(value) else None
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]  # LangChain's lists of prompts
+    if isinstance(value, str) and value:
+        return [{"role": "user", "content": value}]
+    if not isinstance(value, list) or not value:
+        return None
+    if all(isinstance(each, str) for each in value):
+        return [{"role": "user", "content": "\n".join(value)}]
+    return [plain for each in value for plain in plain_messages(each)] if all(map(_is_message, value)) else None
+
+
+def reply_in(value: Any) -> Any:
+    """The message that a model answered with; None where there is none."""
+    value = parsed(value)
+    if isinstance(value, str):
+        return {"role": "assistant", "content": value} if value else None
+    if isinstance(value, list):
+        return _joined([plain for each in value if isinstance(each, Mapping) for plain in plain_messages(each)])
+    if not isinstance(value, Mapping):
+        return None
+    for name in ("choices", "generations", "candidates"):
+        chosen = value.get(name)
+        while isinstance(chosen, list) and chosen:
+            chosen = chosen[0]
+        if isinstance(chosen, Mapping):
+            inner = first_of(chosen, ("message", "content", "text"))
+            found = reply_in(inner if inner is not None else chosen)
+            reason = first_of(chosen, ("finish_reason", "finishReason"))
+            return {"finish_reason": reason, **found} if reason and isinstance(found, Mapping) else found
+    if _is_message(value):
+        return _joined(list(plain_messages(value)))
+    for name in ("messages", "output", "outputs", "content", "text", "completion", "result", "response"):
+        if value.get(name):
+            return reply_in(value[name])
+    return None
+
+
+def _joined(messages: list[Any]) -> Any:
+    """One message of an answer's parts: the last text, and all tool calls."""
+    said = [each for each in messages if each.get("role", each.get("type")) in ("assistant", "ai", "model", None)]
+    if not said:
+        return None
+    return {**said[-1], "tool_calls": [call for each in said for call in each.get("tool_calls") or ()]}
+
+
+_ITEMS = ("function_call", "function_call_output", "reasoning")
+
+
+def _is_message(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    is_item = value.get("type") in _ITEMS
+    return is_item or any(isinstance(value.get(name), str) for name in ("role", "from")) or _unwrapped(value) != value
+
+
+def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message of LangChain's serialisations."""
+    for name in ("kwargs", "data", "message"):
+        if isinstance(value.get(name), Mapping) and (name != "kwargs" or "lc" in value):
+            return {"type": value.get("type"), **value[name]}
+    if value.get("type") in ("human", "ai", "system", "tool") and "content" in value:
+        return {**value, "role": value["type"]}
+    return value
+
+
+def plain_messages(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A message in a form that `read_conversation` takes; several where it holds results of several tools."""
+    raw = _unwrapped(raw)
+    kind = raw.get("type")
+    if kind == "function_call":  # items of OpenAI's Responses
+        call = {"id": raw.get("call_id"), "name": raw.get("name"), "arguments": raw.get("arguments")}
+        yield {"role": "assistant", "content": "", "tool_calls": [call]}
+    elif kind == "function_call_output":
+        yield {"role": "tool", "tool_call_id": raw.get("call_id"), "content": raw.get("output")}
+    elif kind == "reasoning":
+        return
+    elif not isinstance(raw.get("parts"), list):
+        yield {**raw, "content": _content(raw.get("content"))} if "content" in raw else dict(raw)
+    else:
+        yield from _of_parts(raw)
+
+
+def _content(content: Any) -> Any:
+    """Parts that were written as a text become parts again."""
+    found = parsed(content)
+    is_parts = isinstance(found, list) and found and all(isinstance(each, Mapping) and "type" in each for each in found)
+    return found if is_parts else content
+
+
+def _of_parts(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A message of the GenAI conventions: text, reasoning, tool calls and tools' answers as parts."""
+    texts, thoughts, calls = [], [], []
+    for part in raw["parts"]:
+        if not isinstance(part, Mapping):
+            texts.append(text_of(part))
+            continue
+        kind = part.get("type")
+        if kind == "tool_call":
+            calls.append({"id": part.get("id"), "name": part.get("name"), "arguments": part.get("arguments")})
+        elif kind == "tool_call_response":
+            result = first_of(part, ("response", "result", "content"))
+            yield {"role": "tool", "tool_call_id": part.get("id"), "name": part.get("name"), "content": result}
+        elif kind in ("reasoning", "thinking"):
+            thoughts.append(text_of(part.get("content")))
+        else:
+            texts.append(text_of(part))
+    if texts or calls or thoughts:
+        message = {"role": raw.get("role"), "content": "\n".join(filter(None, texts)), "tool_calls": calls}
+        yield {**message, "reasoning": "\n".join(thoughts), "finish_reason": raw.get("finish_reason")}
+
+
+# --- from nodes to trajectories ---
+
+
+def trajectories_of(
+    nodes: Sequence[Node], task: str, facts: Mapping[str, Any] = NO_FACTS
+) -> Iterator[RecordedTrajectory]:
+    """The trajectories of a trace; none where no model and no tool was called. `facts` replace fields of them."""
+    nodes = sorted(nodes, key=lambda node: node.times.start if node.times else 0.0)
+    by_id = {node.id: node for node in nodes}
+    agents = {node.id: _agents_above(node, by_id) for node in nodes}
+    calls = _once(nodes, by_id)
+    for node in calls:
+        if node.kind == "model" and (node.messages is not None or node.reply is not None):
+            node.conversation = _conversation(node)
+    roots = [node for node in nodes if node.parent not in by_id]
+    tops = [node for node in nodes if node.kind == "agent" and not agents[node.id]]
+    groups = [[call for call in calls if top in agents[call.id]] for top in tops]
+    if len(tops) < 2 or not _are_apart(tops, groups) or sum(map(len, groups)) < len(calls):
+        tops, groups = [next(iter(tops or roots), Node("", "", ""))], [calls]
+    for position, (top, group) in enumerate(zip(tops, groups, strict=True)):
+        if group:
+            name = task if len(groups) == 1 else f"{task}#{position + 1}"
+            found = _trajectory(group, top, roots if len(groups) == 1 else [top], agents, name)
+            yield replace(found, **facts)
+
+
+def _agents_above(node: Node, by_id: Mapping[str, Node]) -> list[Node]:
+    """The agents around a node, from the outermost."""
+    found: list[Node] = []
+    seen = {node.id}
+    above = by_id.get(node.parent)
+    while above is not None and above.id not in seen:
+        seen.add(above.id)
+        found += [above] if above.kind == "agent" else []
+        above = by_id.get(above.parent)
+    return [agent for agent in found[::-1] if agent.name]
+
+
+def _are_apart(tops: Sequence[Node], groups: Sequence[Sequence[Node]]) -> bool:
+    """Whether one agent was asked several times, each time anew: that is a trajectory each."""
+    if len({top.name for top in tops}) > 1:
+        return False
+    questions = [next((call.conversation.question for call in group if call.kind == "model"), "") for group in groups]
+    return len(set(questions)) == len(questions)
+
+
+def _once(nodes: Sequence[Node], by_id: Mapping[str, Node]) -> list[Node]:
+    """The calls, each once: of spans that nest, the inner ones; of spans of two packages at the same time, one."""
+    inner: dict[str, list[Node]] = {}
+    for node in nodes:
+        above, seen = by_id.get(node.parent), {node.id}
+        while node.kind in ("model", "tool") and above is not None and above.id not in seen:
+            seen.add(above.id)
+            if above.kind == node.kind:
+                inner.setdefault(above.id, []).append(node)
+                break
+            if above.kind:
+                break  # a tool that asks a model, or an agent
+            above = by_id.get(above.parent)
+    found: list[Node] = []
+    dropped = {id_ for id_ in inner if by_id[id_].kind == "model"}
+    merged: dict[str, Node] = {}
+    for node in reversed(nodes):  # the innermost take what the outer ones know
+        below = inner.get(node.id, [])
+        if node.kind == "model" and len(below) == 1:
+            merged[below[0].id] = node
+        if node.kind == "tool":
+            same = [each for each in below if each.name == node.name or not each.name]
+            dropped |= {each.id for each in same}
+    for node in nodes:
+        if node.kind not in ("model", "tool") or node.id in dropped:
+            continue
+        outer: Node | None = merged.get(node.id)
+        while outer is not None:
+            _take(node, outer)
+            outer = merged.get(outer.id)
+        twin = next((each for each in found if _is_twin(each, node)), None)
+        if twin is None:
+            found.append(node)
+        else:
+            twin.scope = f"{twin.scope}+{node.scope}"
+            _take(twin, node)
+    return found
+
+
+def _is_twin(one: Node, other: Node) -> bool:
+    """Whether two packages recorded the same call: one's time lies in the other's, and what both know is equal."""
+    if (
+        one.kind != other.kind
+        or not one.scope
+        or other.scope in one.scope.split("+")
+        or not (one.times and other.times)
+    ):
+        return False
+    (start, end), (begun, ended) = one.times, other.times
+    if not ((start <= begun and ended <= end) or (begun <= start and end <= ended)):
+        return False
+    if one.kind == "tool":
+        return one.name == other.name and (not one.call_id or not other.call_id or one.call_id == other.call_id)
+    if one.usage and other.usage:
+        return (one.usage.input_tokens, one.usage.output_tokens) == (
+            other.usage.input_tokens,
+            other.usage.output_tokens,
+        )
+    return one.model == other.model
+
+
+def _take(node: Node, other: Node) -> None:
+    """What a node doesn't know of its call, from another record of it."""
+    for name in ("messages", "reply", "finish_reason", "cost_usd", "error", "arguments", "result", "model", "times"):
+        if getattr(node, name) in (None, ""):
+            setattr(node, name, getattr(other, name))
+    node.tools = node.tools or other.tools
+    node.call_id = node.call_id or other.call_id
+    if other.usage and (node.usage is None or _details(other.usage) > _details(node.usage)):
+        node.usage = other.usage
+
+
+def _details(usage: Usage) -> int:
+    return usage.cached_input_tokens + usage.reasoning_tokens + usage.cache_write_tokens
+
+
+def _conversation(node: Node) -> Conversation:
+    """The prompt and the reply of a call, read as one conversation; its last call is this one."""
+    reply = node.reply if isinstance(node.reply, Mapping) else {"content": ""}
+    return read_conversation([*(node.messages or ()), {**reply, "role": "assistant"}], node.tools)
+
+
+def _trajectory(
+    calls: Sequence[Node], top: Node, roots: Sequence[Node], agents: Mapping[str, list[Node]], task: str
+) -> RecordedTrajectory:
+    events: list[ModelCall | ToolUse | Turn] = []
+    places: dict[str, str] = {}
+    for node in calls:
+        inner = [agent for agent in agents[node.id] if agent is not top]
+        places[node.id] = "/".join(agent.name for agent in inner)
+    models = [node for node in calls if node.kind == "model"]
+    uses = [node for node in calls if node.kind == "tool"]
+    before: tuple[Message, ...] | None = None
+    made = {node.id: _model_call(node, places[node.id]) for node in models}
+    asked = [(node, position, call) for node in models for position, call in enumerate(made[node.id].tool_calls)]
+    of_use = _matched(uses, asked)
+    taken = {(node.id, position) for node, position, _ in of_use.values()}
+    for node in calls:
+        if node.kind == "tool":
+            events.append(_tool_use(node, of_use.get(node.id), places[node.id], models, made))
+            continue
+        call = made[node.id]
+        if not places[node.id] and call.messages is not None:
+            events += _turns(before, call.messages)
+            before = tuple(call.messages)
+        events.append(call)
+        for position, each in enumerate(call.tool_calls):
+            if (node.id, position) not in taken:
+                result = _result(node, position, models, made)
+                is_failed = result is not None and looks_failed(result)
+                events.append(ToolUse(each.name, each.arguments, result, is_failed, agent=places[node.id]))
+    own = [node for node in models if not places[node.id]] or models
+    read = [node.conversation for node in own if node.messages is not None]
+    last = made[own[-1].id] if own else None
+    failed = next((node.error for node in (top, *roots) if node.error), last.error if last else None)
+    said = last.reply if last and not last.tool_calls else ""
+    return RecordedTrajectory(
+        task=task,
+        question=next((each.question for each in read if each.question), "") or _first([top, *roots], "text_in"),
+        events=events,
+        agent=top.name if top.kind == "agent" else "",
+        system=next((each.system for each in read if each.system), ""),
+        answer=said or _first([top, *roots], "text_out") or None,
+        error=failed,
+    )
+
+
+def _first(nodes: Sequence[Node], name: str) -> str:
+    return next((str(getattr(node, name)) for node in nodes if getattr(node, name)), "")
+
+
+def _model_call(node: Node, agent: str) -> ModelCall:
+    """The call, its prompt and reply read from the node's conversation."""
+    read = next((event for event in reversed(node.conversation.events) if isinstance(event, ModelCall)), None)
+    call = read or ModelCall(None)
+    return replace(
+        call,
+        messages=call.messages if node.messages is not None else None,
+        usage=node.usage or call.usage,
+        model=node.model or call.model,
+        tools=tuple(node.tools),
+        finish_reason=node.finish_reason or call.finish_reason,
+        cost_usd=node.cost_usd if node.cost_usd is not None else call.cost_usd,
+        times=node.times,
+        error=node.error,
+        agent=agent,
+    )
+
+
+_Asked = tuple[Node, int, ToolCall]
+
+
+def _matched(uses: Sequence[Node], asked: Sequence[_Asked]) -> dict[str, _Asked]:
+    """Which tool call of which reply each tool's span carries out: by its id, else by name and arguments, else name."""
+    free = list(asked)
+    found: dict[str, _Asked] = {}
+    for rule in ("id", "arguments", "name"):
+        for use in uses:
+            if use.id in found:
+                continue
+            for entry in free:
+                call = entry[2]
+                is_it = call.name == use.name
+                if rule == "id":
+                    is_it = bool(use.call_id) and call.id == use.call_id
+                elif rule == "arguments":
+                    is_it = is_it and dict(call.arguments) == dict(_arguments(use).arguments)
+                if is_it and _is_before(entry[0], use):
+                    found[use.id] = entry
+                    free.remove(entry)
+                    break
+    return found
+
+
+def _is_before(one: Node, other: Node) -> bool:
+    return not (one.times and other.times) or one.times.start <= other.times.start
+
+
+def _arguments(use: Node) -> ToolCall:
+    """A tool's call with its arguments, also in the form that decorators of functions record."""
+    value = parsed(use.arguments)
+    if isinstance(value, Mapping) and set(value) == {"args", "kwargs"}:
+        value = value["kwargs"] or ({"args": value["args"]} if value["args"] else {})
+    if isinstance(value, Mapping) and set(value) == {"tool_name", "arguments"}:
+        value = value["arguments"]
+    return tool_call(use.call_id, use.name, value)
+
+
+def _tool_use(
+    use: Node, asked: _Asked | None, agent: str, models: Sequence[Node], made: Mapping[str, ModelCall]
+) -> ToolUse:
+    call = _arguments(use)
+    arguments = call.arguments
+    is_object = isinstance(parsed(use.arguments), Mapping)
+    if asked is not None and not is_object:  # not recorded, or LangChain's bare text
+        arguments = asked[2].arguments
+    result = None if use.result is None else _result_text(use.result)
+    if result is None and asked is not None:
+        result = _result(asked[0], asked[1], models, made)
+    is_failed = use.error is not None or (result is not None and looks_failed(result))
+    return ToolUse(
+        use.name or call.name, arguments, use.error if result is None else result, is_failed, use.times, agent
+    )
+
+
+def _result_text(value: Any) -> str:
+    """The text of a tool's result, also in a message of LangChain."""
+    found = parsed(value)
+    if isinstance(found, Mapping):
+        if set(found) in ({"output"}, {"result"}):
+            return _result_text(next(iter(found.values())))
+        inner = _unwrapped(found)
+        if inner.get("type") == "tool" and "content" in inner:
+            return text_of(inner["content"])
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _result(node: Node, position: int, models: Sequence[Node], made: Mapping[str, ModelCall]) -> str | None:
+    """The result of a tool call, in the first later prompt that has the reply which asked for it."""
+    calls = made[node.id].tool_calls
+    wanted = [(call.id, call.name) for call in calls]
+    for later in models[models.index(node) + 1 :]:
+        prompt = made[later.id].messages or ()
+        for index in range(len(prompt) - 1, -1, -1):
+            if [(call.id, call.name) for call in prompt[index].tool_calls] != wanted:
+                continue
+            results: list[Message] = []
+            for message in prompt[index + 1 :]:
+                if message.role != "tool":
+                    break
+                results.append(message)
+            by_id = [
+                message for message in results if message.tool_call_id and message.tool_call_id == calls[position].id
+            ]
+            found = by_id or results[position : position + 1]
+            return found[0].content if found else None
+    return None
+
+
+def _turns(before: Sequence[Message] | None, prompt: Sequence[Message]) -> Iterator[Turn]:
+    """What a user said since the call before, whose prompt this one goes on."""
+    if before and tuple(prompt[: len(before)]) == tuple(before):
+        yield from (Turn(message.content) for message in prompt[len(before) :] if message.role == "user")
+
+
+# --- what the formats of such trees have in common ---
+
+
+_SPAN_KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("llm", "generation", "chat_model"), "model"),
+    **{"tool": "tool", "agent": "agent"},
+}
+
+
+def kind_of(word: Any) -> Kind:
+    """The kind that a word of OpenInference, Traceloop, Langfuse, LangSmith or MLflow names."""
+    return _SPAN_KINDS.get(str(word).casefold(), "")
+
+
+def shown(value: Any) -> str:
+    """A root's input or output as a text: the last message, the one value of an object, or all of it."""
+    found = parsed(value)
+    if isinstance(found, Mapping) and set(found) == {"args", "kwargs"}:
+        values = [*found["args"], *found["kwargs"].values()] if isinstance(found["kwargs"], Mapping) else []
+        return text_of(values[0]) if values else ""
+    if isinstance(found, Mapping) and isinstance(found.get("messages"), list) and found["messages"]:
+        last = found["messages"][-1]
+        return text_of(_unwrapped(last).get("content")) if isinstance(last, Mapping) else text_of(last)
+    if isinstance(found, Mapping) and len(found) == 1:
+        return text_of(next(iter(found.values())))
+    return text_of(found)
+
+
+def details_usage(details: Mapping[str, Any]) -> Usage | None:
+    """Tokens by kind, as Langfuse has them: each kind apart, or cached ones within the input; the total tells which."""
+    kinds = {name: count(value) for name, value in details.items() if number(value) is not None}
+    total = kinds.pop("total", None)
+    given = sum(value for name, value in kinds.items() if name.startswith("input") or "cache" in name)
+    written = sum(value for name, value in kinds.items() if name.startswith("output") or "reasoning" in name)
+    is_apart = "input" in kinds and total is not None and given + written == total and len(kinds) > 2
+    if not is_apart:
+        return usage_of(details)
+    cached = sum(
+        value for name, value in kinds.items() if "cache" in name and "creat" not in name and "write" not in name
+    )
+    stored = sum(value for name, value in kinds.items() if "cache" in name) - cached
+    return Usage(given, cached, written, sum(v for name, v in kinds.items() if "reasoning" in name), stored)
