@@ -3,9 +3,9 @@
     for found in read_files([Path("results.json")]):
         found.trajectory or found.fault
 
-A file is one JSON document, a list of records, a record a line, or a log of inspect_ai; each also with gzip. The format
-is recognised by what a record holds. Formats whose records are parts of a trajectory, such as spans, are collected by
-trajectory first, in a temporary database.
+A file is one JSON document, several, a list of records, a record a line, or a log of inspect_ai; each also with gzip.
+The format is recognised by what a record holds. Formats whose records are parts of a trajectory, such as spans, are
+collected by trajectory first, in a temporary database.
 """
 
 from __future__ import annotations
@@ -115,12 +115,17 @@ NO_FIELDS = Fields()
 def _field(record: Any, path: str, flag: str) -> Any:
     """The value at a path, of the first part of a trajectory that has it."""
     for part in record if isinstance(record, list) else [record]:
-        value = part
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
-        if value is not None:
+        if (value := _at(part, path)) is not None:
             return value
     raise Unreadable(f"{flag}: it has no field {path!r}")
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path; names may have dots in them, as attributes of spans do."""
+    if not isinstance(value, Mapping) or path in value:
+        return value[path] if isinstance(value, Mapping) else None
+    name, _, rest = path.partition(".")
+    return _at(value.get(name), rest) if rest else None
 
 
 def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields = NO_FIELDS) -> Iterator[Found]:

@@ -55,7 +55,12 @@ def is_langfuse(record: Any) -> bool:
         return False
     is_observation = ("traceId" in record or "trace_id" in record) and "type" in record
     is_observation = is_observation and ("startTime" in record or "start_time" in record) and "id" in record
-    return is_observation or isinstance(record.get("observations"), list)
+    listed = record.get("observations")
+    if is_observation or not isinstance(listed, list) or not listed:
+        return is_observation
+    first = listed[0]
+    is_full = isinstance(first, Mapping) and "type" in first and ("startTime" in first or "start_time" in first)
+    return is_full or (isinstance(first, str) and "timestamp" in record and "id" in record)
 
 
 def langfuse_parts(record: Any) -> Iterator[tuple[str, Any]]:

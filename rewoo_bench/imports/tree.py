@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.imports.messages import (
@@ -35,9 +36,10 @@ from rewoo_bench.types import Message, ToolCall, Usage
 
 Kind = Literal["model", "tool", "agent", ""]
 NO_FACTS: Mapping[str, Any] = {}
+_NEAR = 100  # calls among which another record of a call, or the result of a tool call, is looked for
 
 
-@dataclass
+@dataclass(eq=False)
 class Node:
     """A part of a trace. `messages` and `reply` are a model's prompt and answer, as recorded; None: not recorded."""
 
@@ -274,7 +276,7 @@ def _once(nodes: Sequence[Node], by_id: Mapping[str, Node]) -> list[Node]:
         while outer is not None:
             _take(node, outer)
             outer = merged.get(outer.id)
-        twin = next((each for each in found if _is_twin(each, node)), None)
+        twin = next((each for each in found[-_NEAR:] if _is_twin(each, node)), None)
         if twin is None:
             found.append(node)
         else:
@@ -465,8 +467,9 @@ def _result(node: Node, position: int, models: Sequence[Node], made: Mapping[str
     """The result of a tool call, in the first later prompt that has the reply which asked for it."""
     calls = made[node.id].tool_calls
     wanted = [(call.id, call.name) for call in calls]
-    for later in models[models.index(node) + 1 :]:
-        prompt = made[later.id].messages or ()
+    after = (made[later.id] for later in models[models.index(node) + 1 :])
+    for later in islice((call for call in after if call.agent == made[node.id].agent), _NEAR):
+        prompt = later.messages or ()
         for index in range(len(prompt) - 1, -1, -1):
             if [(call.id, call.name) for call in prompt[index].tool_calls] != wanted:
                 continue

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pandas as pd
 import pytest
 from command_runs import quiet
 
 from rewoo_bench import load
+from rewoo_bench.imports.write import import_run
 
 pytest.importorskip("opentelemetry.sdk", reason="needs OpenTelemetry (pip install 'rewoo-bench[otel]')")
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -48,6 +51,22 @@ def test_a_rows_trace_has_its_agent_and_its_calls() -> None:
     assert load("untraced")["trace_id"].isna().all()
     texts = Path("spans.jsonl").read_text(encoding="utf-8")
     assert not any(question in texts for question in load("run")["question"])
+
+
+def test_a_file_of_spans_is_read_back_as_a_run() -> None:
+    assert quiet("--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "run", "--otel", "spans.jsonl") == 0
+    done = anyio.run(partial(import_run, [Path("spans.jsonl")], Path("back")))
+    assert (done.rows, done.unreadable, dict(done.formats)) == (6, 0, {"otel": 6})
+    assert done.lacks["prompts"] == done.lacks["results"] == 6
+    assert done.lacks["usage"] == done.lacks["times"] == done.lacks["solved"] == 0
+    key = ["architecture", "example_id", "trial"]
+    counts = ["llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "exact_match"]
+    was, back = (load(folder).astype({"architecture": str}).sort_values(key) for folder in ("run", "back"))
+    assert was[key + counts].values.tolist() == back[key + counts].values.tolist()
+    order = [*key, "kind", "name", "input_tokens", "output_tokens"]
+    calls = [pd.read_parquet(f"{folder}/calls.parquet").sort_values([*key, "call_index"]) for folder in ("run", "back")]
+    assert calls[0][order].fillna(-1).values.tolist() == calls[1][order].fillna(-1).values.tolist()
+    assert (back["stop_reason"] == "empty_answer").all()
 
 
 class Collector(BaseHTTPRequestHandler):

@@ -350,6 +350,7 @@ def langsmith(uses_langgraph: bool) -> Callable[[str, Receiver], None]:
                 runs.setdefault(run["id"], {}).update(known)
         for run in runs.values():
             run.get("extra", {}).pop("runtime", None)
+            run.get("extra", {}).get("metadata", {}).pop("revision_id", None)
             run.pop("serialized", None)
         receiver.lines = list(runs.values())
 
@@ -360,14 +361,18 @@ def mlflow(base: str, receiver: Receiver) -> None:
     """OpenAI's client traced by MLflow, with tools and the agent as spans."""
     package = import_module("mlflow")
     os.environ.update(MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false", MLFLOW_ALLOW_FILE_STORE="true")
-    package.set_tracking_uri(Path(os.environ["STORE"]).as_uri())
+    package.set_tracking_uri(Path(os.environ["STORE"], "new").as_uri())
     import_module("mlflow.openai").autolog()
     client = openai_client(base)
     tools = {name: package.trace(tool, span_type="TOOL") for name, tool in TOOLS.items()}
     for question in SCRIPT:
         package.trace(lambda question: ask(client, question, tools), name="guide", span_type="AGENT")(question)
-        trace = package.get_trace(package.get_last_active_trace_id())
-        receiver.lines.append(json.loads(trace.to_json()))
+        trace = package.get_trace(package.get_last_active_trace_id(), flush=True)
+        record = json.loads(trace.to_json())
+        facts = record["info"]["trace_metadata"]
+        for fact in [name for name in facts if name.startswith(("mlflow.source.", "mlflow.user"))]:
+            del facts[fact]
+        receiver.lines.append(record)
 
 
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

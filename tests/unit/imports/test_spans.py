@@ -1,0 +1,207 @@
+"""Spans of real runs, recorded by packages for OpenTelemetry: their calls equal the ledger of the model's server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from recorded_telemetry import FOLDER, conversations, file_of, imported_calls, ledger_calls, ledger_of, mutations, read
+
+from rewoo_bench.imports.formats import Fields, Found, read_files
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+
+WITH_TEXTS = {  # and what each doesn't record
+    "traceloop": (),
+    "traceloop-indexed": ("reasoning",),
+    "openinference": (),
+    "openinference-console": (),
+    "openai-v2-attributes": ("cached", "reasoning"),
+    "openai-v2-log-events": ("cached", "reasoning"),
+    "openai-v2-operation-details": ("cached", "reasoning"),
+    "langgraph-twice": (),
+    "pydantic-ai": (),
+    "pydantic-ai-twice": (),
+    "langfuse-sdk": (),
+}
+
+
+@pytest.mark.parametrize("name", WITH_TEXTS)
+def test_calls_prompts_and_tools_are_those_of_the_ledger(name: str) -> None:
+    assert conversations(read(name)) == ledger_of(name, WITH_TEXTS[name])
+
+
+@pytest.mark.parametrize("name", WITH_TEXTS)
+def test_the_rows_of_the_run_are_those_of_the_ledger(name: str, tmp_path: Path) -> None:
+    assert imported_calls(name, tmp_path) == ledger_calls(name, WITH_TEXTS[name])
+
+
+def test_spans_without_texts_have_their_tokens_and_no_prompts() -> None:
+    found = read("openai-v2-without-texts")
+    ledger = ledger_of("openai-v2-without-texts", ("cached", "reasoning"))
+    for trajectory, of in zip(found, ledger, strict=True):
+        calls = list(trajectory.calls)
+        assert [call.messages for call in calls] == [None] * len(calls)
+        tokens = [(call.usage.input_tokens, call.usage.output_tokens) for call in calls if call.usage]
+        assert tokens == [(each["input"], each["output"]) for each in of["calls"]]
+        assert len(trajectory.events) == len(calls)
+        assert trajectory.answer is None
+
+
+def test_an_agents_name_and_the_times_of_spans_are_kept() -> None:
+    (first, *_) = read("pydantic-ai")
+    times = [event.times for event in first.events if not isinstance(event, Turn)]
+    assert first.agent == "guide"
+    assert all(each is not None and each.start > 1.7e9 and each.end >= each.start for each in times)
+
+
+def chat(id_: str, start: int, parent: str = "", scope: str = "a", **more: Any) -> dict[str, Any]:
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **more}
+    return span(id_, start, start + 10, parent, scope, attributes)
+
+
+def span(id_: str, start: int, end: int, parent: str, scope: str, attributes: dict[str, Any]) -> dict[str, Any]:
+    listed = [{"key": name, "value": typed(value)} for name, value in attributes.items()]
+    ids = {"traceId": "0" * 30 + "12", "spanId": id_.rjust(16, "a"), "parentSpanId": parent and parent.rjust(16, "a")}
+    times = {"startTimeUnixNano": str(start * 10**9), "endTimeUnixNano": str(end * 10**9)}
+    spans = [{**ids, **times, "name": "x", "attributes": listed}]
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": scope}, "spans": spans}]}]}
+
+
+def typed(value: Any) -> dict[str, Any]:
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+
+
+def trajectories(folder: Path, *lines: Any) -> list[RecordedTrajectory]:
+    file = folder / "spans.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = list(read_files([file]))
+    assert [each.fault for each in found if each.fault] == []
+    return [each.trajectory for each in found if each.trajectory is not None]
+
+
+TOKENS: dict[str, Any] = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2}
+
+
+def test_a_call_in_a_span_of_the_same_call_is_counted_once(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"gen_ai.usage.cache_read.input_tokens": 8}
+    (found,) = trajectories(tmp_path, chat("1", 5, **{**TOKENS, **more}), chat("2", 5, parent="1", scope="b", **TOKENS))
+    (call,) = found.calls
+    assert call.usage is not None
+    assert (call.usage.input_tokens, call.usage.cached_input_tokens) == (10, 8)
+
+
+def test_a_span_around_several_calls_is_none_of_them(tmp_path: Path) -> None:
+    outer = chat("1", 5, **{**TOKENS, "gen_ai.usage.input_tokens": 20})
+    lines = [outer, *(chat(id_, start, "1", "b", **TOKENS) for id_, start in (("2", 5), ("3", 9)))]
+    (found,) = trajectories(tmp_path, *lines)
+    assert [call.usage and call.usage.input_tokens for call in found.calls] == [10, 10]
+
+
+def test_equal_calls_of_one_package_at_the_same_time_are_two(tmp_path: Path) -> None:
+    (found,) = trajectories(tmp_path, chat("1", 5, **TOKENS), chat("2", 5, **TOKENS))
+    assert len(list(found.calls)) == 2
+    twice = [chat(id_, 5, scope=scope, **TOKENS) for id_, scope in (("1", "a"), ("2", "a"), ("3", "b"), ("4", "b"))]
+    (found,) = trajectories(tmp_path, *twice)
+    assert len(list(found.calls)) == 2
+
+
+def agent(id_: str, start: int, end: int, name: str, parent: str = "") -> dict[str, Any]:
+    return span(id_, start, end, parent, "a", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
+
+
+def asked(text: str) -> dict[str, Any]:
+    return {"gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": text}]}])}
+
+
+def test_an_agent_that_is_asked_twice_in_a_trace_makes_two_trajectories(tmp_path: Path) -> None:
+    calls = [chat("3", 5, "1", **asked("one?")), chat("4", 25, "2", **asked("two?"))]
+    found = trajectories(tmp_path, agent("1", 0, 20, "bot"), agent("2", 20, 40, "bot"), *calls)
+    assert [(each.question, each.agent, len(list(each.calls))) for each in found] == [
+        ("one?", "bot", 1),
+        ("two?", "bot", 1),
+    ]
+    assert len({each.task for each in found}) == 2
+
+
+def test_calls_of_an_agent_within_an_agent_have_its_name(tmp_path: Path) -> None:
+    calls = [chat("3", 5, "1", **asked("one?")), chat("4", 25, "2", **asked("look it up"))]
+    (found,) = trajectories(tmp_path, agent("1", 0, 40, "bot"), agent("2", 20, 40, "helper", "1"), *calls)
+    assert [(call.agent, found.question, found.agent) for call in found.calls] == [
+        ("", "one?", "bot"),
+        ("helper", "one?", "bot"),
+    ]
+
+
+def test_span_events_have_the_messages(tmp_path: Path) -> None:
+    line = chat("1", 5, **TOKENS)
+    line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["events"] = [
+        {"name": "gen_ai.user.message", "attributes": [{"key": "content", "value": {"stringValue": "2 + 2?"}}]},
+        {
+            "name": "gen_ai.choice",
+            "attributes": [
+                {"key": "finish_reason", "value": {"stringValue": "stop"}},
+                {"key": "message", "value": {"stringValue": '{"role": "assistant", "content": "4"}'}},
+            ],
+        },
+    ]
+    (found,) = trajectories(tmp_path, line)
+    (call,) = found.calls
+    assert (found.question, found.answer, call.finish_reason) == ("2 + 2?", "4", "stop")
+
+
+def test_a_faulty_span_is_a_line_and_the_others_are_read(tmp_path: Path) -> None:
+    line = chat("1", 5, **TOKENS)
+    line["resourceSpans"][0]["scopeSpans"][0]["spans"] += [7, {"traceId": "12", "name": "no id"}]
+    file = tmp_path / "spans.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    faults: list[Found] = []
+    found: list[Found] = []
+    for each in read_files([file]):
+        (found if each.trajectory else faults).append(each)
+    assert len(found) == 1
+    assert [each.fault for each in faults] == [
+        "spans.jsonl, line 1: not readable as otel: span 2: it is int, expected an object (and 1 more)"
+    ]
+
+
+def test_a_field_of_attributes_names_the_task(tmp_path: Path) -> None:
+    file = tmp_path / "spans.jsonl"
+    file.write_text(json.dumps(chat("1", 5, **TOKENS, **{"session.id": "case 9"})))
+    (found,) = read_files([file], fields=Fields(task="attributes.session.id"))
+    assert found.trajectory is not None
+    assert found.trajectory.task == "case 9"
+
+
+def test_a_trace_without_models_and_tools_is_no_trajectory(tmp_path: Path) -> None:
+    assert trajectories(tmp_path, span("1", 1, 2, "", "http", {"http.request.method": "GET"})) == []
+
+
+def test_tools_without_results_in_later_prompts_were_asked_for_all_the_same(tmp_path: Path) -> None:
+    reply = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {"q": 1}}]}]
+    line = chat("1", 5, **asked("one?"), **{"gen_ai.output.messages": json.dumps(reply)})
+    (found,) = trajectories(tmp_path, line)
+    assert [type(event) for event in found.events] == [ModelCall, ToolUse]
+    use = found.events[1]
+    assert isinstance(use, ToolUse)
+    assert (use.name, use.arguments, use.result) == ("look", {"q": 1}, None)
+
+
+def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    names = [*WITH_TEXTS, "openai-v2-without-texts"]
+    random = Random(7)
+    for trial in range(6_000 if request.config.getoption("--nightly") else 1_200):
+        file = tmp_path / "spans.json"
+        file.write_bytes(mutations(file_of(names[trial % len(names)]), random))
+        for found in read_files([file]):
+            assert (found.trajectory is None) == bool(found.fault)
+            assert "\n" not in found.fault
+
+
+def test_files_are_small_and_say_their_origin() -> None:
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 600_000
+    assert "opentelemetry-instrumentation-openai-v2==" in (FOLDER / "requirements.txt").read_text()
