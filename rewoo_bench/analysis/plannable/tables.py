@@ -102,8 +102,8 @@ def _cells() -> str:
     sets = measured.drop_duplicates(["dataset", "model"])
     models = ", ".join(sets["model"].unique())
     return (
-        f"median and range over {len(sets)} data sets ({models}; n = {measured['n'].min()} each): planners have prompts "
-        "of their own, shorter than the loop's, and a cache holds less of them"
+        f"median and range over {len(sets)} data sets ({models}; n = {measured['n'].min()} each): planners have "
+        "prompts of their own, shorter than the loop's, and a cache holds less of them"
     )
 
 

@@ -144,9 +144,7 @@ def test_what_the_infrastructure_failed_leaves_the_pairs_of_every_figure() -> No
 
 
 def test_a_question_that_failed_early_makes_nothing_look_cheap() -> None:
-    broken = [
-        {**row, **FAILED, "total_tokens": 0} if i < 3 else row for i, row in enumerate(system("react"))
-    ]
+    broken = [{**row, **FAILED, "total_tokens": 0} if i < 3 else row for i, row in enumerate(system("react"))]
     (pair,), (whole,) = (compare(frame(system(), rows)).pairs for rows in (broken, system("react")))
     of_half = compare(frame(system()[3:], system("react")[3:])).pairs[0]
     assert pair["total_tokens"].interval == of_half["total_tokens"].interval
