@@ -36,7 +36,8 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
 
     Formats: conversations in the messages of OpenAI or Anthropic (JSON, a list, or one a line), those of tau-bench and
     tau2-bench among them; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel); exports
-    of Langfuse, LangSmith and MLflow. A folder is searched for such files.
+    of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and
+    NeMo Agent Toolkit, with sub-agents. A folder is searched for such files.
 
     What a file lacks stays unknown, and is said. Tokens that weren't recorded are counted with a tokenizer. A record
     that can't be read is a line on standard error, and the exit code is then 3.

@@ -4,8 +4,10 @@
         add(result)
 
 A span for the run, and a trace for each question of each architecture: the question, below it the agent, below that
-its model and tool calls, with attributes of the GenAI semantic conventions (opentelemetry.io, v1.37 and later). No
-texts of prompts, answers or tools are exported. `trace_id` of questions.parquet is that of the question's trace.
+its model and tool calls, with attributes of the GenAI semantic conventions (semantic-conventions-genai). Cached and
+reasoning tokens are parts of the input and the output there, as here. The conventions have no price: `cost_usd` and
+everything else under `rewoo_bench.` is named here. No texts of prompts, answers or tools are exported. `trace_id` of
+questions.parquet is that of the question's trace.
 """
 
 from __future__ import annotations
@@ -85,6 +87,7 @@ def _add(tracer: Tracer, ids: _Ids, run: SpanContext, run_id: str, result: Resul
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": task.architecture.name,
             **_usage(model_calls),
+            **_cost(result.cost_usd),
         },
     )
     if result.error is not None:
@@ -119,6 +122,7 @@ def _of_call(call: Call) -> tuple[str, dict[str, Any]]:
         "gen_ai.request.model": call.name,
         "rewoo_bench.role": call.role,
         **_usage([call]),
+        **_cost(call.call_cost.cost_usd),
         **reasons,
         **place,
     }
@@ -129,7 +133,13 @@ def _usage(calls: Sequence[Call]) -> Mapping[str, int]:
         "gen_ai.usage.input_tokens": sum(call.usage.input_tokens for call in calls),
         "gen_ai.usage.output_tokens": sum(call.usage.output_tokens for call in calls),
         "gen_ai.usage.cache_read.input_tokens": sum(call.usage.cached_input_tokens for call in calls),
+        "gen_ai.usage.cache_creation.input_tokens": sum(call.usage.cache_write_tokens for call in calls),
+        "gen_ai.usage.reasoning.output_tokens": sum(call.usage.reasoning_tokens for call in calls),
     }
+
+
+def _cost(cost_usd: float | None) -> Mapping[str, float]:
+    return {} if cost_usd is None else {"rewoo_bench.cost_usd": cost_usd}
 
 
 def _open(target: str, stack: ExitStack) -> SpanExporter:

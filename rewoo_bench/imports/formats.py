@@ -25,6 +25,8 @@ from typing import IO, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.imports.atif import is_atif, read_atif, with_files
+from rewoo_bench.imports.inspect_log import is_inspect_log, is_sample, read_sample, samples_of
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
 from rewoo_bench.imports.observability import (
     is_langfuse,
@@ -60,6 +62,8 @@ class Format:
     """The trajectories of a record, or of all collected parts of one. Gets the name of a task that has none."""
     parts: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
     """For a format whose records are parts: the id of the trajectory of each part, and the part."""
+    beside: Callable[[Any, Path], Any] | None = None
+    """For a format with references to other files: the record with what those hold; None where it belongs to one."""
 
 
 MESSAGES = Format(
@@ -78,7 +82,9 @@ OTEL = Format(
 LANGFUSE = Format("langfuse", "traces and observations of Langfuse", is_langfuse, read_langfuse, langfuse_parts)
 LANGSMITH = Format("langsmith", "runs of LangSmith", is_langsmith, read_langsmith, langsmith_parts)
 MLFLOW = Format("mlflow", "traces of MLflow", is_mlflow, read_mlflow)
-FORMATS: tuple[Format, ...] = (OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
+INSPECT = Format("inspect", "logs of inspect_ai: .eval files and their JSON form", is_sample, read_sample)
+ATIF = Format("atif", "ATIF, as Harbor and NeMo Agent Toolkit write it", is_atif, read_atif, beside=with_files)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -193,6 +199,12 @@ def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) ->
             format_ = next(
                 (each for each in FORMATS if (each.name == chosen if chosen else _matches(each, record))), None
             )
+            if (
+                format_ is not None
+                and format_.beside is not None
+                and (record := _with_files(format_, record, path)) is None
+            ):
+                continue
             record = redact_settings(record)
             if format_ is None:
                 yield Found(None, fault=f"{where}: no known format: {_shown(record)}")
@@ -213,6 +225,14 @@ def _matches(format_: Format, record: Any) -> bool:
         return format_.matches(record)
     except _FAULTS:
         return False
+
+
+def _with_files(format_: Format, record: Any, path: Path) -> Any:
+    """The record with what other files hold of it; as it is where it isn't sound, which its reader then says."""
+    try:
+        return format_.beside(record, path) if format_.beside is not None else record
+    except _FAULTS:
+        return record
 
 
 def _guarded(format_: Format, record: Any, where: str, task: str, fields: Fields) -> Iterator[Found]:
@@ -238,6 +258,11 @@ def _shown(record: Any) -> str:
 
 def records_of(path: Path) -> Iterator[tuple[str, Any]]:
     """The records of a file, each with its place: `runs.jsonl, line 3`. Raises `OSError` and as `gzip` does."""
+    with _opened(path) as file:
+        is_log = is_inspect_log(path, file.read(4096))
+    if is_log:
+        yield from samples_of(path)
+        return
     with _opened(path) as file:
         first = file.readline(_WHOLE)
         is_whole_line = first.endswith(b"\n") or not file.read(1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from rewoo_bench.types import Message, ToolCall, Usage
+from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 
 class Unreadable(ValueError):
@@ -46,6 +46,8 @@ class ModelCall:
     error: str | None = None
     agent: str = ""
     """Name of the sub-agent that made it."""
+    is_estimated: bool = False
+    """Whether whoever recorded `usage` had counted it with a tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class RecordedTrajectory:
 
     `solved` and `score` (0 to 1) are None where nobody judged the answer. `system` is what the agent was told before
     the task. `trial` is None where the format doesn't say; trials of a task are then numbered as they come.
+    `cost_usd` is that of the whole trajectory, where it is known of more than its calls. `stop_reason` is None where
+    it follows from the answer and the error.
     """
 
     task: str
@@ -86,6 +90,8 @@ class RecordedTrajectory:
     solved: bool | None = None
     score: float | None = None
     error: str | None = None
+    stop_reason: StopReason | None = None
+    cost_usd: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -222,12 +222,13 @@ class _Writer:
         times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
         whole = Times(min(t.start for t in times), max(t.end for t in times)) if times else None
         priced = [call.cost_usd for call in recorded.calls]
+        cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
         result = _Result(
             task,
             Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=dict(recorded.notes)),
             calls,
             recorded.error,
-            sum(cost for cost in priced if cost is not None) if priced and None not in priced else None,
+            cost_usd if recorded.cost_usd is None else recorded.cost_usd,
             whole.end - whole.start if whole else None,
             datetime.fromtimestamp(whole.start, UTC) if whole else None,
         )
@@ -277,7 +278,7 @@ class _Writer:
 
 def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call:
     assert event.times is not None
-    is_estimated = event.usage is None
+    is_estimated = event.usage is None or event.is_estimated
     usage = event.usage or _counted(event)
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
@@ -343,6 +344,8 @@ def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
 
 
 def _stop_reason(recorded: RecordedTrajectory) -> StopReason:
+    if recorded.stop_reason is not None:
+        return recorded.stop_reason
     if recorded.error:
         return "agent_failed"
     return "answered" if recorded.answer else "empty_answer"

@@ -69,7 +69,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
             if file == QUESTIONS_FILE and field.name in PRIVATE_COLUMNS:
                 table = table.set_column(place, field, pa.nulls(len(table), field.type))
             elif field.name in _WITH_PATHS[file]:
-                texts = [text and _file_name(text) for text in table[place].to_pylist()]
+                texts = [text and file_name(text) for text in table[place].to_pylist()]
                 table = table.set_column(place, field, pa.array(texts, field.type))
         tables[file] = table
     facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": PRIVATE_COLUMNS}}
@@ -90,23 +90,23 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
 def _file_names(value: Any) -> Any:
     """The same JSON with the file's name in place of each absolute path."""
     if isinstance(value, dict):
-        return {_file_name(key): _file_names(each) for key, each in value.items()}
+        return {file_name(key): _file_names(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_file_names(each) for each in value]
-    return _file_name(value) if isinstance(value, str) else value
+    return file_name(value) if isinstance(value, str) else value
 
 
-def _file_name(text: str) -> str:
+def file_name(text: str) -> str:
     """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`.
 
     Of a command each word: `agent:MODE=all /usr/bin/python /home/me/agent.py` as `agent:MODE=all python agent.py`. What
     has options behind a question mark stays: it is the name of an architecture, or an address.
     """
     if "," in text:  # of a list of architectures, some may be folders
-        return ",".join(map(_file_name, text.split(",")))
+        return ",".join(map(file_name, text.split(",")))
     if text.startswith("--") and "=" in text:
         flag, _, value = text.partition("=")
-        return f"{flag}={_file_name(value)}"
+        return f"{flag}={file_name(value)}"
     before = next((prefix for prefix in (LOCAL, RECORDED, REPLAY) if text.startswith(prefix)), "")
     text = text.removeprefix(before)
     path, words = Path(text), text.split(" ")

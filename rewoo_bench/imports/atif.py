@@ -1,0 +1,446 @@
+"""ATIF, the Agent Trajectory Interchange Format of Harbor, which NeMo Agent Toolkit writes, too (schema 1.0 to 1.7).
+
+    {"schema_version": "ATIF-v1.7", "agent": {...}, "steps": [{"step_id": 1, "source": "user", "message": "2 + 2?"}]}
+
+A step of the source `agent` is a model call with its tool calls and their results; one with `llm_call_count` 0 has tool
+calls alone. ATIF records no prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count
+for the trajectory that refers to them, also where they stand in a file of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, get_args
+
+from rewoo_bench.imports.messages import as_verdict, looks_failed, text_of, tool_call
+from rewoo_bench.imports.record import (
+    ModelCall,
+    RecordedTrajectory,
+    Times,
+    ToolUse,
+    Turn,
+    Unreadable,
+    as_time,
+    count,
+    number,
+    times_of,
+)
+from rewoo_bench.types import Message, StopReason, Usage
+
+VERSION = "ATIF-v1.7"
+_OURS = "rewoo_bench"
+"""Key of `extra` that holds what ATIF has no field for."""
+_DEEPEST = 20  # levels of sub-agents
+_REFERENCE = re.compile(rb'"(?:trajectory_path|continued_trajectory_ref)"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+def is_atif(record: Any) -> bool:
+    """Whether a record is a trajectory in ATIF."""
+    return (
+        isinstance(record, Mapping) and str(record.get("schema_version")).startswith("ATIF-v1.") and "agent" in record
+    )
+
+
+def with_files(record: Any, path: Path) -> Any:
+    """The trajectory with those that it refers to in files beside it, and with what Harbor says of its task.
+
+    None for a trajectory that another file in its folder refers to, which counts there.
+    """
+    if path.name in _referred(path.parent):
+        return None
+    return _joined(record, path, 0) | {_OURS: _of_harbor(path)}
+
+
+@lru_cache(maxsize=8)
+def _referred(folder: Path) -> frozenset[str]:
+    """The names of the files of a folder that others in it refer to."""
+    found = set[str]()
+    for file in folder.glob("*.json"):
+        try:
+            found |= {Path(name.decode("utf-8", "replace")).name for name in _REFERENCE.findall(file.read_bytes())}
+        except OSError:
+            continue
+    return frozenset(found)
+
+
+def _joined(record: Mapping[str, Any], path: Path, depth: int) -> dict[str, Any]:
+    """A trajectory with its continuation's new steps, and with its sub-agents embedded under their paths."""
+    steps, files = list(record["steps"]), dict[str, Any]()
+    for step in steps:
+        for name in (str(ref["trajectory_path"]) for ref in _references(step) if ref.get("trajectory_path")):
+            if (found := _beside(path, name)) is not None and depth < _DEEPEST:
+                files[name] = _joined(found, path, depth + 1)
+    joined = {**record, "steps": steps, "files": {**record.get("files", {}), **files}}
+    following = record.get("continued_trajectory_ref")
+    if following and depth < _DEEPEST and (found := _beside(path, str(following))) is not None:
+        more = _joined(found, path, depth + 1)
+        joined["steps"] = steps + [each for each in more["steps"] if not each.get("is_copied_context")]
+        joined["files"] |= more["files"]
+        joined["subagent_trajectories"] = [
+            *_listed(record, "subagent_trajectories"),
+            *_listed(more, "subagent_trajectories"),
+        ]
+    return joined
+
+
+def _beside(path: Path, name: str) -> Mapping[str, Any] | None:
+    """The trajectory in a file of the same folder; None where there is none."""
+    file = path.parent / Path(name).name  # wherever it was when it was recorded
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if file != path and is_atif(found) and isinstance(found.get("steps"), list) else None
+
+
+def _of_harbor(path: Path) -> dict[str, Any]:
+    """Task and reward of a trial's folder (`TRIAL/result.json`, `TRIAL/agent/trajectory.json`); empty elsewhere."""
+    file = path.parent.parent / "result.json"
+    try:
+        result = json.loads(file.read_bytes())
+        rewards = (result.get("verifier_result") or {}).get("rewards") or {}
+        error = (result.get("exception_info") or {}).get("exception_type")
+        reward = rewards.get("reward", next(iter(rewards.values()), None))
+        found = {"task": result.get("task_name"), "reward": reward, "error": error}
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return {}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
+    found = record.get(name)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _references(step: Any) -> Iterator[Mapping[str, Any]]:
+    """The sub-agents that a step's results refer to."""
+    observation = step.get("observation") if isinstance(step, Mapping) else None
+    for result in _listed(observation, "results") if isinstance(observation, Mapping) else ():
+        yield from _listed(result, "subagent_trajectory_ref")
+
+
+def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
+    """The trajectory of a document. Raises `Unreadable`."""
+    reader = _Reader()
+    reader.read(record, "")
+    extra, ours = _part(record, "extra"), _extra(record, _OURS)
+    harbor = record.get(_OURS) or {}
+    agent = record["agent"]
+    solved, score = as_verdict(ours.get("solved", harbor.get("reward")))
+    metrics = _part(record, "final_metrics")
+    priced = [call.cost_usd for call in reader.calls]
+    task = next(
+        (
+            str(each)
+            for each in (ours.get("task"), extra.get("task_id"), harbor.get("task"), record.get("session_id"),
+                         record.get("trajectory_id"))
+            if each is not None
+        ),
+        default_task,
+    )  # fmt: skip
+    stop_reason = ours.get("stop_reason")
+    trial = number(ours.get("trial"))
+    answers = ours.get("answers")
+    yield RecordedTrajectory(
+        task=task,
+        question=reader.question,
+        events=reader.events,
+        agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),
+        trial=int(trial) if trial is not None and trial >= 0 else None,
+        system=reader.system,
+        answer=text_of(ours["answer"]) if "answer" in ours else reader.answer,
+        answers=[str(each) for each in answers] if isinstance(answers, list) else [],
+        solved=solved,
+        score=number(ours.get("score")) if "score" in ours else score,
+        error=str(error) if (error := ours.get("error", harbor.get("error"))) else None,
+        stop_reason=stop_reason if stop_reason in get_args(StopReason) else None,
+        cost_usd=number(metrics.get("total_cost_usd")) if None in priced or not priced else None,
+        notes={"merged_calls": reader.merged} if reader.merged else {},
+    )
+
+
+class _Reader:
+    """Collects the events of a trajectory and of its sub-agents."""
+
+    def __init__(self) -> None:
+        self.events: list[ModelCall | ToolUse | Turn] = []
+        self.question = ""
+        self.system = ""
+        self.answer: str | None = None
+        self.merged = 0
+        """Calls that were recorded as one step with others."""
+        self._open: list[int] = []  # the trajectories that are being read
+        self._read: set[int] = set()
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        return [event for event in self.events if isinstance(event, ModelCall)]
+
+    def read(self, record: Any, agent: str) -> None:
+        """Adds a trajectory; `agent` is the name of the sub-agent, empty for the main one. Raises `Unreadable`."""
+        steps = record.get("steps")
+        if not isinstance(steps, list):
+            raise Unreadable(f"steps is {type(steps).__name__}, expected a list")
+        if len(self._open) >= _DEEPEST or id(record) in self._open:
+            raise Unreadable(f"sub-agents are nested deeper than {_DEEPEST} levels")
+        self._open.append(id(record))
+        self._read.add(id(record))
+        about = _part(record, "agent")
+        tools = tuple(_listed(about, "tool_definitions"))
+        embedded = _listed(record, "subagent_trajectories")
+        prompt: list[Message] = []
+        for position, step in enumerate(steps):
+            if not isinstance(step, Mapping):
+                raise Unreadable(f"step {position + 1} is {type(step).__name__}, expected an object")
+            source, text = step.get("source"), text_of(step.get("message"))
+            if source == "agent":
+                self._agent_step(step, text, prompt, str(about.get("model_name") or ""), tools, agent)
+            elif source in ("user", "system"):
+                self._said(source, text, agent)
+                prompt.append(Message("user" if source == "user" else "system", text))
+            else:
+                raise Unreadable(f"step {position + 1} has the source {source!r:.40}, expected user, agent or system")
+            for ref in _references(step):
+                self._sub_agent(self._found(ref, embedded, record.get("files")))
+        for each in embedded:
+            if id(each) not in self._read:
+                self._sub_agent(each)
+        self._open.pop()
+
+    def _said(self, source: str, text: str, agent: str) -> None:
+        if agent:
+            return
+        if source == "system":
+            self.system += ("\n\n" if self.system else "") + text
+        elif not self.question:
+            self.question = text
+        else:
+            self.events.append(Turn(text))
+
+    def _agent_step(
+        self, step: Mapping[str, Any], text: str, prompt: list[Message], model: str, tools: Sequence[Any], agent: str
+    ) -> None:
+        metrics = _part(step, "metrics")
+        ours = _extra(step, _OURS)
+        agent = str(ours.get("agent") or agent)
+        calls = [
+            tool_call(each.get("tool_call_id"), each.get("function_name"), each.get("arguments"))
+            for each in _listed(step, "tool_calls")
+        ]
+        made = number(step.get("llm_call_count"))
+        if made != 0:
+            self.merged += int(made) if made is not None and made > 1 else 0
+            self.events.append(
+                ModelCall(
+                    None if ours.get("without_texts") else tuple(prompt),
+                    text,
+                    calls,
+                    _usage(metrics),
+                    str(step.get("model_name") or model),
+                    tools,
+                    text_of(step.get("reasoning_content")),
+                    text_of(ours.get("finish_reason")) or None,
+                    number(metrics.get("cost_usd")),
+                    _times(step),
+                    text_of(ours.get("error")) or None,
+                    agent,
+                    bool(ours.get("is_estimated")),
+                )
+            )
+        if not ours.get("is_side_call"):
+            prompt.append(Message("assistant", text, tuple(calls)))
+            if not agent:
+                self.answer = text or self.answer
+        observation = step.get("observation")
+        results = _listed(observation, "results") if isinstance(observation, Mapping) else []
+        for call, raw in zip(calls, _listed(step, "tool_calls"), strict=True):
+            mine = next((each for each in results if each.get("source_call_id") == raw.get("tool_call_id")), None)
+            if mine is None:  # results without ids belong to the calls in their order
+                mine = next((each for each in results if each.get("source_call_id") is None), None)
+            results = [each for each in results if each is not mine]
+            content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
+            failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
+            self.events.append(ToolUse(call.name, call.arguments, content, failed, _times(raw), agent))
+            prompt.append(Message("tool", content or "", tool_call_id=call.id))
+        for each in results:  # of actions that were no tool calls
+            prompt.append(Message("user", text_of(each.get("content"))))
+
+    def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any], files: Any) -> Any:
+        """The sub-agent's trajectory of a reference; None where it isn't there."""
+        for name in ("trajectory_id", "session_id"):  # the second one until 1.6
+            if (wanted := ref.get(name)) is not None:
+                for each in embedded:
+                    if each.get(name) == wanted:
+                        return each
+        return files.get(str(ref.get("trajectory_path"))) if isinstance(files, Mapping) else None
+
+    def _sub_agent(self, record: Any) -> None:
+        if record is None or (id(record) in self._read and id(record) not in self._open):
+            return
+        about = record.get("agent")
+        name = about.get("name") if isinstance(about, Mapping) else about
+        self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
+
+
+def _extra(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return _part(_part(part, "extra"), name)
+
+
+def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = record.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _times(part: Mapping[str, Any]) -> Times | None:
+    """When a step or tool call began and ended, where NeMo's `invocation` says it: a timestamp alone is no duration."""
+    invocation = _extra(part, "invocation")
+    return times_of(as_time(invocation.get("start_timestamp")), as_time(invocation.get("end_timestamp")))
+
+
+def _usage(metrics: Mapping[str, Any]) -> Usage | None:
+    """Tokens of a step; `prompt_tokens` has the cached ones in it. None where neither side was recorded."""
+    if number(metrics.get("prompt_tokens")) is None and number(metrics.get("completion_tokens")) is None:
+        return None
+    extra = _part(metrics, "extra")
+    given, output = count(metrics.get("prompt_tokens")), count(metrics.get("completion_tokens"))
+    written = count(extra.get("cache_creation_input_tokens"))
+    return Usage(
+        given, min(given, count(metrics.get("cached_tokens"))), output,
+        min(output, count(extra.get("reasoning_tokens"))), min(given, written),
+    )  # fmt: skip
+
+
+# The other way.
+
+
+def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A trajectory as a document in ATIF. `facts`: run_id, agent, model and version.
+
+    A tool call that the model asked for stands in the step of that call, and any other in a step of its own. A call
+    that isn't the end of the conversation before it, such as a planner's, is marked as `is_side_call`.
+    """
+    steps: list[dict[str, Any]] = []
+    if trajectory.system:
+        steps.append({"source": "system", "message": trajectory.system})
+    steps.append({"source": "user", "message": trajectory.question})
+    asked: list[tuple[dict[str, Any], dict[str, Any]]] = []  # tool calls without their result, with their steps
+    tools: dict[str, Any] = {}
+    for event in trajectory.events:
+        if isinstance(event, Turn):
+            steps.append({"source": "user", "message": event.text})
+        elif isinstance(event, ModelCall):
+            tools |= {json.dumps(tool, sort_keys=True, default=str): tool for tool in event.tools}
+            step, calls = _step(event, len(steps))
+            steps.append(step)
+            asked = [(call, step) for call in calls]
+        else:
+            _add_use(event, asked, steps)
+    for number_, step in enumerate(steps, 1):
+        step["step_id"] = number_
+    ours = {
+        "task": trajectory.task, "trial": trajectory.trial, "solved": trajectory.solved, "score": trajectory.score,
+        "stop_reason": trajectory.stop_reason, "error": trajectory.error, "answers": list(trajectory.answers) or None,
+    }  # fmt: skip
+    usages = [call.usage for call in trajectory.calls if call.usage]
+    costs = [call.cost_usd for call in trajectory.calls if call.cost_usd is not None]
+    return {
+        "schema_version": VERSION,
+        "session_id": facts["run_id"],
+        "trajectory_id": f"{facts['agent']}/{trajectory.task}/{trajectory.trial or 0}",
+        "agent": _filled(
+            {
+                "name": facts["agent"], "version": facts["version"], "model_name": facts["model"],
+                "tool_definitions": list(tools.values()) or None,
+            }
+        ),
+        "steps": steps,
+        "final_metrics": _filled(
+            {
+                "total_prompt_tokens": sum(each.input_tokens for each in usages),
+                "total_completion_tokens": sum(each.output_tokens for each in usages),
+                "total_cached_tokens": sum(each.cached_input_tokens for each in usages),
+                "total_cost_usd": sum(costs) if trajectory.cost_usd is None and costs else trajectory.cost_usd,
+                "total_steps": len(steps),
+            }
+        ),
+        "extra": {_OURS: {**_filled(ours), "answer": trajectory.answer}},
+    }  # fmt: skip
+
+
+def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _timing(times: Times | None) -> dict[str, Any]:
+    return {"invocation": {"start_timestamp": times.start, "end_timestamp": times.end}} if times else {}
+
+
+def _stamp(times: Times | None) -> str | None:
+    return datetime.fromtimestamp(times.start, UTC).isoformat() if times else None
+
+
+def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The step of a model call, and the tool calls in it."""
+    usage = event.usage or Usage()
+    is_side = event.messages is not None and len(event.messages) < position and not event.tool_calls
+    ours = {
+        "finish_reason": event.finish_reason, "error": event.error, "agent": event.agent or None,
+        "is_estimated": event.is_estimated or None, "without_texts": event.messages is None or None,
+        "is_side_call": is_side or None,
+    }  # fmt: skip
+    calls = [
+        {"tool_call_id": each.id or f"call_{position}_{place}", "function_name": each.name,
+         "arguments": dict(each.arguments)}
+        for place, each in enumerate(event.tool_calls)
+    ]  # fmt: skip
+    parts = {"reasoning_tokens": usage.reasoning_tokens, "cache_creation_input_tokens": usage.cache_write_tokens}
+    step = {
+        "timestamp": _stamp(event.times),
+        "source": "agent",
+        "model_name": event.model or None,
+        "message": event.reply,
+        "reasoning_content": event.thoughts or None,
+        "tool_calls": calls or None,
+        "metrics": _filled(
+            {
+                "prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens,
+                "cached_tokens": usage.cached_input_tokens, "cost_usd": event.cost_usd,
+                "extra": {name: value for name, value in parts.items() if value} or None,
+            }
+        ),
+        "llm_call_count": 1,
+        "extra": {**_timing(event.times), **({_OURS: ours} if (ours := _filled(ours)) else {})} or None,
+    }  # fmt: skip
+    return _filled(step), calls
+
+
+def _add_use(event: ToolUse, asked: list[tuple[dict[str, Any], dict[str, Any]]], steps: list[dict[str, Any]]) -> None:
+    """Adds a tool's call and result to the step that asked for it, or as a step of its own."""
+    mine = next(
+        (
+            pair for pair in asked
+            if pair[0]["function_name"] == event.name and pair[0]["arguments"] == dict(event.arguments)
+        ),
+        None,
+    )  # fmt: skip
+    if mine is None:
+        id_ = f"call_{len(steps)}"
+        call: dict[str, Any] = {"tool_call_id": id_, "function_name": event.name, "arguments": dict(event.arguments)}
+        ours = {"is_side_call": True, **({"agent": event.agent} if event.agent else {})}
+        step = _filled({"timestamp": _stamp(event.times), "source": "agent", "message": ""})
+        step |= {"tool_calls": [call], "llm_call_count": 0, "extra": {_OURS: ours}}
+        steps.append(step)
+    else:
+        asked.remove(mine)
+        call, step = mine
+    extra = {**_timing(event.times), **({_OURS: {"failed": True}} if event.failed else {})}
+    if extra:
+        call["extra"] = extra
+    if event.result is not None:
+        results = step.setdefault("observation", {"results": []})["results"]
+        results.append({"source_call_id": call["tool_call_id"], "content": event.result})
