@@ -325,7 +325,8 @@ def write_log(path: Path, facts: Mapping[str, Any], trajectories: Sequence[Recor
         metrics={"accuracy": EvalMetric(name="accuracy", value=accuracy)},
     )  # fmt: skip
     spec = EvalSpec(
-        run_id=facts["run_id"], solver=facts["agent"], tags=[facts["agent"]], created=facts["started_at"], task=facts["dataset"], model=facts["model"],
+        run_id=facts["run_id"], solver=facts["agent"], tags=[facts["agent"]],
+        created=facts["started_at"], task=facts["dataset"], model=facts["model"],
         dataset=EvalDataset(name=facts["dataset"], samples=len(ids), sample_ids=list(ids)),
         config=EvalConfig(epochs=1 + max((each.trial or 0 for each in trajectories), default=0)),
         metadata={_OURS: {"agent": facts["agent"], "run_id": facts["run_id"]}},

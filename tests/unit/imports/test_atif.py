@@ -1,0 +1,213 @@
+"""ATIF: documents that NeMo's own models make and check, files of sub-agents, and broken ones."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pyarrow.parquet as pq
+import pytest
+
+from rewoo_bench.imports.formats import Found, read_files
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.imports.write import ImportChoices, import_run
+
+
+def tool_step(number: int, name: str, result: str | None, tokens: tuple[int, int, int], **more: Any) -> dict[str, Any]:
+    given, written, cached = tokens
+    results = [] if result is None else [{"source_call_id": f"c{number}", "content": result}]
+    return {
+        "step_id": number, "source": "agent", "message": f"I call {name}.",
+        "tool_calls": [{"tool_call_id": f"c{number}", "function_name": name, "arguments": {"x": number}}],
+        "observation": {"results": results},
+        "metrics": {
+            "prompt_tokens": given, "completion_tokens": written, "cached_tokens": cached, "cost_usd": 0.25,
+            "extra": {"reasoning_tokens": 2, "cache_creation_input_tokens": 3},
+        },
+        **more,
+    }  # fmt: skip
+
+
+def document(**more: Any) -> dict[str, Any]:
+    steps = [
+        {"step_id": 1, "source": "system", "message": "Be brief."},
+        {"step_id": 2, "source": "user", "message": "2 + 2?"},
+        tool_step(3, "add", "4", (100, 10, 40)),
+        {"step_id": 4, "source": "user", "message": "Go on."},
+        {"step_id": 5, "source": "agent", "message": "It is 4.", "model_name": "big",
+         "metrics": {"prompt_tokens": 150, "completion_tokens": 5}, "reasoning_content": "Easy."},
+    ]  # fmt: skip
+    about = {
+        "name": "adder",
+        "version": "1",
+        "model_name": "small",
+        "tool_definitions": [{"function": {"name": "add"}}],
+    }
+    return {"schema_version": "ATIF-v1.7", "session_id": "s1", "agent": about, "steps": steps, **more}
+
+
+def read(folder: Path, *documents: Any) -> list[Found]:
+    for number, each in enumerate(documents):
+        (folder / f"{number}.json").write_text(json.dumps(each))
+    return [*read_files([folder])]
+
+
+def only(found: list[Found]) -> RecordedTrajectory:
+    (one,) = found
+    assert one.trajectory is not None, one.fault
+    assert one.format == "atif"
+    return one.trajectory
+
+
+def test_steps_are_calls_and_prompts_are_rebuilt(tmp_path: Path) -> None:
+    found = only(read(tmp_path, document()))
+    assert (found.task, found.agent, found.question, found.system) == ("s1", "adder", "2 + 2?", "Be brief.")
+    first, use, turn, last = found.events
+    assert isinstance(first, ModelCall)
+    assert isinstance(use, ToolUse)
+    assert isinstance(last, ModelCall)
+    assert turn == Turn("Go on.")
+    assert first.usage is not None
+    assert (first.model, last.model, last.thoughts) == ("small", "big", "Easy.")
+    assert (first.usage.input_tokens, first.usage.cached_input_tokens, first.usage.output_tokens) == (100, 40, 10)
+    assert (first.usage.reasoning_tokens, first.usage.cache_write_tokens) == (2, 3)
+    assert (use.name, use.arguments, use.result, use.failed) == ("add", {"x": 3}, "4", False)
+    assert last.messages is not None
+    assert [each.role for each in last.messages] == ["system", "user", "assistant", "tool", "user"]
+    assert (found.answer, found.solved, found.cost_usd) == ("It is 4.", None, None)
+    assert first.times is None  # a timestamp alone is no duration
+
+
+def test_what_wasnt_recorded_isnt_measured(tmp_path: Path) -> None:
+    whole = document()
+    for step in whole["steps"]:
+        step.pop("metrics", None)
+        step["timestamp"] = "2026-11-26T09:00:00Z"
+    whole["steps"][2]["observation"] = None
+    (tmp_path / "a.json").write_text(json.dumps(whole))
+    done = anyio.run(partial(import_run, [tmp_path / "a.json"], tmp_path / "run", ImportChoices()))
+    assert set(done.lacks) == {"usage", "times", "solved", "results"}
+    (row,) = pq.read_table(tmp_path / "run/questions.parquet").to_pylist()
+    assert (row["usage_source"], row["latency_s"], row["cost_usd"]) == ("estimated", None, None)
+
+
+def sub_agent(**more: Any) -> dict[str, Any]:
+    steps = [{"step_id": 1, "source": "user", "message": "Look it up."}, tool_step(2, "search", "found", (30, 3, 0))]
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "helper", "version": "1"}, "steps": steps, **more}
+
+
+def with_reference(**reference: Any) -> dict[str, Any]:
+    whole = document()
+    whole["steps"][2]["observation"]["results"][0]["subagent_trajectory_ref"] = [reference]
+    return whole
+
+
+LEDGER = [("", 100), ("helper", 30), ("", 150)]
+
+
+def calls(found: RecordedTrajectory) -> list[tuple[str, int]]:
+    return [(call.agent, call.usage.input_tokens if call.usage else -1) for call in found.calls]
+
+
+def test_embedded_sub_agents_count_for_the_trajectory(tmp_path: Path) -> None:
+    whole = with_reference(trajectory_id="t1") | {"subagent_trajectories": [sub_agent(trajectory_id="t1")]}
+    found = only(read(tmp_path, whole))
+    assert calls(found) == LEDGER
+    assert [event.agent for event in found.events if isinstance(event, ToolUse)] == ["", "helper"]
+    assert found.answer == "It is 4."
+
+
+def test_an_embedded_sub_agent_without_a_reference_counts_too(tmp_path: Path) -> None:
+    found = only(read(tmp_path, document(subagent_trajectories=[sub_agent(trajectory_id="t1")])))
+    assert sorted(calls(found)) == sorted(LEDGER)
+
+
+def test_sub_agents_and_continuations_in_files_beside_it_are_no_trajectories_of_their_own(tmp_path: Path) -> None:
+    first = with_reference(trajectory_path="/elsewhere/1.json", session_id="s2") | {
+        "continued_trajectory_ref": "2.json"
+    }
+    copied = {"step_id": 1, "source": "user", "message": "2 + 2?", "is_copied_context": True}
+    more = {**document(), "steps": [copied, tool_step(2, "add", "9", (70, 7, 0))]}
+    found = only(read(tmp_path, first, sub_agent(session_id="s2"), more))
+    assert calls(found) == [*LEDGER, ("", 70)]
+
+
+def test_task_and_reward_of_harbors_folder(tmp_path: Path) -> None:
+    (tmp_path / "trial/agent").mkdir(parents=True)
+    (tmp_path / "trial/agent/trajectory.json").write_text(json.dumps(document()))
+    result = {"task_name": "hello-world", "verifier_result": {"rewards": {"reward": 1.0}}}
+    (tmp_path / "trial/result.json").write_text(json.dumps(result))
+    found = only([*read_files([tmp_path / "trial/agent"])])
+    assert (found.task, found.solved, found.score) == ("hello-world", True, 1.0)
+
+
+def test_a_sub_agent_that_refers_to_itself_ends(tmp_path: Path) -> None:
+    looped = sub_agent(trajectory_id="t1")
+    looped["steps"][1]["observation"]["results"][0]["subagent_trajectory_ref"] = [{"trajectory_path": "0.json"}]
+    assert len(read(tmp_path, looped, document())) <= 2
+
+
+def test_a_step_without_a_model_call_is_its_tools_alone(tmp_path: Path) -> None:
+    whole = document()
+    whole["steps"][2] = {**tool_step(3, "add", "4", (0, 0, 0)), "llm_call_count": 0}
+    whole["steps"][4]["llm_call_count"] = 3
+    found = only(read(tmp_path, whole))
+    assert [type(event) for event in found.events] == [ToolUse, Turn, ModelCall]
+    assert found.notes == {"merged_calls": 3}
+
+
+def test_documents_of_nemo_give_the_rows_of_its_totals(tmp_path: Path) -> None:
+    atif = pytest.importorskip("nat.atif", reason="needs nvidia-nat-atif")
+    helper = sub_agent(trajectory_id="t1", session_id="s1")
+    whole = with_reference(trajectory_id="t1") | {"subagent_trajectories": [helper]}
+    timing = {"start_timestamp": 1e9, "end_timestamp": 1e9 + 2.5}
+    for step in (*whole["steps"], *helper["steps"]):
+        if step["source"] == "agent":
+            step["extra"] = {"invocation": timing}
+            for call in step.get("tool_calls", ()):
+                call["extra"] = {"invocation": timing}
+    made = atif.Trajectory.model_validate(whole)
+    (tmp_path / "a.json").write_text(json.dumps(made.to_json_dict()))
+    anyio.run(partial(import_run, [tmp_path / "a.json"], tmp_path / "run", ImportChoices()))
+    (row,) = pq.read_table(tmp_path / "run/questions.parquet").to_pylist()
+    steps = [step for part in (made, *made.subagent_trajectories) for step in part.steps if step.metrics]
+    assert row["input_tokens"] == sum(step.metrics.prompt_tokens for step in steps)
+    assert row["output_tokens"] == sum(step.metrics.completion_tokens for step in steps)
+    assert row["cached_input_tokens"] == sum(step.metrics.cached_tokens or 0 for step in steps)
+    assert (row["llm_calls"], row["tool_calls"], row["latency_s"]) == (len(steps), 2, 2.5)
+
+
+PIECES: tuple[Any, ...] = (None, [], {}, "x", -1, 1e999, True, [[]], {"agent": 3}, "\ud800", 2**70, [None], ["user"])
+
+
+def mutated(value: Any, random_: random.Random) -> Any:
+    """The same JSON with about one value in thirty replaced, dropped or doubled."""
+    if random_.random() < 0.03:
+        return random_.choice(PIECES)
+    if isinstance(value, dict):
+        return {name: mutated(each, random_) for name, each in value.items() if random_.random() > 0.02}
+    if isinstance(value, list):
+        return [mutated(each, random_) for each in value for _ in range(2 if random_.random() < 0.02 else 1)]
+    return value
+
+
+def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    random_ = random.Random(5)
+    whole = with_reference(trajectory_id="t1", trajectory_path="none.json") | {
+        "subagent_trajectories": [sub_agent(trajectory_id="t1")],
+        "extra": {"rewoo_bench": {"trial": 1, "solved": True, "answers": ["4"], "stop_reason": "answered"}},
+        "final_metrics": {"total_cost_usd": 1.0},
+    }
+    path = tmp_path / "a.json"
+    faults = 0
+    for _ in range(10_000 if request.config.getoption("--nightly") else 2_000):
+        path.write_text(json.dumps(mutated(whole, random_)))
+        for found in read_files([path]):
+            assert (found.trajectory is None) == bool(found.fault)
+            assert "\n" not in found.fault
+            faults += bool(found.fault)
+    assert faults > 100
