@@ -51,14 +51,14 @@ def with_files(record: Any, path: Path) -> Any:
 
     None for a trajectory that another file in its folder refers to, which counts there.
     """
-    if path.name in _referred(path.parent):
+    if path.name in _referred(path.parent, path.parent.stat().st_mtime_ns):
         return None
     return _joined(record, path, 0) | {_OURS: _of_harbor(path)}
 
 
 @lru_cache(maxsize=8)
-def _referred(folder: Path) -> frozenset[str]:
-    """The names of the files of a folder that others in it refer to."""
+def _referred(folder: Path, _changed: int) -> frozenset[str]:
+    """The names of the files of a folder that others in it refer to; remembered until the folder changes."""
     found = set[str]()
     for file in folder.glob("*.json"):
         try:

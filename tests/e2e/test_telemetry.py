@@ -17,6 +17,8 @@ from command_runs import quiet
 
 from rewoo_bench import load
 from rewoo_bench.imports.write import import_run
+from rewoo_bench.testing.server import ModelServer, ServerReply
+from rewoo_bench.types import Usage
 
 pytest.importorskip("opentelemetry.sdk", reason="needs OpenTelemetry (pip install 'rewoo-bench[otel]')")
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -67,6 +69,37 @@ def test_a_file_of_spans_is_read_back_as_a_run() -> None:
     calls = [pd.read_parquet(f"{folder}/calls.parquet").sort_values([*key, "call_index"]) for folder in ("run", "back")]
     assert calls[0][order].fillna(-1).values.tolist() == calls[1][order].fillna(-1).values.tolist()
     assert (back["stop_reason"] == "empty_answer").all()
+
+
+def test_spans_carry_what_a_call_cost_and_the_parts_of_its_tokens() -> None:
+    usage = Usage(1000, cached_input_tokens=600, output_tokens=50, reasoning_tokens=40, cache_write_tokens=100)
+    with ModelServer(lambda _: ServerReply("Answer: Neva", usage=usage)) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--price", "input=1,cached=0.1,output=10")
+        assert quiet("--arch", "direct", "-n", "2", *model, "--out", "run", "--otel", "spans.jsonl") == 0
+    calls = pd.read_parquet("run/calls.parquet")
+    assert (calls["reasoning_tokens"] == 40).all()
+    for row in load("run").to_dict("records"):
+        trace = [s for s in spans_of(Path("spans.jsonl")) if s["context"]["trace_id"] == f"0x{row['trace_id']}"]
+        told = [span["attributes"] for span in trace if span["name"].startswith(("chat ", "invoke_agent "))]
+        assert len(told) == 2  # the call and its agent, which made no other
+        for attributes in told:
+            assert attributes["gen_ai.usage.input_tokens"] == row["input_tokens"]
+            assert attributes["gen_ai.usage.cache_read.input_tokens"] == row["cached_input_tokens"] == 600
+            assert attributes["gen_ai.usage.cache_creation.input_tokens"] == row["cache_write_tokens"]
+            assert attributes["gen_ai.usage.output_tokens"] == row["output_tokens"] == 50
+            assert attributes["gen_ai.usage.reasoning.output_tokens"] == row["reasoning_tokens"] == 40
+            assert attributes["rewoo_bench.cost_usd"] == pytest.approx(row["cost_usd"])
+
+
+def test_attributes_of_the_conventions_have_their_names() -> None:
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+
+    known = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+    assert quiet("--arch", "react", "--model", "oracle", "-n", "1", "--out", "run", "--otel", "spans.jsonl") == 0
+    names = {name for span in spans_of(Path("spans.jsonl")) for name in span["attributes"]}
+    ours = {name for name in names if name.startswith("rewoo_bench.")}
+    assert names - ours - known == set()
+    assert "rewoo_bench.cost_usd" not in ours  # the oracle has no price
 
 
 class Collector(BaseHTTPRequestHandler):

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 MODEL = "mockllm/model"
 
 
-@tool
+@tool  # type: ignore[untyped-decorator]
 def add() -> Any:
     async def execute(x: int, y: int) -> str:
         """Add two numbers.
@@ -63,7 +63,7 @@ def with_usage(output: Any, given: int, written: int, read: int = 0, stored: int
     return output
 
 
-SCRIPT = [
+SCRIPT: list[tuple[str, str, dict[str, Any], tuple[int, ...]]] = [
     ("", "helper", {"input": "what is 1 + 1?"}, (100, 10, 20, 5, 3)),
     ("helper", "add", {"x": 1, "y": 1}, (50, 7)),
     ("helper", "submit", {"answer": "2"}, (60, 8, 30)),
@@ -164,7 +164,7 @@ def test_the_json_form_gives_the_same_trajectories(log: Any, tmp_path: Path) -> 
     ]
 
 
-@solver
+@solver  # type: ignore[untyped-decorator]
 def fails() -> Any:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.sample_id == "bad":
@@ -190,7 +190,7 @@ def test_errors_and_limits_are_said(tmp_path: Path) -> None:
     assert (long["stop_reason"], long["error"]) == ("token_limit", "limit: token (100)")
 
 
-@scorer(metrics=[accuracy()])
+@scorer(metrics=[accuracy()])  # type: ignore[untyped-decorator]
 def asks_a_model() -> Any:
     async def score(state: TaskState, target: Target) -> Score:
         await get_model().generate("Is it right?", config=GenerateConfig())
@@ -226,7 +226,7 @@ def test_one_sample_at_a_time_is_in_memory(log: Any, tmp_path: Path) -> None:
 
     def peak(samples: int) -> int:
         whole: EvalLog = read_eval_log(log.location)
-        (first, *_) = whole.samples or ()
+        first = whole.samples[0]
         text = "word " * 40_000
         whole.samples = [
             first.model_copy(update={"id": f"s{n}", "metadata": {"text": text + str(n)}}) for n in range(samples)
