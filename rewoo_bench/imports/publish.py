@@ -27,7 +27,7 @@ from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, Too
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.records import CallRecord, TaskKey
+from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.publish import file_name
@@ -209,7 +209,7 @@ class _Records:
     def __init__(self, records: Sequence[CallRecord]) -> None:
         self._left: defaultdict[tuple[str, str, str], list[CallRecord]] = defaultdict(list)
         for record in records:
-            if record.answer:
+            if record.answer and SECOND_ATTEMPT not in record.answer:
                 self._left[record.key.kind, record.key.place, record.status].append(record)
 
     def of(self, row: Mapping[str, Any]) -> CallRecord | None:
