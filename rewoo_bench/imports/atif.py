@@ -3,8 +3,9 @@
     {"schema_version": "ATIF-v1.7", "agent": {...}, "steps": [{"step_id": 1, "source": "user", "message": "2 + 2?"}]}
 
 A step of the source `agent` is a model call with its tool calls and their results; one with `llm_call_count` 0 has tool
-calls alone. ATIF records no prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count
-for the trajectory that refers to them, also where they stand in a file of their own.
+calls alone. The last step of NeMo, without a model and tokens, repeats the answer and is no call. ATIF records no
+prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count for the trajectory that
+refers to them, also where they stand in a file of their own.
 """
 
 from __future__ import annotations
@@ -233,7 +234,7 @@ class _Reader:
             for each in _listed(step, "tool_calls")
         ]
         made = number(step.get("llm_call_count"))
-        if made != 0:
+        if made != 0 and not self._repeats_answer(step, text, agent):
             self.merged += int(made) if made is not None and made > 1 else 0
             self.events.append(
                 ModelCall(
@@ -258,6 +259,7 @@ class _Reader:
                 self.answer = text or self.answer
         observation = step.get("observation")
         results = _listed(observation, "results") if isinstance(observation, Mapping) else []
+        invocations = iter(_listed(_part(step, "extra"), "tool_invocations"))  # of NeMo, in the order of the calls
         for call, raw in zip(calls, _listed(step, "tool_calls"), strict=True):
             mine = next((each for each in results if each.get("source_call_id") == raw.get("tool_call_id")), None)
             if mine is None:  # results without ids belong to the calls in their order
@@ -265,10 +267,17 @@ class _Reader:
             results = [each for each in results if each is not mine]
             content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
             failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
-            self.events.append(ToolUse(call.name, call.arguments, content, failed, _times(raw), agent))
+            times = _times(raw) or _times({"extra": {"invocation": next(invocations, None)}})
+            self.events.append(ToolUse(call.name, call.arguments, content, failed, times, agent))
             prompt.append(Message("tool", content or "", tool_call_id=call.id))
         for each in results:  # of actions that were no tool calls
             prompt.append(Message("user", text_of(each.get("content"))))
+
+    def _repeats_answer(self, step: Mapping[str, Any], text: str, agent: str) -> bool:
+        """Whether a step is NeMo's end of a workflow: no model, no tokens, and the message of the last call."""
+        said = any(step.get(name) for name in ("model_name", "metrics", "tool_calls", "llm_call_count"))
+        mine = [call for call in self.calls[-1:] if call.agent == agent and call.usage is not None]
+        return not said and bool(text) and any(call.reply == text for call in mine)
 
     def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any], files: Any) -> Any:
         """The sub-agent's trajectory of a reference; None where it isn't there."""

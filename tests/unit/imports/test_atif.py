@@ -181,6 +181,19 @@ def test_documents_of_nemo_give_the_rows_of_its_totals(tmp_path: Path) -> None:
     assert (row["llm_calls"], row["tool_calls"], row["latency_s"]) == (len(steps), 2, 2.5)
 
 
+def test_nemos_end_of_a_workflow_is_no_call(tmp_path: Path) -> None:
+    # As nvidia-nat-core 1.9 converts the events of a workflow: the last step has no model and no tokens.
+    whole = document()
+    whole["steps"][2]["extra"] = {"tool_invocations": [{"start_timestamp": 5.0, "end_timestamp": 7.0}]}
+    invocation = {"status": "completed"}
+    end = {"step_id": 6, "source": "agent", "message": "It is 4.", "extra": {"invocation": invocation}}
+    found = only(read(tmp_path, {**whole, "steps": [*whole["steps"], end]}))
+    assert calls(found) == [("", 100), ("", 150)]
+    (use,) = (event for event in found.events if isinstance(event, ToolUse))
+    assert use.times == (5.0, 7.0)
+    assert found.answer == "It is 4."
+
+
 PIECES: tuple[Any, ...] = (None, [], {}, "x", -1, 1e999, True, [[]], {"agent": 3}, "\ud800", 2**70, [None], ["user"])
 
 
