@@ -226,7 +226,9 @@ def _node(span: Mapping[str, Any]) -> Node:
 def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
     node.model = str(first_of(found, _MODELS) or "")
     node.usage = _usage(found)
-    node.cost_usd = number(first_of(found, ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")))
+    node.cost_usd = number(
+        first_of(found, ("gen_ai.usage.cost", "llm.cost.total", "operation.cost", "rewoo_bench.cost_usd"))
+    )
     costs = parsed(found.get("langfuse.observation.cost_details"))
     node.cost_usd = number(costs.get("total")) if isinstance(costs, Mapping) else node.cost_usd
     reasons = parsed(found.get("gen_ai.response.finish_reasons"))

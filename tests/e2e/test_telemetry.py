@@ -89,6 +89,8 @@ def test_spans_carry_what_a_call_cost_and_the_parts_of_its_tokens() -> None:
             assert attributes["gen_ai.usage.output_tokens"] == row["output_tokens"] == 50
             assert attributes["gen_ai.usage.reasoning.output_tokens"] == row["reasoning_tokens"] == 40
             assert attributes["rewoo_bench.cost_usd"] == pytest.approx(row["cost_usd"])
+    anyio.run(partial(import_run, [Path("spans.jsonl")], Path("back")))
+    assert load("back")["cost_usd"].tolist() == pytest.approx(load("run")["cost_usd"].tolist())
 
 
 def test_attributes_of_the_conventions_have_their_names() -> None:
