@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json
 
+from rewoo_bench.report.planned import Planned, TraceKey
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.runs.columns import CALLS, PARTS
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
@@ -262,7 +263,7 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
         ]
 
     return {
-        **{name: trajectory[name] for name in ("rows", "path", "replans", "calls")},
+        **{name: trajectory[name] for name in ("rows", "path", "replans", "calls", "planned")},
         "steps": kept(trajectory["steps"], "failed"),
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
@@ -272,7 +273,6 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
     }
 
 
-TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
 PromptsOf = Callable[[TraceKey], list[dict[str, Any]]]
 """Model calls of a question: place, texts of the prompt, completion."""
 _NOWHERE = -1
@@ -281,12 +281,19 @@ _NOWHERE = -1
 class Trajectories:
     """The traces and calls of a table's questions. A context manager: the files stay open in it."""
 
-    def __init__(self, runs: Sequence[Path], table: QuestionTable, prompts: PromptsOf | None = None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Path],
+        table: QuestionTable,
+        prompts: PromptsOf | None = None,
+        planned: Planned | None = None,
+    ) -> None:
         self._runs = runs
         self._table = table
         self.numbers = {line: number for number, line in enumerate(table.lines)}
         """The number of each question's line in the table."""
         self._prompts = prompts
+        self._planned = planned or Planned()
         self._traces: dict[str, IO[bytes]] = {}
         self._calls: dict[str, CallRows] = {}
         self._tools: dict[str, set[str]] = {}
@@ -350,10 +357,12 @@ class Trajectories:
                     trace = _parsed(self._traces[key.run_id].readline())
                 if first != _NOWHERE:
                     calls = self._calls[key.run_id].at(range(first, end))
+            own = key.run_id, key.architecture, line.example_id, line.trial
             found[system] = {
                 **trajectory_of(trace),
                 "calls": _with_starts(calls),
-                "prompts": prompts((key.run_id, key.architecture, line.example_id, line.trial)) if prompts else [],
+                "planned": self._planned.graph(own),
+                "prompts": prompts(own) if prompts else [],
             }
         aligned = align_steps([trajectory["steps"] for trajectory in found.values()])
         for (system, trajectory), rows in zip(found.items(), aligned, strict=True):

@@ -29,6 +29,7 @@ from pydantic_core import to_json
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
+from rewoo_bench.report.planned import read_planned
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.runs.folder import load, manifests
@@ -59,13 +60,15 @@ def write_page(
     """
     head, table = read_page(runs, runs, texts=texts, at_any_price=at_any_price)
     head["figures"] = list(_figures(runs)) if figures else []
+    planned = read_planned(runs, texts=texts)
+    head["planned"] = planned.shown
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         folders = {(run if run.is_dir() else run.parent).resolve() for run in runs}
         # A run's folder may be somebody else's.
         follows = out.parent.resolve() not in folders and not (out.parent / MANIFEST).is_file()
         with (
-            Trajectories(runs, table, prompts if texts else None) as trajectories,
+            Trajectories(runs, table, prompts if texts else None, planned) as trajectories,
             replaced(out, follows=follows) as file,
         ):
             parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
@@ -91,7 +94,7 @@ def read_page(
     }
     pricing = pricing_of(runs, rows, present) if at_any_price else None
     head = overview(rows, present, runs, pricing, texts=texts)
-    return {**head, "texts": texts, "figures": []}, question_table(rows, texts=texts)
+    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(rows, texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:
@@ -138,6 +141,7 @@ def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int],
     cells = head["table"] or {"head": [], "rows": []}
     lines = [row(cells["head"], "th"), *(row(each, "td") for each in cells["rows"])]
     sentences = [each["text"] for each in head["sentences"]]
+    sentences += [line for each in head["planned"] for line in each["sentences"]]
     said = (f"<p>{escape(plain_line(line))}</p>" for line in (*sentences, *head["notes"]) if line)
     plain = f"<h1>{escape(plain_line(str(head['title'])))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
     start, end, _ = _frame(str(head["title"]), "", f"{plain}<p>This page shows the rest with JavaScript.</p>")

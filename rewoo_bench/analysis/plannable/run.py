@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +67,17 @@ class Plannable:
         return list(dict.fromkeys(self.tasks["architecture"]))
 
 
-def plannable(folder: Path, prices: Sequence[str] = tuple(SHOWN)) -> Plannable:
+def plannable(
+    folder: Path,
+    prices: Sequence[str] = tuple(SHOWN),
+    *,
+    most: int | None = None,
+    on_task: Callable[[TracedTask], None] | None = None,
+) -> Plannable:
     """Reads a run. `prices` are short names or SHEET:MODEL.
 
+    Of each architecture at most `most` trajectories are read, those of a random sample of tasks, always the same one.
+    `on_task` is called with each trajectory that counts.
     Raises `DataError` where the run has no traces or no loop with tool calls, and `UsageError` for a wrong price.
     """
     tariffs = {name: named_tariff(name) for name in prices}
@@ -85,7 +96,11 @@ def plannable(folder: Path, prices: Sequence[str] = tuple(SHOWN)) -> Plannable:
         if any(_PLANS & set(calls["role"]) for calls in own.values()):
             left_out[f"{architecture} plans ahead itself"] += len(own)
             continue
-        for task in traced_tasks(partial(_traces, path, architecture)):
+        tasks = Counter(row["example_id"] for row in rows if row["architecture"] == architecture)
+        sample = _sample(tasks, most)
+        if unread := sum(tasks.values()) - sum(tasks[each] for each in sample):
+            left_out[f"{architecture} in tasks outside the random sample that was read"] += unread
+        for task in traced_tasks(partial(_traces, path, architecture, sample)):
             key = architecture, task.example_id, task.trial
             calls = own.get(key)
             if calls is None or not (models := _loop_calls(calls)):
@@ -95,6 +110,8 @@ def plannable(folder: Path, prices: Sequence[str] = tuple(SHOWN)) -> Plannable:
             if any(step.turn not in turns for step in task.steps):
                 left_out["its tool calls can't be told apart by the model calls that asked for them"] += 1
                 continue
+            if on_task and task.steps:
+                on_task(task)
             of_calls += _call_rows(task)
             of_tasks += _task_rows(task, calls, models, works(task, turns), tariffs)
     if not of_calls:
@@ -103,15 +120,26 @@ def plannable(folder: Path, prices: Sequence[str] = tuple(SHOWN)) -> Plannable:
     return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), tuple(prices))
 
 
-def _traces(path: Path, architecture: str) -> Iterator[dict[str, Any]]:
-    """The lines of one architecture; damaged ones are left out."""
+def _sample(tasks: Mapping[str, int], most: int | None) -> set[str]:
+    """Tasks with at most `most` trajectories in all, at least one task; `tasks` are their numbers of trajectories."""
+    if most is None or sum(tasks.values()) <= most:
+        return set(tasks)
+    shuffled = sorted(tasks, key=lambda task: sha256(task.encode("utf-8", "replace")).digest())
+    count = bisect_right(list(accumulate(tasks[task] for task in shuffled)), most)
+    return set(shuffled[: max(1, count)])
+
+
+def _traces(path: Path, architecture: str, tasks: Container[str]) -> Iterator[dict[str, Any]]:
+    """The lines of one architecture's tasks; damaged ones are left out."""
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             try:
                 trace = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(trace, dict) and trace.get("architecture") == architecture:
+            if not isinstance(trace, dict) or trace.get("architecture") != architecture:
+                continue
+            if str(trace.get("example_id", "")) in tasks:
                 yield trace
 
 

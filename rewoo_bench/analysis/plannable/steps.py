@@ -90,8 +90,9 @@ class ArgumentValue:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """A tool call of a trajectory. `turn` is the number of the model call that asked for it."""
+    """A tool call of a trajectory: the step at the position `at` of its trace, asked for by the model call `turn`."""
 
+    at: int
     turn: int
     segment: int
     tool: str
@@ -131,6 +132,7 @@ def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[
 
 @dataclass(slots=True)
 class _Call:
+    at: int
     turn: int
     segment: int
     tool: str
@@ -166,7 +168,7 @@ class _Line:
             argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
             found = [(leaf.path, leaf.value) for leaf in leaves(argument)]
             failed = bool(step.get("failed"))
-            self.calls.append(_Call(turn, len(self.said) - 1, str(tool), found, result, failed))
+            self.calls.append(_Call(position, turn, len(self.said) - 1, str(tool), found, result, failed))
         while turns:
             self._begin(str(turns.pop(0).get("text") or ""))
 
@@ -302,7 +304,9 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
         for _, value in call.leaves:
             asked.setdefault(forms(value), position)
         results.append(index_of(call.result))
-        steps.append(ToolStep(call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice))
+        steps.append(
+            ToolStep(call.at, call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice)
+        )
     return TracedTask(
         line.architecture, line.task, line.trial, tuple(steps), tuple(line.starts), dict(line.segment_of_turn)
     )

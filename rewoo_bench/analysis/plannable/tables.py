@@ -115,13 +115,24 @@ def text(found: Plannable) -> str:
         tasks = found.tasks[(found.tasks["architecture"] == architecture) & (found.tasks["horizon"] == "loop")]
         head = f"{architecture}: {counted(tasks['example_id'].nunique(), 'task')}, "
         head += f"{counted(len(tasks), 'run')} of them, {counted(len(calls), 'tool call')}"
-        blocks.append("\n".join([head, "", *text_table(_values(calls)), *_chance(calls)]))
-        blocks.append("\n".join(text_table(_calls(calls))))
-        blocks.append("\n".join(text_table(_horizons(found, architecture))))
+        blocks.append("\n".join([head, "", *text_table(values_table(calls)), *_chance(calls)]))
+        blocks.append("\n".join(text_table(calls_table(calls))))
+        blocks.append("\n".join(text_table(horizons_table(found, architecture))))
         blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
     blocks.append("\n".join([*text_table(_trust(found.prices)), _cells()]))
-    notes = [ASSUMPTIONS, *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
-    return "\n\n".join([*blocks, "\n".join(notes)])
+    return "\n\n".join([*blocks, "\n".join(notes(found))])
+
+
+def notes(found: Plannable) -> list[str]:
+    """What the figures take for granted, and what they leave out."""
+    return [ASSUMPTIONS, *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
+
+
+def saved_by_task(found: Plannable, architecture: str) -> pd.DataFrame:
+    """The part of its model calls that each task saves, all its trials together: a row a task, a column a horizon."""
+    own = found.tasks[found.tasks["architecture"] == architecture]
+    calls = own.groupby(["example_id", "horizon"])["model_calls"].sum().unstack("horizon")
+    return pd.DataFrame({horizon: 1 - calls[horizon] / calls["loop"] for horizon in HORIZONS[1:]})
 
 
 def _shown(interval: Interval) -> str:
@@ -130,7 +141,8 @@ def _shown(interval: Interval) -> str:
     return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
 
 
-def _values(calls: pd.DataFrame) -> list[list[str]]:
+def values_table(calls: pd.DataFrame) -> list[list[str]]:
+    """A row for each kind of value: their number and share."""
     rows = [["values of arguments", "number", "share [95% CI]"]]
     for kind in KINDS:
         rows.append([kind, f"{calls[kind].sum():,}", _shown(share(calls[kind], calls["values"], calls["example_id"]))])
@@ -148,7 +160,8 @@ def _chance(calls: pd.DataFrame) -> Iterator[str]:
         yield f"by chance: {share_} also stand in what was said or found in another task"
 
 
-def _calls(calls: pd.DataFrame) -> list[list[str]]:
+def calls_table(calls: pd.DataFrame) -> list[list[str]]:
+    """A row for each of the conditions under which a call can be planned."""
     one = np.ones(len(calls))
     rows = [["tool calls", "number", "share [95% CI]"]]
 
@@ -165,7 +178,7 @@ def _calls(calls: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-def _horizons(found: Plannable, architecture: str) -> list[list[str]]:
+def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
     """A row for each horizon: what a task takes, and the part of the loop's amount that falls away."""
     own = found.tasks[found.tasks["architecture"] == architecture]
     rows_ = savings(found, architecture).to_dict("records")

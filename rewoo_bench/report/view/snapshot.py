@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.report.planned import Planned, TraceKey, read_planned
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
-from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories
+from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.report.write import read_page
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
@@ -107,7 +108,9 @@ def take_snapshot(folder: Path) -> Snapshot:
         if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
             with suppress(OSError):
                 head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
-        trajectories = stack.enter_context(Trajectories([source], table))
+        planned = read_planned([source]) if source is folder else Planned()  # a run in progress is read again and again
+        head["planned"] = planned.shown
+        trajectories = stack.enter_context(Trajectories([source], table, planned=planned))
         if len(table.lines) <= MOST_PATHS:
             answered = [trajectories.question(number)["systems"] for number in range(len(table.lines))]
             for place, system in enumerate(table.columns["systems"]):
