@@ -29,6 +29,9 @@ def advise_command(runs: tuple[str, ...], max_cost: float | None, max_latency: f
     RUN is a run's folder; give one with several architectures, or several runs of the same questions, model and
     settings. An architecture is within a limit where its whole 95% interval is. Of those within, the most accurate one
     is recommended; where none is shown to be that, the cheapest one that is shown not to be worse by --margin.
+
+    Of a run with one loop alone, such as an imported one, it says what planning ahead could have saved at most, and the
+    command that measures it.
     """
     advice = advise(*runs, max_cost=max_cost, max_latency=max_latency, margin=margin, intersect=intersect)
     click.echo(terminal(advice.as_json() if as_json else str(advice)))

@@ -23,7 +23,9 @@ from rewoo_bench.text.escaping import terminal
               help="Output format: tables, or savings as rows.")
 @click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each tool call here (CSV): kinds of its values, its choice, what it copies from.")
-def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None) -> int:
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
+              help="Draw a figure here: tasks by the model calls that they save, and dollars under each price.")
+def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, plot: Path | None) -> int:
     """What of a run's tool calls a plan could have had, and what that would have saved, as a bound. No model is asked.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
@@ -37,6 +39,10 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     found = plannable(run, prices) if prices else plannable(run)
     if calls is not None:
         found.calls.to_csv(calls, index=False)
+    if plot is not None:
+        from rewoo_bench.report.plots.planned import save_planned  # matplotlib
+
+        save_planned(found, plot)
     if form == "terminal":
         click.echo(terminal(tables.text(found)))
         return DONE

@@ -13,6 +13,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
             continue
         name = read_manifest(run).run_id
         try:
-            found = plannable(run, most=MOST, on_task=lambda task, name=name: planned.keep(name, task, texts=texts))
+            found = plannable(run, most=MOST, on_task=partial(planned.keep, name, texts=texts))
         except DataError:
             continue
         planned.shown += _shown(found, name if len(runs) > 1 else "")
@@ -109,7 +110,7 @@ def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:
         start = task.starts[step.segment]
         values = []
         for value in step.values[:_MOST_VALUES]:
-            text = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
+            text = _text(value.value)
             shown = [value.path[:_LONGEST], text[:_LONGEST]] if texts else ["", ""]
             source = value.source(start)
             of = [source.step, _HOWS.index(source.how), source.path[:_LONGEST] if texts else ""] if source else []
@@ -118,3 +119,12 @@ def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:
             **{"at": step.at, "segment": step.segment, "depth": depth, "choice": CHOICES.index(step.choice)},
             **{"values": values, "more": max(0, len(step.values) - _MOST_VALUES)},
         }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):  # too many digits or levels
+        return "…"

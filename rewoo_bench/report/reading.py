@@ -104,8 +104,8 @@ def advise(
 
     `max_cost` is the mean in US dollars per question, `max_latency` the 95th percentile in seconds, `margin` a share
     (0.05: a cheaper architecture may be 5 points less accurate). Runs of other questions, models or settings aren't
-    compared, and `not_compared` says why. Raises `UsageError` where nothing can be compared, and for a limit of
-    something that wasn't measured.
+    compared, and `not_compared` says why. Of one run of a loop alone, `loop` has what a plan could have saved. Raises
+    `UsageError` where nothing can be compared, and for a limit of something that wasn't measured.
     """
     check_switches(intersect=intersect)
     terms = Terms(max_cost, max_latency, margin)

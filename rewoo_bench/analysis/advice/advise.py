@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,14 +35,17 @@ from rewoo_bench.analysis.advice.decision import (
 )
 from rewoo_bench.analysis.advice.run_sets import TOO_MANY, MoreQuestions, RunSet, more_questions, run_sets
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE, dollars_at
+from rewoo_bench.analysis.plannable import tables
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, brackets
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.text.escaping import text_table, with_finite_numbers
 from rewoo_bench.text.words import counted, round_up
 
 _MOST_COMPARED = 3
 _MOST_WARNINGS = 2
+_REPLAYED = "rewoo,rewoo-lazy,react"  # to be measured on the tasks of a recorded loop
 _ORACLE = (
     "No recommendation: an oracle answered. It is given the answers, so its accuracy means nothing. "
     "Run a real model; `rewoo-bench compare` shows what these architectures cost."
@@ -293,15 +297,41 @@ def advice_table(part: Part) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopAdvice:
+    """What a plan could have saved of a loop that there is nothing to compare with, and how to measure it."""
+
+    run: str
+    """Its folder."""
+    architecture: str
+    sentences: tuple[str, ...]
+    savings: tuple[Mapping[Any, Any], ...]
+    """A row for each horizon and measure, as of `rewoo-bench plannable --format json`."""
+    command: str
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{self.run} has one architecture, {self.architecture!r}: there is nothing to compare it with. "
+                "What a plan could have saved of it:",
+                *(f"- {sentence}" for sentence in self.sentences),
+                "To measure it, let others answer the same tasks, with tools that answer from this recording:",
+                f"    {self.command}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """A part for each set of architectures that may be compared; printed, it is sentences and a table each."""
 
     parts: tuple[Part, ...]
     not_compared: tuple[str, ...]
     """Why some runs aren't compared with others; a sentence each."""
+    loop: LoopAdvice | None = None
+    """Where the runs have one architecture alone, and it is a loop."""
 
     def __str__(self) -> str:
-        blocks = []
+        blocks = [str(self.loop)] if self.loop else []
         for part in self.parts:
             blocks.append("\n\n".join([part.title, *map("\n".join, (advice_sentences(part), advice_table(part)))]))
         lines = [f"Not compared: {reason}." for reason in self.not_compared]
@@ -334,7 +364,8 @@ class Advice:
             }
             for part in self.parts
         ]
-        known: dict[str, Any] = with_finite_numbers({"parts": parts, "not_compared": self.not_compared})
+        loop = asdict(self.loop) if self.loop else None
+        known: dict[str, Any] = with_finite_numbers({"parts": parts, "not_compared": self.not_compared, "loop": loop})
         return known
 
     def as_json(self) -> str:
@@ -352,13 +383,16 @@ def advise_on(
 ) -> Advice:
     """A recommendation for each set of comparable architectures. `folders` are the runs' folders by run id.
 
-    Raises `UsageError` where no two architectures can be compared, or a limit is of something that wasn't measured.
+    A run of one loop alone has what a plan could have saved of it (`Advice.loop`). Raises `UsageError` where no two
+    architectures can be compared, or a limit is of something that wasn't measured.
     """
     terms = terms or Terms()
     sets, reasons = run_sets(rows, manifests or {}, intersect=intersect)
     lonely = [runs for runs in sets if len(runs.rows) < 2]
     compared = [runs for runs in sets if len(runs.rows) > 1]
     if not compared:
+        if len(sets) == 1 and (loop := _loop_advice(lonely[0], folders or {})):
+            return Advice((), (), loop)
         why = reasons or [f"{lonely[0].pieces[0].name} has one architecture, {next(iter(lonely[0].rows))!r}"]
         raise UsageError(f"nothing to compare: {'; '.join(why)}")
     reasons += [
@@ -387,3 +421,25 @@ def advise_on(
             contrasts = {**{pair: each for pair, each in every.items() if decision.recommended in pair}, **contrasts}
         parts.append(Part(runs, terms, tuple(found), contrasts, decision, more))
     return Advice(tuple(parts), tuple(reasons))
+
+
+def _loop_advice(runs: RunSet, folders: Mapping[str, Path]) -> LoopAdvice | None:
+    """Of a set with one architecture; None where that is no loop with tool calls and traces."""
+    folder = folders.get(runs.pieces[0].run_id)
+    if folder is None:
+        return None
+    try:
+        found = plannable(folder)
+    except DataError:
+        return None
+    (architecture,) = found.architectures()
+    assumption, *left_out = tables.notes(found)
+    said = [*(tables.verdict(found, architecture, price) for price in found.prices), f"It is {assumption}", *left_out]
+    words = ["--arch", _REPLAYED, "--dataset", str(folder), "--tools", f"recorded:{folder}", "--model", "NAME"]
+    return LoopAdvice(
+        str(folder),
+        architecture,
+        tuple(f"{sentence}." for sentence in said if sentence),
+        tuple(tables.savings(found, architecture).to_dict("records")),
+        shlex.join(["rewoo-bench", "run", *words]),
+    )

@@ -38,7 +38,7 @@ __all__ = [
 
 PICTURE_FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
-_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+PICTURE_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def save_figures(
             for form in formats:
                 file = folder / f"{name}.{form}"
                 with styled(), replaced(file, follows=False) as opened:
-                    picture.figure.savefig(opened, format=form, metadata=_METADATA[form])
+                    picture.figure.savefig(opened, format=form, metadata=PICTURE_METADATA[form])
                 yield file
             captions[name] = picture.markdown
         if captions:

@@ -15,7 +15,7 @@ export interface Point {
   cost?: number;
 }
 
-interface Cells { head: string[]; rows: string[][] }
+export interface Cells { head: string[]; rows: string[][] }
 
 export interface Overview {
   title: string;
@@ -30,7 +30,28 @@ export interface Overview {
   claims: Claim[];
   manifests: unknown[];
   figures: { name: string; alt: string; src: string }[];
+  planned: PlannedLoop[];
   texts: boolean;
+}
+
+// What a plan could have had of a loop's tool calls.
+export interface PlannedLoop {
+  label: string;
+  sentences: string[];
+  notes: string[];
+  tables: Cells[]; // by horizon, by kind of value, by condition of a call
+  bins: string[];
+  tasks: [string, number[]][]; // of each horizon the tasks in each bin
+}
+
+// A tool call as a plan could have had it. Kinds, choices and ways are numbers: see planned.tsx.
+export interface PlannedCall {
+  at: number; // position of its step
+  segment: number;
+  depth: number;
+  choice: number;
+  values: [path: string, text: string, kind: number, from?: number, how?: number, path?: string][];
+  more: number;
 }
 
 export interface Claim {
@@ -123,6 +144,7 @@ export interface Trajectory {
   notes: { citations?: { cited: string[]; unknown: string[] }; partial_answer?: boolean; fallback?: string;
            dropped_steps?: number; repaired?: string[]; gateway?: string[]; stderr?: string };
   calls: Call[];
+  planned?: PlannedCall[] | null;
   prompts?: { place: string; prompt: string[]; completion: string }[];
 }
 

@@ -9,7 +9,7 @@ const LINE = 26, DOTS = 300; // pixels of a system's line; dots of a system
 
 interface Scale { at: (value: number) => number; ticks: number[] }
 
-function linear(most: number, width: number): Scale {
+export function linear(most: number, width: number): Scale {
   const rough = most / Math.max(2, width / 90), unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((f) => f * unit).find((s) => s >= rough) ?? unit;
   return { at: (value) => (value / most) * width, ticks: Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step) };

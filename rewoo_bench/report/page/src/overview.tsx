@@ -1,5 +1,7 @@
+import { Cells } from "./cells";
 import type { Claim, Overview, Table } from "./data";
 import { Figures } from "./figures";
+import { PlannedLoops } from "./planned";
 import { go } from "./state";
 import { Explained, Term } from "./terms";
 import { Text, visible } from "./text";
@@ -41,6 +43,7 @@ export function Head({ head, table }: { head: Overview; table: Table }) {
       <Cells table={head.table} caption="Means per question" />
       <Cells table={head.times} caption="Seconds of a question, medians" />
       <Figures head={head} table={table} />
+      <PlannedLoops loops={head.planned} />
       {head.figures.length > 0 && (
         <details open>
           <summary>Plots ({head.figures.length})</summary>
@@ -68,28 +71,6 @@ function Facts({ facts }: { facts: [string, string][] }) {
     <dl class="facts">
       {facts.map(([name, value]) => <div><dt>{name}</dt><dd><Text>{value}</Text></dd></div>)}
     </dl>
-  );
-}
-
-// A table that is a list of cards where it is narrow. The roles are said, since a card's style would take them away.
-function Cells({ table, caption }: { table: Overview["table"]; caption: string }) {
-  if (!table) return null;
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-      <table class="means" role="table">
-        <caption role="caption">{caption}, with <Term>95% intervals</Term></caption>
-        <thead role="rowgroup"><tr role="row">{table.head.map((cell) => <th scope="col" role="columnheader"><Term>{cell}</Term></th>)}</tr></thead>
-        <tbody role="rowgroup">
-          {table.rows.map((row) => (
-            <tr role="row">
-              {row.map((cell, i) => (i
-                ? <td role="cell"><span class="name" aria-hidden="true">{table.head[i]}</span>{visible(cell)}</td>
-                : <th scope="row" role="rowheader">{visible(cell)}</th>))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { readQuestion, type Answered, type Overview, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
+import { PlanKey, PlanOfLoop } from "./planned";
 import { go, type State } from "./state";
 import { nameOf, partsAt } from "./table";
 import { Term } from "./terms";
@@ -97,6 +98,26 @@ function Steps({ columns }: { columns: Column[] }) {
         </div>
       )}
       <Columns columns={columns.filter(({ system }) => shown.includes(system.label))} />
+      <Plans columns={columns} shown={shown} onColumn={(label) => setPicked([...kept.filter((each) => each !== label), label])} />
+    </>
+  );
+}
+
+// Of each loop what a plan could have had of its tool calls.
+function Plans({ columns, shown, onColumn }: { columns: Column[]; shown: string[]; onColumn: (label: string) => void }) {
+  const loops = columns.filter(({ trajectory }) => trajectory.planned?.length);
+  if (!loops.length) return null;
+  const show = (label: string, at: number) => {
+    if (!shown.includes(label)) onColumn(label);
+    requestAnimationFrame(() => reveal(columns.filter(({ system }) => shown.includes(system.label) || system.label === label).findIndex(({ system }) => system.label === label), at));
+  };
+  return (
+    <>
+      <h2>What could have been planned</h2>
+      <PlanKey />
+      <div class="plots">
+        {loops.map(({ system, trajectory }) => <PlanOfLoop label={system.label} trajectory={trajectory} onStep={(at) => show(system.label, at)} key={system.label} />)}
+      </div>
     </>
   );
 }
@@ -147,8 +168,9 @@ function Texts({ trajectory }: { trajectory: Trajectory }) {
   );
 }
 
-function reveal(column: number, id: string) {
-  const element = document.getElementById(`step-${column}-${id}`);
+// Steps have the numbers of their places: two may have the same id.
+function reveal(column: number, at: number) {
+  const element = document.getElementById(`step-${column}-${at}`);
   element?.scrollIntoView({ block: "center", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   element?.focus();
 }
@@ -158,7 +180,7 @@ function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number
   const rejected = trajectory.drafts.filter((draft) => draft.faults.length);
   return (
     <>
-      <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, id)} />
+      <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, placeOf(trajectory, id))} />
       {rejected.length > 0 && (
         <details class="rejected">
           <summary>{rejected.length} rejected {rejected.length === 1 ? "plan" : "plans"}</summary>
@@ -173,7 +195,7 @@ function StepOf({ step, trajectory, column, parts }: { step: Step; trajectory: T
   const planned = trajectory.plan?.find((each) => each.id === step.id);
   const cited = trajectory.notes.citations?.cited.includes(step.id);
   return (
-    <article class={`step${step.failed ? " failed" : ""}`} id={`step-${column}-${step.id}`} tabIndex={-1}>
+    <article class={`step${step.failed ? " failed" : ""}`} id={`step-${column}-${trajectory.steps.indexOf(step)}`} tabIndex={-1}>
       <header>
         <span class="id">{visible(step.id)}</span>
         {step.tool && <b>{visible(step.tool)}</b>}
@@ -182,22 +204,24 @@ function StepOf({ step, trajectory, column, parts }: { step: Step; trajectory: T
         {parts && <span class="tag parts"><Term says="The first look-up at which these trajectories differ.">parts here</Term></span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
-      {planned && placeholders(planned) && <p class="argument"><Planned step={planned} column={column} /></p>}
+      {planned && placeholders(planned) && <p class="argument"><Planned step={planned} trajectory={trajectory} column={column} /></p>}
       {step.argument && <p class="argument"><span class="muted">→ </span><Text>{step.argument}</Text></p>}
       {step.observation && <p class="observation"><Text>{step.observation}</Text></p>}
     </article>
   );
 }
 
+const placeOf = (trajectory: Trajectory, id: string) => trajectory.steps.findIndex((step) => step.id === id);
+
 const placeholders = (step: PlanStep) => (step.args ?? "").match(/\{\{\w+\}\}/g);
 
 // The argument as it was planned: each placeholder leads to the step that fills it.
-function Planned({ step, column }: { step: PlanStep; column: number }) {
+function Planned({ step, trajectory, column }: { step: PlanStep; trajectory: Trajectory; column: number }) {
   return (
     <span class="text planned">
       {(step.args ?? "").split(/(\{\{\w+\}\})/).map((part) => {
         const id = /^\{\{(\w+)\}\}$/.exec(part)?.[1];
-        return id ? <button type="button" class="link" onClick={() => reveal(column, id)}>#{id}</button> : visible(part);
+        return id ? <button type="button" class="link" onClick={() => reveal(column, placeOf(trajectory, id))}>#{id}</button> : visible(part);
       })}
     </span>
   );

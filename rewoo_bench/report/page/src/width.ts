@@ -3,9 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 
 export const NARROW = 700; // as in the style sheet
+const LEAST = 240; // a window is narrower for moments, as while it is printed
 
 export function useWidth(): number {
-  const read = () => document.documentElement.clientWidth;
+  const read = () => Math.max(LEAST, document.documentElement.clientWidth);
   const [width, set] = useState(read);
   useEffect(() => {
     const changed = () => set(read());
