@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench import compare, load
+from rewoo_bench.analysis.plannable import tables
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import main
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.write import write_page
@@ -98,7 +100,7 @@ class Opened:
 def test_it_opens_from_a_file_without_a_request_or_an_error(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html") as opened:
         assert opened.page.locator("h1").inner_text() == "rewoo, react and direct on sample"
-        assert opened.page.locator(".means tbody tr").count() == 3
+        assert opened.page.locator(".means").first.locator("tbody tr").count() == 3
         assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
         assert opened.console == []
 
@@ -466,3 +468,135 @@ def test_verdicts_on_claims_are_explained(browser: Any, run: Path) -> None:
         assert "by the design of the architecture" in tip.inner_text()
         measured = term.locator("xpath=ancestor::tr").locator("td").nth(1).inner_text()
         assert re.fullmatch(r"\d+\.\d\d, n = \d+", measured)  # a constant has no interval
+
+
+Turn = tuple[str, str, dict[str, Any], str]
+
+
+def recorded(folder: Path, *conversations: list[Turn]) -> Path:
+    """An imported run. A conversation is what the user says before a call, its tool, its arguments and its result."""
+    records = []
+    for number, turns in enumerate(conversations):
+        messages: list[dict[str, Any]] = []
+        for place, (said, tool, arguments, result) in enumerate(turns):
+            call = {"id": f"c{place}", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+            messages += [{"role": "user", "content": said}] * bool(said)
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": call["id"], "content": result},
+            ]
+        messages.append({"role": "assistant", "content": "Done."})
+        records.append({"task_id": f"t{number}", "messages": messages})
+    folder.mkdir()
+    (folder / "recorded.json").write_text(json.dumps(records), encoding="utf-8")
+    command = [sys.executable, "-m", "rewoo_bench", "import", str(folder / "recorded.json"), "--agent", "bot"]
+    subprocess.run([*command, "--out", str(folder / "run")], check=True, capture_output=True)
+    return folder / "run"
+
+
+BOOKING: list[Turn] = [
+    ("I am mia", "user", {"id": "mia"}, '{"cards": ["card_77"], "city": "Austin"}'),
+    ("", "search", {"city": "Austin", "stops": None, "note": "quickly"}, "[]"),
+    ("", "pay", {"card": "card_77"}, "paid"),
+    ("Thanks, now to Dallas", "search", {"city": "Dallas"}, "HAT1"),
+]
+
+
+@pytest.fixture(scope="module")
+def booking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four tasks of which three are alike, and the page of them."""
+    conversations = [BOOKING, BOOKING[:1], BOOKING[:1], BOOKING]
+    run = recorded(tmp_path_factory.mktemp("booking") / "in", *conversations)
+    write_page([run], run / "report.html", figures=False)
+    return run
+
+
+def test_the_page_has_the_figures_of_plannable(browser: Any, booking: Path) -> None:
+    found = plannable(booking)
+    calls = found.calls
+    tables_ = [tables.horizons_table(found, "bot"), tables.values_table(calls), tables.calls_table(calls)]
+    with Opened(browser, booking / "report.html") as opened:
+        section = opened.page.locator(".planned-loops")
+        assert section.locator(".sentences li").all_inner_texts() == [
+            tables.verdict(found, "bot", price) for price in found.prices
+        ]
+        for shown, expected in zip(section.locator("table").all(), tables_, strict=True):
+            rows = [row.locator("th, td").all_inner_texts() for row in shown.locator("tr").all()]
+            assert [[cell.replace("\u00a0", " ") for cell in row] for row in rows] == expected
+        for shown, (horizon, saved) in zip(
+            section.locator(".task-bars").all(), tables.saved_by_task(found, "bot").items(), strict=True
+        ):
+            assert shown.locator("b").inner_text() == horizon
+            bars = [title.text_content() for title in shown.locator("title").all()]
+            counts = {bar: int(count.split()[0]) for bar, _, count in (each.partition(": ") for each in bars)}
+            assert sum(counts.values()) == 4
+            assert counts["0"] == (saved == 0).sum()
+        assert opened.console == []
+
+
+def test_a_plan_graph_shows_where_each_value_comes_from(browser: Any, booking: Path) -> None:
+    with Opened(browser, booking / "report.html", "#q=t0") as opened:
+        page = opened.question()
+        calls = page.locator(".planned-call")
+        assert [each.get_attribute("aria-label") for each in calls.all()] == [
+            "1. user: 1 known",
+            "2. search: 1 constant, 1 copied, 1 derived",
+            "3. pay: 1 copied; after an empty result",
+            "4. search: 1 known",
+        ]
+        assert page.locator(".edge").count() == 2
+        assert page.locator(".turn").count() == 1
+        assert page.locator(".node.chosen").count() == 2  # and one in the key
+        letters = {
+            kind: set(page.locator(f".call-row .value.{kind} text").all_text_contents())
+            for kind in ("known", "constant", "copied", "derived")
+        }
+        assert letters == {"known": {"K"}, "constant": {"K"}, "copied": {"C"}, "derived": {"D"}}
+        shapes = [page.locator(f".value.{kind} path").first.get_attribute("d") for kind in letters]
+        assert len(set(shapes)) == 3
+        calls.nth(2).focus()
+        page.keyboard.press("Enter")
+        assert "card = card_77 copied from 1. user, cards[0]" in page.locator(".values").inner_text()
+        page.get_by_role("button", name="Show the step").click()
+        assert "pay" in page.locator(".step:focus").inner_text()
+
+
+def test_a_hostile_recording_is_inert(browser: Any, tmp_path: Path) -> None:
+    conversation: list[Turn] = [("hello", "look", {"q": "hello"}, json.dumps({text[:200]: text for text in HOSTILE}))]
+    for text in HOSTILE:
+        conversation.append(("", text[:200], {text[:200]: text, "deep": [[text[:50]]]}, json.dumps([text])))
+    conversation.append(("", "many", {f"a{n}": n * 7919 for n in range(500)}, "[" * 1000))
+    run = recorded(tmp_path / "in", conversation, [("", "many", {"__proto__": "constructor"}, "x")] * 400)
+    write_page([run], run / "report.html", figures=False)
+    with Opened(browser, run / "report.html", "#q=t0") as opened:
+        page = opened.question()
+        calls = page.locator(".planned-call")
+        assert calls.count() == len(conversation)
+        for number in range(len(conversation)):
+            calls.nth(number).click()
+        assert "and 460 more" in page.locator(".values").inner_text()
+        page.evaluate("location.hash = '#q=t1'")
+        page.wait_for_function("document.querySelectorAll('.planned-call').length === 300")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("main img, main script, main iframe").count() == 0
+        assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+        assert opened.console == []
+
+
+def test_a_page_without_texts_has_kinds_and_no_values(browser: Any, booking: Path, tmp_path: Path) -> None:
+    write_page([booking], tmp_path / "bare.html", figures=False, texts=False)
+    with Opened(browser, tmp_path / "bare.html", "#q=t0") as opened:
+        page = opened.question()
+        page.locator(".planned-call").nth(2).click()
+        assert page.locator(".values li").all_text_contents() == ["C  copied from 1. unknown tool"]
+        assert "card" not in page.inner_text("main")
+
+
+def test_a_page_of_no_loop_or_without_traces_says_nothing_of_plans(browser: Any, booking: Path, tmp_path: Path) -> None:
+    shutil.copytree(booking, tmp_path / "published")
+    (tmp_path / "published" / "traces.jsonl").unlink()
+    chat = recorded(tmp_path / "chat", [])
+    for folder in (tmp_path / "published", chat):
+        write_page([folder], folder / "report.html", figures=False)
+        with Opened(browser, folder / "report.html") as opened:
+            assert opened.page.locator(".planned-loops").count() == 0

@@ -147,8 +147,8 @@ class _Line:
     def __init__(self, trace: Mapping[str, Any]) -> None:
         self.architecture = str(trace.get("architecture", ""))
         self.task = str(trace.get("example_id", ""))
-        self.trial = int(trace.get("trial") or 0)
-        turns = [each for each in trace.get("turns") or () if isinstance(each, Mapping)]
+        self.trial = _whole(trace.get("trial"))
+        turns = [each for each in _listed(trace.get("turns")) if isinstance(each, Mapping)]
         self.instructions = str(trace.get("system") or "")
         self.said: list[list[str]] = [[str(trace.get("question") or "")]]  # by the user, at the start of each segment
         self.replies: list[list[str]] = [[]]
@@ -156,8 +156,10 @@ class _Line:
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools"))
-        for position, step in enumerate(trace.get("steps") or ()):
-            while turns and int(turns[0].get("before_step") or 0) <= position:
+        for position, step in enumerate(_listed(trace.get("steps"))):
+            if not isinstance(step, Mapping):  # of a runner of somebody's own
+                continue
+            while turns and _whole(turns[0].get("before_step")) <= position:
                 self._begin(str(turns.pop(0).get("text") or ""))
             turn = _number(step.get("id"), position + 1)
             self.segment_of_turn[turn] = len(self.said) - 1
@@ -184,24 +186,33 @@ class _Line:
         self.starts.append(len(self.calls))
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
 def _number(text: Any, default: int) -> int:
     """The turn of a step from its id: `3`, `E3`."""
-    found = re.search(r"\d+", str(text))
+    found = re.search(r"\d{1,9}", str(text))
     return int(found.group()) if found else default
 
 
 def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
     """Values that the schemas of tools name: of a choice, and defaults."""
     found = set()
-    for tool in tools if isinstance(tools, list) else ():
+    for tool in _listed(tools):
         function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+        function = function if isinstance(function, Mapping) else {}
         schema: Any = next(
             (function[key] for key in ("parameters", "input_schema", "inputSchema") if function.get(key)), {}
         )
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        for name, facts in (properties or {}).items():
+        for name, facts in properties.items() if isinstance(properties, Mapping) else ():
             if isinstance(facts, Mapping):
-                for value in [*(facts.get("enum") or ()), facts.get("const"), facts.get("default")]:
+                for value in [*_listed(facts.get("enum")), facts.get("const"), facts.get("default")]:
                     found |= {(str(function.get("name")), str(name), text) for _, text in forms(value)}
     return found
 

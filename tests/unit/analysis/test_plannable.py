@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import numpy as np
+import pandas as pd
 import pytest
 
 from rewoo_bench.analysis.plannable import tables
@@ -17,8 +19,11 @@ from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares,
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
+from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.write import ImportChoices, import_run
+from rewoo_bench.report.plots.planned import planned, save_planned
+from rewoo_bench.report.reading import advise
 
 FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "user": {"name": "Mia Li"}}'
 
@@ -323,6 +328,71 @@ def test_what_lacks_tool_calls_or_traces_or_prices_is_refused(tmp_path: Path) ->
     (run / "traces.jsonl").unlink()
     with pytest.raises(DataError, match=r"has no traces.jsonl"):
         plannable(run)
+
+
+def test_a_sample_is_of_whole_tasks_and_is_said(tmp_path: Path) -> None:
+    records = [{"task_id": str(n), "trial": trial, "messages": messages(str(n))} for n in range(6) for trial in (0, 1)]
+    run = run_of(tmp_path, records)
+    everything, some = plannable(run), plannable(run, most=5)
+    trials = some.calls.groupby("example_id")["trial"].nunique()
+    assert trials.tolist() == [2, 2]
+    assert some.left_out == {"bot in tasks outside the random sample that was read": 8}
+    assert "left out: bot in tasks outside the random sample that was read: 8" in tables.text(some)
+    assert plannable(run, most=5).calls.equals(some.calls)
+    assert plannable(run, most=12).calls.equals(everything.calls)
+    assert plannable(run, most=1).calls["example_id"].nunique() == 1
+
+
+def test_advice_on_a_loop_alone_is_what_a_plan_could_have_saved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(5)])
+    loop = advise(run).loop
+    assert loop is not None
+    found = plannable(run)
+    assert loop.sentences[0] == f"{tables.verdict(found, 'bot', 'none')}."
+    assert shlex.split(loop.command)[:6] == [
+        *["rewoo-bench", "run", "--arch", "rewoo,rewoo-lazy,react", "--dataset"],
+        str(run),
+    ]
+    with pytest.raises(SystemExit) as done:
+        main(["advise", str(run), "--json"])
+    assert done.value.code == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["loop"]["command"] == loop.command
+    assert len(told["loop"]["savings"]) == len(tables.savings(found, "bot"))
+    (run / "traces.jsonl").unlink()
+    with pytest.raises(UsageError, match="nothing to compare: run has one architecture, 'bot'"):
+        advise(run)
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_a_figure_of_what_is_saved(tmp_path: Path, form: str) -> None:
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(5)])
+    file = tmp_path / f"figure.{form}"
+    with pytest.raises(SystemExit) as done:
+        main(["plannable", str(run), "--plot", str(file)])
+    assert done.value.code == 0
+    assert file.read_bytes().startswith(b"\x89PNG" if form == "png" else b"<?xml")
+    with pytest.raises(UsageError, match=r"expected a name that ends in png or svg"):
+        save_planned(plannable(run), tmp_path / "figure.pdf")
+
+
+def test_the_marks_of_a_figure_are_the_savings(tmp_path: Path) -> None:
+    conversations = [messages(str(n)) for n in range(5)]
+    short = [[*each[:4], each[-1]] for each in conversations[:2]]  # a call alone: nothing to save
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": each} for n, each in enumerate(short + conversations[2:])])
+    found = plannable(run)
+    left, right = planned(found).figure.axes
+    saved = tables.savings(found, "bot")
+    expected = saved[saved["measure"].str.startswith("usd:")]["saved"].tolist()
+    containers: Any = right.containers
+    assert np.allclose([x for bars in containers for x in bars.lines[0].get_xdata()], expected)
+    lines: Any = left.get_lines()
+    for line, (_, tasks) in zip(lines, tables.saved_by_task(found, "bot").items(), strict=True):
+        assert tasks.nunique() == 2
+        drawn = pd.Series(line.get_ydata()).groupby(line.get_xdata()).max()
+        assert np.allclose(drawn[sorted(set(tasks))], [(tasks >= x).mean() for x in sorted(set(tasks))])
 
 
 @pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")

@@ -3,18 +3,19 @@ import { Term } from "./terms";
 import { visible } from "./text";
 
 // A table that is a list of cards where it is narrow. The roles are said, since a card's style would take them away.
-export function Cells({ table, caption }: { table: Overview["table"]; caption: string }) {
+// `wraps` breaks a line before an interval, never in it, so that more columns have room.
+export function Cells({ table, caption, wraps }: { table: Overview["table"]; caption: string; wraps?: boolean }) {
   if (!table) return null;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
-      <table class="means" role="table">
+      <table class={wraps ? "means wraps" : "means"} role="table">
         <caption role="caption">{caption}, with <Term>95% intervals</Term></caption>
         <thead role="rowgroup"><tr role="row">{table.head.map((cell) => <th scope="col" role="columnheader"><Term>{cell}</Term></th>)}</tr></thead>
         <tbody role="rowgroup">
           {table.rows.map((row) => (
             <tr role="row">
               {row.map((cell, i) => (i
-                ? <td role="cell"><span class="name" aria-hidden="true">{table.head[i]}</span>{visible(cell)}</td>
+                ? <td role="cell"><span class="name" aria-hidden="true">{table.head[i]}</span>{wraps ? visible(cell).replace(/, (?=[^[]*\]$)/, ",\u00a0") : visible(cell)}</td>
                 : <th scope="row" role="rowheader">{visible(cell)}</th>))}
             </tr>
           ))}

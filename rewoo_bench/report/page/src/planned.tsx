@@ -21,7 +21,7 @@ export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
           {loops.length > 1 && <h2>{visible(loop.label)}</h2>}
           <ul class="sentences">{loop.sentences.map((each) => <li><Explained>{each}</Explained></li>)}</ul>
           {loop.notes.map((note) => <p class="muted">{visible(note.charAt(0).toUpperCase() + note.slice(1))}.</p>)}
-          <Cells table={loop.tables[0] ?? null} caption={TABLES[0]!} />
+          <Cells table={loop.tables[0] ?? null} caption={TABLES[0]!} wraps />
           <TaskBars loop={loop} />
           <div class="plots">{loop.tables.slice(1).map((table, i) => <Cells table={table} caption={TABLES[i + 1]!} />)}</div>
         </section>
@@ -163,16 +163,20 @@ export function PlanOfLoop({ label, trajectory, onStep }: { label: string; traje
               const rest = call.values.length - CHIPS + call.more, right = x(call) + box(i);
               const says = `${i + 1}. ${names[i]}: ${counts || "no values"}${call.choice ? `; ${CHOICES[call.choice]}` : ""}`;
               return (
-                <g class={shown === call ? "planned-call picked" : "planned-call"} role="button" tabIndex={0} aria-label={says} aria-pressed={shown === call}
-                  onClick={() => pick(i)} onKeyDown={(event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(i); } }}>
+                <g class={shown === call ? "call-row picked" : "call-row"} onClick={() => pick(i)}>
                   <title>{says}</title>
                   <rect class="row" x={0} y={rows[i]} width={width} height={ROW} />
-                  <rect class={`node${call.choice ? " chosen" : ""}`} x={x(call)} y={rows[i]! + (ROW - BOX) / 2} width={box(i)} height={BOX} rx={4} />
-                  <text class="node-text" x={x(call) + 8} y={mid(i) + 4}>{names[i]}</text>
-                  {call.values.slice(0, CHIPS).map(([path, text, kind], j) => (
-                    <g><title>{visible(`${path || "argument"} = ${text}: ${KINDS[kind]}`)}</title><Mark kind={kind} x={right + 16 + j * CHIP} y={mid(i)} /></g>
-                  ))}
-                  {rest > 0 && <text class="node-text" x={right + 10 + CHIPS * CHIP} y={mid(i) + 4}>+{rest}</text>}
+                  <g class="planned-call" role="button" tabindex={0} aria-label={says} aria-pressed={shown === call}
+                    onKeyDown={(event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(i); } }}>
+                    <rect class={`node${call.choice ? " chosen" : ""}`} x={x(call)} y={rows[i]! + (ROW - BOX) / 2} width={box(i)} height={BOX} rx={4} />
+                    <text class="node-text" x={x(call) + 8} y={mid(i) + 4}>{names[i]}</text>
+                  </g>
+                  <g aria-hidden="true">
+                    {call.values.slice(0, CHIPS).map(([path, text, kind], j) => (
+                      <g><title>{visible(`${path || "argument"} = ${text}: ${KINDS[kind]}`)}</title><Mark kind={kind} x={right + 16 + j * CHIP} y={mid(i)} /></g>
+                    ))}
+                    {rest > 0 && <text class="node-text" x={right + 10 + CHIPS * CHIP} y={mid(i) + 4}>+{rest}</text>}
+                  </g>
                 </g>
               );
             })}
