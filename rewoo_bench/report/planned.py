@@ -33,7 +33,7 @@ MOST = 1_000
 """Trajectories of a loop that are read, so that a page of ten thousand questions waits some seconds for them."""
 _MOST_STEPS, _MOST_VALUES, _LONGEST = 300, 40, 120
 """Tool calls of a graph, values of a call, characters of a value or a path."""
-_HOWS: tuple[How, ...] = ("whole", "field", "part")
+_HOWS: tuple[How, ...] = ("whole", "field", "choice", "part")
 _EDGES = np.linspace(0, 1, 11)
 BINS = ("more", "0", *(f"{edge:.0%}" for edge in _EDGES[1:]))
 """Tasks by the part of their model calls that they save: more calls, as many, up to 10% saved, up to 20%, …"""
@@ -81,14 +81,16 @@ def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:
         if not len(calls):
             continue
         saved = tables.saved_by_task(found, architecture)
-        horizons, *others = (
-            tables.horizons_table(found, architecture), tables.values_table(calls), tables.calls_table(calls)
-        )  # fmt: skip
+        of_loop = (
+            *(tables.horizons_table(found, architecture), tables.trust_table(found.prices)),
+            *(tables.values_table(calls), tables.calls_table(calls)),
+        )
         yield {
             "label": f"{architecture} in {run}" if run else architecture,
             "sentences": list(filter(None, (tables.verdict(found, architecture, price) for price in found.prices))),
             "notes": tables.notes(found),
-            "tables": [{"head": head, "rows": rows} for head, *rows in (horizons, *others)],
+            "trust": tables.trust_note(),
+            "tables": [{"head": head, "rows": rows} for head, *rows in of_loop],
             "bins": BINS,
             "tasks": [[horizon, _counts(saved[horizon].to_numpy())] for horizon in HORIZONS[1:]],
         }
@@ -104,7 +106,7 @@ def _counts(saved: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
 def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:
     """A step for each tool call; kinds, choices and ways to have a value are positions in their lists.
 
-    A value is `[path, text, kind]`, and where it is copied `[path, text, kind, step, how, path of its source]`.
+    A value is `[path, text, kind]`; a copied one also has a `[step, how, path of its field]` for each source.
     """
     for (_, _, depth), step in zip(graph(task), task.steps[:_MOST_STEPS], strict=False):
         start = task.starts[step.segment]
@@ -112,9 +114,11 @@ def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:
         for value in step.values[:_MOST_VALUES]:
             text = _text(value.value)
             shown = [value.path[:_LONGEST], text[:_LONGEST]] if texts else ["", ""]
-            source = value.source(start)
-            of = [source.step, _HOWS.index(source.how), source.path[:_LONGEST] if texts else ""] if source else []
-            values.append([*shown, KINDS.index(value.kind(start)), *of])
+            of = [
+                [source.step, _HOWS.index(source.how), source.path[:_LONGEST] if texts else ""]
+                for source in value.copied_from(start)[:_MOST_VALUES]
+            ]
+            values.append([*shown, KINDS.index(value.kind(start)), *([of] if of else [])])
         yield {
             **{"at": step.at, "segment": step.segment, "depth": depth, "choice": CHOICES.index(step.choice)},
             **{"values": values, "more": max(0, len(step.values) - _MOST_VALUES)},

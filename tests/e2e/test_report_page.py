@@ -514,7 +514,10 @@ def booking(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_has_the_figures_of_plannable(browser: Any, booking: Path) -> None:
     found = plannable(booking)
     calls = found.calls
-    tables_ = [tables.horizons_table(found, "bot"), tables.values_table(calls), tables.calls_table(calls)]
+    tables_ = [
+        *(tables.horizons_table(found, "bot"), tables.trust_table(found.prices)),
+        *(tables.values_table(calls), tables.calls_table(calls)),
+    ]
     with Opened(browser, booking / "report.html") as opened:
         section = opened.page.locator(".planned-loops")
         assert section.locator(".sentences li").all_inner_texts() == [
@@ -540,7 +543,7 @@ def test_a_plan_graph_shows_where_each_value_comes_from(browser: Any, booking: P
         calls = page.locator(".planned-call")
         assert [each.get_attribute("aria-label") for each in calls.all()] == [
             "1. user: 1 known",
-            "2. search: 1 constant, 1 copied, 1 derived",
+            "2. search: 1 copied, 1 constant, 1 derived",
             "3. pay: 1 copied; after an empty result",
             "4. search: 1 known",
         ]

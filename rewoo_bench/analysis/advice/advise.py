@@ -304,6 +304,8 @@ class LoopAdvice:
     """Its folder."""
     architecture: str
     sentences: tuple[str, ...]
+    measured: tuple[str, ...]
+    """Lines: what planners took of such a prediction, where it was measured."""
     savings: tuple[Mapping[Any, Any], ...]
     """A row for each horizon and measure, as of `rewoo-bench plannable --format json`."""
     command: str
@@ -314,6 +316,7 @@ class LoopAdvice:
                 f"{self.run} has one architecture, {self.architecture!r}: there is nothing to compare it with. "
                 "What a plan could have saved of it:",
                 *(f"- {sentence}" for sentence in self.sentences),
+                *("", *self.measured, ""),
                 "To measure it, let others answer the same tasks, with tools that answer from this recording:",
                 f"    {self.command}",
             ]
@@ -440,6 +443,7 @@ def _loop_advice(runs: RunSet, folders: Mapping[str, Path]) -> LoopAdvice | None
         str(folder),
         architecture,
         tuple(f"{sentence}." for sentence in said if sentence),
+        (*text_table(tables.trust_table(found.prices)), tables.trust_note()),
         tuple(tables.savings(found, architecture).to_dict("records")),
         shlex.join(["rewoo-bench", "run", *words]),
     )

@@ -82,7 +82,7 @@ def errors() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("predicted.csv"))
 
 
-def _trust(prices: Sequence[str]) -> list[list[str]]:
+def trust_table(prices: Sequence[str]) -> list[list[str]]:
     """Of each horizon the median and the range of what planners took of the prediction."""
     measured = errors()
     names = {"model_calls": "model calls", "total_tokens": "tokens"}
@@ -97,7 +97,7 @@ def _trust(prices: Sequence[str]) -> list[list[str]]:
     return rows
 
 
-def _cells() -> str:
+def trust_note() -> str:
     measured = errors()
     sets = measured.drop_duplicates(["dataset", "model"])
     models = ", ".join(sets["model"].unique())
@@ -119,7 +119,7 @@ def text(found: Plannable) -> str:
         blocks.append("\n".join(text_table(calls_table(calls))))
         blocks.append("\n".join(text_table(horizons_table(found, architecture))))
         blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
-    blocks.append("\n".join([*text_table(_trust(found.prices)), _cells()]))
+    blocks.append("\n".join([*text_table(trust_table(found.prices)), trust_note()]))
     return "\n\n".join([*blocks, "\n".join(notes(found))])
 
 

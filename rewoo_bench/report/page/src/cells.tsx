@@ -3,13 +3,13 @@ import { Term } from "./terms";
 import { visible } from "./text";
 
 // A table that is a list of cards where it is narrow. The roles are said, since a card's style would take them away.
-// `wraps` breaks a line before an interval, never in it, so that more columns have room.
-export function Cells({ table, caption, wraps }: { table: Overview["table"]; caption: string; wraps?: boolean }) {
+// `wraps` breaks a line before an interval, never in it, so that more columns have room; a table that is `exact` has none.
+export function Cells({ table, caption, wraps, exact }: { table: Overview["table"]; caption: string; wraps?: boolean; exact?: boolean }) {
   if (!table) return null;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
       <table class={wraps ? "means wraps" : "means"} role="table">
-        <caption role="caption">{caption}, with <Term>95% intervals</Term></caption>
+        <caption role="caption">{caption}{!exact && <>, with <Term>95% intervals</Term></>}</caption>
         <thead role="rowgroup"><tr role="row">{table.head.map((cell) => <th scope="col" role="columnheader"><Term>{cell}</Term></th>)}</tr></thead>
         <tbody role="rowgroup">
           {table.rows.map((row) => (

@@ -39,7 +39,8 @@ export interface PlannedLoop {
   label: string;
   sentences: string[];
   notes: string[];
-  tables: Cells[]; // by horizon, by kind of value, by condition of a call
+  trust: string; // what the measured predictions are of
+  tables: Cells[]; // by horizon, measured predictions, by kind of value, by condition of a call
   bins: string[];
   tasks: [string, number[]][]; // of each horizon the tasks in each bin
 }
@@ -50,7 +51,7 @@ export interface PlannedCall {
   segment: number;
   depth: number;
   choice: number;
-  values: [path: string, text: string, kind: number, from?: number, how?: number, path?: string][];
+  values: [path: string, text: string, kind: number, sources?: [step: number, how: number, path: string][]][];
   more: number;
 }
 

@@ -8,7 +8,7 @@ import { Explained } from "./terms";
 import { counted, number, visible } from "./text";
 import { useWidth } from "./width";
 
-const TABLES = ["By horizon: what a task takes in the loop, and what is planned and saved", "Values of arguments by kind", "Tool calls"];
+const TABLES = ["By horizon: what a task takes in the loop, and what is planned and saved", "What planners took of such a prediction, where it was measured", "Values of arguments by kind", "Tool calls"];
 const BARS = 96; // pixels of the highest bar
 
 export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
@@ -23,7 +23,9 @@ export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
           {loop.notes.map((note) => <p class="muted">{visible(note.charAt(0).toUpperCase() + note.slice(1))}.</p>)}
           <Cells table={loop.tables[0] ?? null} caption={TABLES[0]!} wraps />
           <TaskBars loop={loop} />
-          <div class="plots">{loop.tables.slice(1).map((table, i) => <Cells table={table} caption={TABLES[i + 1]!} />)}</div>
+          <Cells table={loop.tables[1] ?? null} caption={TABLES[1]!} exact />
+          <p class="muted">{visible(loop.trust.charAt(0).toUpperCase() + loop.trust.slice(1))}.</p>
+          <div class="plots">{loop.tables.slice(2).map((table, i) => <Cells table={table} caption={TABLES[i + 2]!} />)}</div>
         </section>
       ))}
     </details>
@@ -69,12 +71,12 @@ function TaskBars({ loop }: { loop: PlannedLoop }) {
   );
 }
 
-const KINDS = ["known", "constant", "copied", "derived"] as const;
-const SAYS = ["said or found before", "the same in other tasks, or nothing", "out of an earlier result", "made up by the model"];
+const KINDS = ["known", "copied", "constant", "derived"] as const;
+const SAYS = ["said or found before", "out of an earlier result", "the same in most tasks, or nothing", "made up by the model"];
 const CHOICES = ["", "after an error", "after an empty result", "chosen otherwise in another trial"];
-const HOWS = ["", "", " (in a longer text)"];
-const LETTERS = "KKCD";
-const SHAPES = ["M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "M-7 -7h14v14h-14z", "M0 -9L9 0L0 9L-9 0z"];
+const HOWS = ["", "", " (one of several items)", " (in a longer text)"];
+const LETTERS = "KCKD";
+const SHAPES = ["M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "M-7 -7h14v14h-14z", "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0", "M0 -9L9 0L0 9L-9 0z"];
 const ROW = 30, BOX = 22, CHIP = 19, LANE = 9, INDENT = 16, LETTER = 7; // pixels
 const CHIPS = 9; // values drawn in a row; the list below has all
 
@@ -103,11 +105,11 @@ interface Edge { from: number; to: number; part: boolean; lane: number }
 export function edges(calls: PlannedCall[]): Edge[] {
   const ends = new Map<number, number>();
   const found = new Map<string, Edge>();
-  calls.forEach((call, to) => call.values.forEach(([, , , from, how]) => {
-    if (from === undefined || from >= calls.length) return;
+  calls.forEach((call, to) => call.values.flatMap(([, , , sources]) => sources ?? []).forEach(([from, how]) => {
+    if (from >= calls.length) return;
     ends.set(from, Math.max(ends.get(from) ?? 0, to));
     const key = `${from} ${to}`, before = found.get(key);
-    found.set(key, { from, to, part: how === 2 && (before?.part ?? true), lane: 0 });
+    found.set(key, { from, to, part: how > 1 && (before?.part ?? true), lane: 0 });
   }));
   const lanes = new Map<number, number>(), free: number[] = []; // the last row of each lane
   for (const [from, end] of [...ends].sort((a, b) => a[0] - b[0])) {
@@ -198,11 +200,11 @@ function Values({ call, position, names, onStep }: { call: PlannedCall; position
         <button type="button" class="link" onClick={() => onStep(call.at)}>Show the step</button>
       </p>
       <ul>
-        {call.values.map(([path, text, kind, from, how, source]) => (
+        {call.values.map(([path, text, kind, sources]) => (
           <li>
             <svg width={20} height={20} aria-hidden="true"><Mark kind={kind} x={10} y={10} /></svg>{" "}
             <span class="text">{path && <span class="muted">{visible(path)} = </span>}{visible(text)}</span>{" "}
-            <span class="muted">{KINDS[kind]}{from !== undefined && <> from {from + 1}. {names[from] ?? ""}{source ? <span class="text">, {visible(source)}</span> : ""}{HOWS[how ?? 0]}</>}</span>
+            <span class="muted">{KINDS[kind]}{sources?.map(([from, how, source], i) => <>{i ? " and" : " from"} {from + 1}. {names[from] ?? ""}{source ? <span class="text">, {visible(source)}</span> : ""}{HOWS[how]}</>)}</span>
           </li>
         ))}
         {call.more > 0 && <li>and {number(call.more)} more</li>}
