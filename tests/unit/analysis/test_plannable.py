@@ -330,6 +330,21 @@ def test_what_lacks_tool_calls_or_traces_or_prices_is_refused(tmp_path: Path) ->
         plannable(run)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"steps": ["looked", None, {"tool": ["T"], "argument": 7, "id": "9" * 5000}]},
+        {"steps": "none", "trial": "first", "turns": 3},
+        {"turns": [{"before_step": "x", "text": 3}, "y"]},
+        {"tools": [5, {"function": 5}, {"function": {"parameters": {"properties": [1]}}}]},
+        {"tools": [{"function": {"parameters": {"properties": {"a": {"enum": 5}}}}}]},
+    ],
+)
+def test_odd_values_of_a_runner_are_no_calls_or_texts(odd: dict[str, Any]) -> None:
+    (task,) = traced({**trace(step(1, "a", q="x")), **odd})
+    assert [each.tool for each in task.steps] == (["a"] if "steps" not in odd else ["['T']"][: len(odd["steps"]) == 3])
+
+
 def test_a_sample_is_of_whole_tasks_and_is_said(tmp_path: Path) -> None:
     records = [{"task_id": str(n), "trial": trial, "messages": messages(str(n))} for n in range(6) for trial in (0, 1)]
     run = run_of(tmp_path, records)
