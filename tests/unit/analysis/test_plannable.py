@@ -424,4 +424,4 @@ def test_tau_bench(tmp_path: Path) -> None:
     )
     assert 0.6 < found.calls["plannable"].mean() < 0.8
     derived = found.calls[found.calls["derived"] > 0]["tool"].value_counts()
-    assert set(derived.index[:3]) == {"think", "calculate", "transfer_to_human_agents"}
+    assert set(derived.index[:2]) == {"think", "transfer_to_human_agents"}
