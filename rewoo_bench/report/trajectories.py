@@ -263,7 +263,8 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
         ]
 
     return {
-        **{name: trajectory[name] for name in ("rows", "path", "replans", "calls", "planned")},
+        **{name: trajectory[name] for name in ("rows", "path", "replans", "calls")},
+        "planned": trajectory.get("planned"),
         "steps": kept(trajectory["steps"], "failed"),
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
