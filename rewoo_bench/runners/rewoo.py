@@ -22,7 +22,7 @@ from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, 
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, substitute, with_hash_signs
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
 from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations
-from rewoo_bench.runners.notation.tools import NO_RESULTS, Finish, Observation, call_tool, describe_tools
+from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
@@ -167,7 +167,7 @@ class PlanAndEvidence:
             else:
                 done = await self.caller.call(step, self.done, levels[id_])
             self.done[id_] = done
-            self.has_failed |= self.stops_on_failure and (done.failed or done.observation == NO_RESULTS)
+            self.has_failed |= self.stops_on_failure and (done.failed or found_nothing(done.observation))
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
         await in_order(self.plan.dependencies(), run_step, schedule)
@@ -186,7 +186,7 @@ class PlanAndEvidence:
     @property
     def empty_leaves(self) -> list[str]:
         """Slots that no other step uses and that have nothing for the solver."""
-        return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or self.done[id_].observation == NO_RESULTS]
+        return [id_ for id_ in self.plan.leaves() if self.done[id_].failed or found_nothing(self.done[id_].observation)]
 
     def end(self, answer: str | None, stop_reason: StopReason, **notes: Any) -> Trajectory:
         """How the question ended."""

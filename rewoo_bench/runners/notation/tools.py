@@ -9,6 +9,7 @@ json        flights {"city": string, "seats"?: integer = 1 (at most 9)}
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,6 +70,7 @@ def _has_types(about: ToolInputs) -> bool:
 
 
 NO_RESULTS = "No results."
+_NOTHING_FOUND = re.compile(r"No (?:more )?results\b")
 
 
 class AnswerArguments(BaseModel):
@@ -94,6 +96,11 @@ class Observation:
 
     text: str
     failed: bool = False
+
+
+def found_nothing(observation: str) -> bool:
+    """Whether a tool found nothing: it returned no text, or says so, as the bundled ones do (`No results for 'x'.`)."""
+    return _NOTHING_FOUND.match(observation) is not None
 
 
 async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text") -> Observation:

@@ -139,7 +139,10 @@ def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
     marked.send([until[mark] for mark in marks], before[at_mark - 1 : at_mark] if at_mark else (), call)
 
     def shared(length: int) -> int:
-        return min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1) if length else 0
+        if not length:
+            return 0
+        scaled = min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1)
+        return min(scaled, sent.tokens_of.get(prefixes[length - 1], scaled))  # a whole prompt has as many as it had
 
     def up_to(text: int) -> int:
         return round(call.input_tokens * texts[text] / whole)
@@ -160,7 +163,9 @@ class _Sent:
     def __init__(self) -> None:
         self._sent: dict[int, tuple[float, int]] = {}  # time and task, in the order of the times
         self._of_task: dict[int, set[int]] = defaultdict(set)
-        self._pending: list[tuple[float, int, int, Sequence[int]]] = []
+        self._pending: list[tuple[float, int, int, Sequence[int], int]] = []
+        self.tokens_of: dict[int, int] = {}
+        """Input tokens of the prompts that were sent, by the prefix that is the whole prompt."""
 
     def longest(self, prefixes: Sequence[int], call: SentCall) -> tuple[int, float, int, float]:
         """Of the prefixes that earlier calls of the question had, the place of the longest, from 1, and its age.
@@ -168,9 +173,11 @@ class _Sent:
         And the same of those that calls of other questions had; 0 and NaN where there is none.
         """
         while self._pending and self._pending[0][0] <= call.start:
-            end, _, task, before = heapq.heappop(self._pending)
+            end, _, task, before, tokens = heapq.heappop(self._pending)
             self._use(before, task, end)
             self._of_task[task].update(before)
+            if before:
+                self.tokens_of[before[-1]] = tokens
         sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
         own = next((n for n in longest_first if prefixes[n - 1] in mine and prefixes[n - 1] in sent), 0)
         others = next((n for n in longest_first if sent.get(prefixes[n - 1], (0, call.task))[1] != call.task), 0)
@@ -179,7 +186,7 @@ class _Sent:
 
     def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall) -> None:
         self._use(found, call.task, call.start)
-        heapq.heappush(self._pending, (call.end, call.number, call.task, prefixes))
+        heapq.heappush(self._pending, (call.end, call.number, call.task, prefixes, call.input_tokens))
 
     def forget(self, task: int) -> None:
         """Forgets which prefixes were those of a question: its last call was sent."""
@@ -191,6 +198,7 @@ class _Sent:
             self._sent[prefix] = (now, task if before is None or before[1] == task else _SEVERAL)
         for prefix in list(islice(self._sent, max(0, len(self._sent) - _MOST))):
             del self._sent[prefix]
+            self.tokens_of.pop(prefix, None)
 
 
 @lru_cache(maxsize=2_000)

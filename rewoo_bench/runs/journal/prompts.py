@@ -133,7 +133,7 @@ class RecordedPrompts:
             if calls:
                 texts[position] += calls
                 ids[position] = hash((ids[position], calls))
-        if tools := form.tools + form.schema:
+        if tools := form.tools:  # a schema that constrains the reply is in no count of tokens
             texts, ids = [tools, *texts], [hash(tools), *ids]
         return Prompt(tuple(ids), tuple(texts), tuple(mark + bool(tools) for mark in marks))
 

@@ -75,7 +75,8 @@ JOURNAL = "journal.sqlite"
 
 class _Handed(NamedTuple):
     rows: Sequence[_Row]
-    on_disk: asyncio.Future[None]
+    on_disk: asyncio.Future[None] | None
+    """None where nobody waits."""
 
 
 class Writer:
@@ -100,11 +101,16 @@ class Writer:
     async def write(self, rows: Sequence[_Row]) -> None:
         """Returns when the rows are on disk, also where it is cancelled meanwhile. Raises `JournalError`."""
         self.check()
-        handed = _Handed(rows, self._loop.create_future())
-        self._queue.put(handed)
+        on_disk = self._loop.create_future()
+        self._queue.put(_Handed(rows, on_disk))
         with CancelScope(shield=True):
-            await handed.on_disk
+            await on_disk
         self.check()
+
+    def hand(self, rows: Sequence[_Row]) -> None:
+        """Writes the rows soon, and before all that is handed in later. Raises `JournalError`."""
+        self.check()
+        self._queue.put(_Handed(rows, None))
 
     def check(self) -> None:
         """Raises `JournalError` where a group couldn't be written: nothing is written any more."""
@@ -160,7 +166,7 @@ class Writer:
 
         def tell() -> None:
             for handed in group:
-                if not handed.on_disk.done():  # its task was cancelled
+                if handed.on_disk and not handed.on_disk.done():  # its task was cancelled
                     handed.on_disk.set_result(None)
 
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -317,11 +323,13 @@ class Journal(JournalReader):
     async def add_call(self, record: CallRecord) -> None:
         """Returns when the call is on disk. Raises `JournalError`.
 
-        A tool's call can be repeated for free, so it is written together with the next record: no later call that
+        Nobody waits for a tool's call, which costs nothing: it is on disk a moment later, and no later call that
         depends on it can be in the journal without it.
         """
         self.put_call(record)
         if record.key.kind == "tool":
+            rows, self._unwritten = self._unwritten, []
+            self._writer.hand(rows)
             return
         await self._write()
         self.spent.add(record.billed_tokens, record.cost_usd)
