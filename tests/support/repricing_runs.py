@@ -45,6 +45,7 @@ class Ask(NamedTuple):
     answer: str = "Neva"
     lost: int = 0
     is_timed: bool = True
+    schema: Mapping[str, Any] | None = None
 
 
 def ask(start: float, end: float, tokens_in: int, tokens_out: int, *texts: str, **more: Any) -> Ask:
@@ -97,6 +98,7 @@ def _record(task: TaskKey, number: int, call: Ask) -> CallRecord:
     if call.status == "ok":
         answer |= {"text": call.answer, "usage": usage, "finish_reason": "stop", "tool_calls": []}
     form = json.dumps({"roles": " ".join(["user"] * len(call.texts)), "grammar": None})
+    form += json.dumps({"schema": call.schema}) if call.schema else ""
     key = CallKey(f"turn {number}", "model", call.role, number.to_bytes(8, "big"))
     return CallRecord(task, key, call.status, (*call.texts, form), answer, call.tokens_in + call.lost, None)
 

@@ -277,6 +277,16 @@ async def test_tokens_that_numpy_counted_are_numbers(tmp_path: Path) -> None:
         assert (await ask(recorder, [])).usage == Usage(10, 0, 2, 0)
 
 
+async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_path: Path) -> None:
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        for number in range(3):
+            record = CallRecord(TASK, CallKey(f"E{number}", "tool", "Find", b"hash"), "ok", ("p",), {"text": "x"})
+            await journal.add_call(record)
+        with anyio.fail_after(5):
+            while len(journal.calls(TASK)) < 3:  # noqa: ASYNC110 - read by another connection than the one that writes
+                await anyio.sleep(0.01)
+
+
 async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         async with anyio.create_task_group() as group:

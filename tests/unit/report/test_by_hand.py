@@ -225,6 +225,25 @@ def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path)
     assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
 
 
+def test_a_whole_earlier_prompt_is_shared_with_the_tokens_that_it_had(tmp_path: Path) -> None:
+    texts = text("P", 1280), text("q1", 100)
+    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *texts), ask(20, 30, 2000, 0, *texts, text("R", 120))]}
+    run = write(tmp_path / "run", calls)
+    _, second = pq.read_table(run / "calls.parquet").to_pylist()
+    assert second["shared_question_tokens"] == 1380  # by characters it would be 1,840
+
+
+def test_a_schema_that_constrains_the_reply_is_no_part_of_the_prompt(tmp_path: Path) -> None:
+    found = []
+    for schema in (None, {"type": "object", "description": "x" * 4000}):
+        texts = text("P", 1280), text("q1", 100)
+        calls = {("react", "q1"): [ask(0, 10, 1380, 0, *texts, schema=schema)]}
+        calls[("react", "q2")] = [ask(20, 30, 1380, 0, texts[0], text("q2", 100), schema=schema)]
+        run = write(tmp_path / f"run-{len(found)}", calls)
+        found.append([row["shared_run_tokens"] for row in pq.read_table(run / "calls.parquet").to_pylist()])
+    assert found[0] == found[1] == [0, 1280]
+
+
 def test_calls_of_an_older_journal_without_times_are_taken_in_their_order(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
     calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False) for _ in range(2)]}

@@ -35,6 +35,8 @@ def found(query: str) -> str:
     """Knows no lost page, and has nothing on empty ones."""
     if "lost" in query:
         raise ToolError(f"no page {query!r}")
+    if "none" in query:  # as the bundled search says it
+        return f"No results for {query!r}.\nSimilar: Neva; Volga"
     return "" if "empty" in query else f"page of {query}"
 
 
@@ -52,7 +54,10 @@ async def test_a_plan_without_a_failure_takes_one_model_call() -> None:
     assert [step.tool for step in trajectory.steps] == ["Search", "Finish"]
 
 
-@pytest.mark.parametrize(("query", "shown"), [("lost city", "ERROR: no page 'lost city'"), ("empty", "No results.")])
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("lost city", "ERROR: no page 'lost city'"), ("empty", "No results."), ("none", "No results for 'none'.")],
+)
 @pytest.mark.anyio
 async def test_the_rest_is_planned_anew_where_a_step_fails_or_finds_nothing(query: str, shown: str) -> None:
     first = plan(("Search", "Hermitage"), ("Search", query), ("Search", "never asked"), ("Finish", "{{E3}}"))
