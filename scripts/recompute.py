@@ -106,6 +106,17 @@ def difference_of_shares(a: Numbers, b: Numbers) -> Estimate:
     return found, float(low), float(high)
 
 
+def makers_of(values: Numbers) -> float:
+    """How many values make the spread."""
+    apart = values - values.mean()
+    return float((apart**2).sum() ** 2 / (apart**4).sum()) if values.max() > values.min() else 0.0
+
+
+def is_rare(values: Numbers) -> bool:
+    """Whether an interval has the mark `?`: a rare event may be missing."""
+    return makers_of(values) < 3 or len(values) < 20
+
+
 def bounds(values: Numbers, least: float, ends: tuple[float, float] | None = None) -> tuple[float, float]:
     """Student's 95% bounds of a mean, with some weight more on the farthest value of either side.
 
@@ -113,11 +124,9 @@ def bounds(values: Numbers, least: float, ends: tuple[float, float] | None = Non
     or fewer than 20 values, it is one value more: at the end of the scale, else 0.75 of the range farther away, and at
     least `least`.
     """
-    n, low, high = len(values), values.min(), values.max()
-    apart = values - values.mean()
-    makers = (apart**2).sum() ** 2 / (apart**4).sum() if high > low else 0.0
+    n, low, high, makers = len(values), values.min(), values.max(), makers_of(values)
     weight = min(1.0, 2 / makers) if makers else 1.0
-    if makers < 3 or n < 20:
+    if is_rare(values):
         reach, weight = max(0.75 * (high - low), least), 1.0
         low, high = ends or (low - reach, high + reach)
     found = []
@@ -202,7 +211,7 @@ CLAIMS = (
 
 
 def shown_verdict(claim: Claim, found: Estimate) -> str:
-    """Undecided is also a ratio of tokens that comes out otherwise where both answered, or, of a claimed number, with
+    """Undecided is also a figure with the mark `?`, and a ratio of tokens that comes out otherwise where both answered, or, of a claimed number, with
     architectures that aren't in their papers' form."""
     plain = verdict(found, claim.band)
     if claim.measure is difference_of_shares and 0 in claim.band:  # exact McNemar decides whether it is above 0
@@ -211,6 +220,12 @@ def shown_verdict(claim: Claim, found: Estimate) -> str:
         p = binomtest(more, more + less).pvalue if more + less else 1.0
         side = "reproduced" if claim.band[0] < found[0] < claim.band[1] else "contradicted"
         return side if p < 0.05 else "undecided"
+    if claim.measure is not difference_of_shares:
+        columns = paired(read(claim.run), claim.column, *claim.names)
+        a, b = columns[0], columns[-1]
+        apart = a - b if claim.measure is difference_of_scores else a / a.mean() - b / b.mean()
+        if is_rare(a if claim.measure is mean else apart):
+            return "undecided"
     if not claim.column.endswith("_tokens"):
         return plain
     rows = read(claim.run)

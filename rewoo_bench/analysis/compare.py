@@ -41,6 +41,8 @@ class Key(NamedTuple):
 
 
 ROW_KEYS = ("example_id", "trial")
+LEAST_OF_A_PART = 3
+"""Questions of a part (`by`) that is compared; an interval of fewer says nothing."""
 # Means that a summary lacks; None for a column that the rows lack.
 _MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
@@ -80,7 +82,11 @@ def compare(
         rows = rows.assign(**{PRICED: pricing.cost_usd})
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
-    parts = [rows] if by is None else subsets(rows, by)
+    parts, small = [rows] if by is None else subsets(rows, by), list[str]()
+    if by is not None:
+        sizes = [(part, int(part["example_id"].nunique())) for part in parts]
+        small = [f"{part['dataset'].iloc[0]}: n = {n}: too few" for part, n in sizes if n < LEAST_OF_A_PART]
+        parts = [part for part, n in sizes if n >= LEAST_OF_A_PART]
     systems: list[System] = []
     pairs: list[Pair] = []
     warnings = dict.fromkeys(unfinished(named))
@@ -100,7 +106,7 @@ def compare(
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
-    notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
+    notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
     notes += noted_differences(named)
@@ -181,6 +187,7 @@ def aligned(
     orders = {label: np.argsort(own, kind="stable") for label, own in keys.items()}
     (first, shared), reasons = next(iter(keys.items())), list(unlike)
     unit, reference = "question" if trials == 1 else "row", shared
+    unlike_first: dict[str, list[str]] = {}
     for label, own in keys.items():
         again = np.flatnonzero(np.diff(own[orders[label]]) == 0)
         if len(again):
@@ -192,7 +199,9 @@ def aligned(
         lacks = [f"lacks {missing:,} of the {counted(len(reference), unit)} of {first!r}"] if missing else []
         has = [f"has {counted(more, unit)} that {first!r} lacks"] if more else []
         if lacks or has:
-            reasons.append(f"{label!r} {' and '.join([*lacks, *has])}")
+            unlike_first.setdefault(" and ".join([*lacks, *has]), []).append(repr(label))
+    for what, those in unlike_first.items():  # the architectures of a run have the same questions: one sentence
+        reasons.append(f"{'each of ' if len(those) > 1 else ''}{' and '.join(those)} {what}")
     if reasons and not (intersect and len(shared)):
         hint = "--intersect compares on the questions that they share" if len(shared) else "they share no question"
         raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")

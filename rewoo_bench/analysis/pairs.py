@@ -343,6 +343,13 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
     return verdicts(adjusted([paired(dataset, first, other, oracle=oracle) for other in others]), pricing)
 
 
+def of_rare(interval: Interval) -> str:
+    """Why an interval with the mark `RARE` shows nothing, wherever it lies."""
+    if interval.n < FEWEST:
+        return "too few questions to rule out a rare event"
+    return f"few questions make the spread, {A_RARE_EVENT}"
+
+
 def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
     """The estimate and its interval with two digits, or more where a bound would be rounded to that of no effect."""
     apart = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
@@ -358,9 +365,9 @@ def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
 def _saving(effect: Effect, pair: Pair) -> str:
     ratio = effect.interval
     saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
-    doubt = A_RARE_EVENT if ratio.rare else ""
-    if saver and not doubt and effect.p_holm >= ALPHA:
-        doubt = f"p = {effect.p_holm:.3f} with Holm's adjustment"
+    if saver and ratio.rare:
+        return f"(n = {ratio.n:,}; {of_rare(ratio)})"
+    doubt = f": p = {effect.p_holm:.3f} with Holm's adjustment" if saver and effect.p_holm >= ALPHA else ""
     if not saver or doubt:
-        return f"(n = {ratio.n:,}; the data don't show a saving{f': {doubt}' if doubt else ''})"
+        return f"(n = {ratio.n:,}; the data don't show a saving{doubt})"
     return f"(n = {ratio.n:,}; the data show a saving by {saver})"

@@ -35,8 +35,8 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
                    "models.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
-              help="Architectures of `ratio`, `cache` and `cache-map`, the more expensive one first; `steps` draws "
-                   "their formulas.")
+              help="Architectures of `ratio`, `cache`, `cache-map` and `break-even`, the more expensive one first; "
+                   "`steps` draws their formulas. `break-even` without it: each against the run's first.")
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
@@ -80,7 +80,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     if BREAK_EVEN in figures:
         if len(runs) > 1:
             raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
-        for path in reprice(runs[0], prices=prices).draw(folder, formats=kinds):
+        baseline, others = (compared[0], compared[1:]) if "pair" in given else (None, [])
+        for path in reprice(runs[0], prices=prices, baseline=baseline).draw(folder, formats=kinds, others=others):
             click.echo(terminal(str(path)))
         if not wanted:
             return 0

@@ -189,6 +189,11 @@ def baseline_of(
     questions = {}
     # by name, and not by the order of the rows, so that the file is the same
     for name, group in rows.groupby(rows["architecture"].astype(str), sort=True):
+        if (there := group[~left_out(group)])["exact_match"].isna().all() and len(there):
+            raise DataError(
+                f"run {manifest.run_id!r} can't be compared with a baseline: it doesn't say whether {name!r} solved "
+                "its tasks; record that in the traces, or use --budgets"
+            )
         known = [count for count in COUNTS if count in group and group[count].notna().any()]
         architectures[name] = ArchitectureBaseline(
             manifest=next(each for each in manifest.architectures if each.name == name),

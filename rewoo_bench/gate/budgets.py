@@ -374,7 +374,7 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     scored = rows[["example_id", metric]].dropna()
     n, limit, name = _questions(scored), round(floor.min - floor.margin, 9), f"{metric} min"
     if not n:
-        text = f"{name}: no question was scored, every one failed"
+        text = f"{name}: no question was scored{', every one failed' if rows.empty else ': the run has no ' + metric}"
         return Check("accuracy", "fail", group, name, text, limit=limit)
     measured, oracle = float(scored[metric].astype("float64").mean()), bool(oracle_rows(rows).any())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""

@@ -273,7 +273,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: q.result.error, null="where nothing failed, and in a published run", is_private=True,
     ),
     Column(
-        "llm_calls", INT, "calls of a model; retries aren't counted",
+        "llm_calls", INT,
+        "calls of a model; retries aren't counted; a call of the tool LLM counts here and in tool_calls",
         lambda q: sum(call.role not in NO_LLM_ROLES for call in q.model_calls),
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),

@@ -14,6 +14,8 @@ Which run decides a claim, among those that measure it:
 The other runs stand beside it, without one whose questions are a part of another's with the same model and data set.
 A smaller model's figures never have a verdict of their own.
 
+A figure whose interval has the mark `?` decides nothing: a rare event may be missing.
+
 A ratio of tokens is undecided, whatever its interval says, in two cases: where the questions that both answered give
 another verdict, since then loops and limits decide; and where a claimed number is held against architectures that
 aren't in their papers' form.
@@ -30,8 +32,10 @@ from rewoo_bench.analysis.claims.claim_file import Claim, ClaimTest
 from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
 from rewoo_bench.analysis.claims.rules import ClaimVerdict
 from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
+from rewoo_bench.analysis.pairs import RARE, of_rare
 from rewoo_bench.analysis.stats.paired import Interval, brackets
 from rewoo_bench.config.names import REPLAY
+from rewoo_bench.errors import UsageError
 from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
@@ -40,6 +44,7 @@ LEAST_PARAMETERS = 1e9
 """Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
 LEAST_OF_A_JUDGE = 7e9
 """Parameters of a judge that decides one; the 1.5B model accepts answers without a word in common with the gold one."""
+_REAL = "with a real model, an oracle won't do"
 _JUDGE = " --judge-model JUDGE"
 # What a column needs, apart from a run of the architectures.
 _FOR_COLUMN = {
@@ -61,7 +66,7 @@ def needed(test: ClaimTest) -> str:
     parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
     parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
     parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in test.on.exemplars.items()]
-    parts += [measure.kind.also_needs, "" if measure.serves_oracle() else "with a real model, an oracle won't do"]
+    parts += [measure.kind.also_needs, "" if measure.serves_oracle() else _REAL]
     return "; ".join(filter(None, parts))
 
 
@@ -75,6 +80,7 @@ def needed_by_all(tests: Sequence[ClaimTest]) -> list[str]:
         names = dict.fromkeys(name for test in own for name in test.measure.architectures())
         judge = _JUDGE if any("judged_correct" in test.measure.columns() for test in own) else ""
         others = [f"; and --dataset {name}" for name in (_datasets(own[0])[1:] if own[0].measure.data else ())]
+        others += [] if any(test.measure.serves_oracle() for test in own) else [f"; {_REAL}"]
         commands.append(f"run --arch {shlex.quote(','.join(names))} --dataset {questions}{judge}{''.join(others)}")
     return commands
 
@@ -146,7 +152,13 @@ class Finding:
 
 
 def check(claims: Sequence[Claim], groups: Sequence[RunGroup], model: str | None = None) -> list[Finding]:
-    """A finding for each claim, in their order. `model` is a part of the name of the models that decide."""
+    """A finding for each claim, in their order. `model` is a part of the name of the models that decide.
+
+    Raises `UsageError` where no run group has such a model.
+    """
+    if model and not any(model in group.model for group in groups):
+        there = ", ".join(dict.fromkeys(group.model for group in groups))
+        raise UsageError(f"no run has a model whose name contains {model!r}; there are: {there}")
     return [_finding(claim, groups, model) for claim in claims]
 
 
@@ -202,7 +214,7 @@ def _figure(claim: Claim, test: ClaimTest, group: RunGroup, groups: Sequence[Run
     bounds = brackets(interval.low, interval.high, measure.show)
     return Figure(
         interval,
-        f"{measure.show(interval.estimate)} {bounds}{measure.suffix}",
+        f"{measure.show(interval.estimate)} {bounds}{measure.suffix}{RARE if interval.rare else ''}",
         "by construction" if claim.by_construction else "undecided" if caveat else verdict,
         "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
         data="other" if averages else group.data,
@@ -237,6 +249,8 @@ def _is_meaningful(group: RunGroup, test: ClaimTest) -> bool:
 def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:
     """Why the measure doesn't decide the claim, whatever its interval says; empty where it does."""
     measure = test.measure
+    if interval.rare and verdict != "undecided":
+        return f"{of_rare(interval)} (n = {interval.n:,})"
     if measure.name == "difference" and measure.column in ("exact_match", "judged_correct", "f1"):
         rows = [part.architectures[name].rows[measure.column] for name in measure.architectures()]
         if not any((each.astype(float) > 0).any() for each in rows):

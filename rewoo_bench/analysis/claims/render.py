@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from rewoo_bench.analysis.claims.check import TOO_SMALL, Figure, Finding, needed_by_all
 from rewoo_bench.analysis.claims.rules import VERDICTS, ClaimVerdict
+from rewoo_bench.analysis.pairs import OF_RARE, RARE
 from rewoo_bench.text.escaping import plain_line, plain_markdown, text_table, with_finite_numbers
 from rewoo_bench.text.words import counted
 
@@ -50,6 +51,8 @@ def render_claims(
     notes = [f"{all_of}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
     if any(finding.decided and finding.decided.oracle for finding in findings):
         notes.append(f"\\{_ORACLE}" if form == "markdown" else _ORACLE)
+    if any(RARE in ours(finding) for finding in findings):
+        notes.append(f"{OF_RARE}.")
     if form == "markdown":
         parts = []
         for about, own in groups.items():

@@ -279,8 +279,7 @@ def _found(data: PlotData, pair: tuple[str, str], contexts: np.ndarray) -> Conte
         raise lacking
     found = context_prices(data.rows, data.calls, pair, contexts.tolist())
     if pair[0] == pair[1] or not len(found.rows):
-        there = ", ".join(data.architectures)
-        raise NothingToDraw(f"needs rows of {pair[0]!r} and {pair[1]!r} on the same questions; there are {there}")
+        raise data.lacks_pair(*pair)
     if any(np.isnan(usd).any() or not usd.all() for usd in found.usd.values()):
         raise lacking
     return found

@@ -123,6 +123,15 @@ class PlotData:
             runs = ", ".join(sorted(self.of(name)["run_id"].astype(str).unique()))
             raise NothingToDraw(f"needs one run of {name!r} on these questions, not several: {runs}")
 
+    def lacks_pair(self, first: str, second: str) -> NothingToDraw:
+        """What to say where these two share no question: the flag with two that there are, the dearer first."""
+        there, hint = self.architectures, ""
+        if len(there) > 1 and not {first, second} <= set(there):
+            tokens = {name: float(column(self.of(name), "total_tokens").mean()) for name in there[:2]}
+            hint = f"; give --pair {','.join(sorted(tokens, key=lambda name: -tokens[name]))}"
+        what = f"needs rows of {first!r} and {second!r} on the same questions; there are {', '.join(there)}{hint}"
+        return NothingToDraw(what)
+
     def facts(self, *, n: int | None = None) -> str:
         """The last line of every caption: number of questions (or `n`), model, data set, date."""
         days = self.rows["started_at"].dropna()

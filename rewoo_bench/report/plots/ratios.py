@@ -94,8 +94,7 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
-        there = ", ".join(data.architectures)
-        raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}")
+        raise data.lacks_pair(up, along)
     return pairs.sort_values(_KEY, ignore_index=True)
 
 

@@ -149,9 +149,12 @@ class Repriced:
         notes = list(self.notes)
         return {"baseline": self.baseline, "batch": self.batch, "notes": notes, "sheets": sheets, "lines": lines}
 
-    def draw(self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    def draw(
+        self, folder: str | Path, *, formats: Sequence[str] = ("png", "svg"), others: Sequence[str] = ()
+    ) -> list[Path]:
         """Draws the break-even maps, one for each model and each architecture against the baseline, into a folder.
 
+        `others` are the architectures to draw; all by default.
         Returns the files. Raises `NothingToDraw` where there is nothing in any map, and `UsageError`.
         """
         # matplotlib, half a second that tables needn't wait for
@@ -172,7 +175,7 @@ class Repriced:
             questions = self.questions(tariff)
             try:
                 for other in dict.fromkeys(questions["architecture"].astype(str)):
-                    if other == self.baseline:
+                    if other == self.baseline or (others and other not in others):
                         continue
                     pair = (self.baseline, other)
                     found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)

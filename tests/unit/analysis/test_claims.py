@@ -12,11 +12,11 @@ from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folde
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.claims.check import needed
+from rewoo_bench.analysis.claims.check import needed, needed_by_all
 from rewoo_bench.analysis.claims.measures import MEASURES
 from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
 from rewoo_bench.cli.main import main
-from rewoo_bench.errors import DataError, SpecError
+from rewoo_bench.errors import DataError, SpecError, UsageError
 
 ABOVE = "above = 1"
 CHAIN = "chain"
@@ -167,7 +167,8 @@ def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> Non
 
 def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy_and_latency(tmp_path: Path) -> None:
     oracle = "oracle?extra_steps=2"
-    run = run_folder(tmp_path / "0001", system(model=oracle), system("react", "110100", 2600, model=oracle))
+    rows = system(matches="1" * 20, model=oracle), system("react", "1" * 20, 2600, model=oracle)
+    run = run_folder(tmp_path / "0001", *rows)
     (cost,) = found(one_claim(ABOVE), tmp_path, run)
     assert cost.decided is not None
     assert cost.decided.oracle
@@ -215,7 +216,7 @@ def ran(folder: Path, questions: int, tokens: int, model: str = "openai/big") ->
 
 
 def test_the_run_with_the_most_questions_decides_and_the_others_stand_beside_it(tmp_path: Path) -> None:
-    runs = [ran(tmp_path / "few", 6, 500), ran(tmp_path / "many", 12, 2600, "openai/other")]
+    runs = [ran(tmp_path / "few", 20, 500), ran(tmp_path / "many", 24, 2600, "openai/other")]
     (finding,) = found(one_claim(ABOVE), tmp_path, *runs)
     assert finding.decided is not None
     assert (finding.verdict, finding.decided.runs) == ("reproduced", ("many",))
@@ -232,21 +233,45 @@ def test_a_large_model_decides_before_an_oracle_and_an_oracle_before_a_small_mod
 
 
 def test_architectures_of_two_runs_are_put_together_where_all_else_is_the_same(tmp_path: Path) -> None:
-    rewoo = run_folder(tmp_path / "0001", system())
-    react = run_folder(tmp_path / "0002", system("react", "110100", 2600))
-    other = run_folder(tmp_path / "0003", system("react", "110100", 2600), temperature=1.0)
+    many = "1" * 20
+    rewoo = run_folder(tmp_path / "0001", system(matches=many))
+    react = run_folder(tmp_path / "0002", system("react", many, 2600))
+    other = run_folder(tmp_path / "0003", system("react", many, 2600), temperature=1.0)
     (finding,) = found(one_claim(ABOVE), tmp_path, rewoo, react)
     assert finding.verdict == "reproduced"
     assert finding.decided is not None
     assert finding.decided.runs == ("0001", "0002")
     assert verdicts(one_claim(ABOVE), tmp_path, rewoo, other) == ["no data"]
-    again = run_folder(tmp_path / "0004", system("react", "110100", 900))
+    again = run_folder(tmp_path / "0004", system("react", many, 900))
     assert len(gather(rewoo, react, again)) == 2
 
 
 def test_the_same_run_twice_is_one(tmp_path: Path) -> None:
-    run = run_folder(tmp_path / "0001", system(), system("react", "110100", 2600))
+    run = run_folder(tmp_path / "0001", system(matches="1" * 20), system("react", "1" * 20, 2600))
     assert verdicts(one_claim(ABOVE), tmp_path, run, run) == ["reproduced"]
+
+
+@pytest.mark.parametrize(("rule", "otherwise"), [(ABOVE, "reproduced"), ("below = 1", "contradicted")])
+def test_an_interval_with_the_mark_of_a_rare_event_decides_nothing(tmp_path: Path, rule: str, otherwise: str) -> None:
+    (few,) = found(one_claim(rule), tmp_path, ran(tmp_path / "few", 5, 5000))
+    assert few.interval is not None
+    assert (few.verdict, few.interval.rare, few.interval.low > 1) == ("undecided", True, True)
+    shown = " ".join(render_claims([few], "terminal").split())
+    assert f"]?, n = {few.interval.n}" in shown
+    assert "too few questions to rule out a rare event (n = 5)" in shown
+    assert "? a rare event may be missing" in shown
+    assert verdicts(one_claim(rule), tmp_path, ran(tmp_path / "many", 20, 5000)) == [otherwise]
+
+
+def test_a_chosen_model_that_no_run_has_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no run has a model whose name contains 'qwen'; there are: openai/big"):
+        check(read_claims(), gather(ran(tmp_path / "run", 2, 2600)), "qwen")
+
+
+def test_what_an_oracle_cannot_test_is_not_suggested_for_one() -> None:
+    accuracy = [claim.test for claim in bundled().values() if claim.test and not claim.test.measure.serves_oracle()]
+    assert all(each.endswith("; with a real model, an oracle won't do") for each in needed_by_all(accuracy))
+    assert not any("real model" in each for each in needed_by_all([bundled()["otani-joined"].test]))
 
 
 def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_path: Path) -> None:
@@ -278,9 +303,9 @@ def test_it_is_printed_as_before(tmp_path: Path, form: ClaimsFormat) -> None:
 
 def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
     lines = render_claims(small(tmp_path), "terminal", details=False).splitlines()
-    assert lines[0].startswith("4 claims (one about two data sets counts as two): 1 reproduced, 2 undecided, 1")
-    assert [line.split()[:2] for line in lines[5:8]] == [
-        ["tokens", "undecided"], ["better", "undecided"], ["failing", "reproduced"],
+    assert lines[0].startswith("4 claims (one about two data sets counts as two): 3 undecided, 1 not testable")
+    assert [line.split()[:2] for line in lines[7:10]] == [
+        ["tokens", "undecided"], ["better", "undecided"], ["failing", "undecided"],
     ]  # fmt: skip
     assert lines[-1].endswith("--details")
 

@@ -112,17 +112,33 @@ def test_each_type_of_question_is_compared_apart_and_adjusted_for_all() -> None:
     comparison = compare(rows, by="question_type")
     assert [(pair.dataset, pair.questions) for pair in comparison.pairs] == [
         ("sample, question_type bridge", 3),
-        ("sample, question_type comparison", 2),
-        ("sample, no question_type", 1),
+    ]
+    assert [note for note in comparison.notes if "too few" in note] == [
+        "sample, question_type comparison: n = 2: too few",
+        "sample, no question_type: n = 1: too few",
     ]
     alone = compare(rows[rows["question_type"] == "bridge"])
     first, (same,) = comparison.pairs[0], alone.pairs
     assert [(f.interval, f.p) for f in first.figures] == [(f.interval, f.p) for f in same.figures]
-    assert comparison.tests == 3 * alone.tests
+    assert comparison.tests == alone.tests
     with pytest.raises(UsageError, match="unknown column to compare by 'prediction'"):
         compare(rows, by="prediction")
     with pytest.raises(UsageError, match="by hops: no row has one; they have question_type"):
         compare(rows, by="hops")
+
+
+def test_what_all_architectures_of_a_run_lack_is_said_once() -> None:
+    runs = frame(
+        *(
+            system(name, matches, run_id=run)
+            for run, matches in ((A, "110"), (B, "110100"))
+            for name in ("rewoo", "react")
+        )
+    )
+    with pytest.raises(UsageError) as error:
+        compare(runs)
+    assert str(error.value).count("that 'rewoo, run 0001' lacks") == 1
+    assert "each of 'rewoo, run 0002' and 'react, run 0002' has 3 questions that" in str(error.value)
 
 
 def test_a_baseline_that_may_be_two_is_asked_about() -> None:

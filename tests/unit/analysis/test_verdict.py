@@ -52,10 +52,7 @@ def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() 
 
 def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
     line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
-    assert (
-        "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; the data don't show a saving: a rare event may"
-        in line
-    )
+    assert "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; the data don't show a saving)" in line
     assert "dollars" not in line
 
 
@@ -64,13 +61,19 @@ def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> No
     [
         (0.049, False, "the data show a saving by rewoo)"),
         (0.09, False, "the data don't show a saving: p = 0.090 with Holm's adjustment)"),
-        (0.01, True, "the data don't show a saving: a rare event may be missing)"),
+        (0.01, True, "few questions make the spread, a rare event may be missing)"),
         (math.nan, False, "the data show a saving by rewoo)"),
     ],
 )
 def test_a_saving_is_not_shown_beside_a_doubt(p_holm: float, rare: bool, said: str) -> None:
     tokens = Effect("total_tokens", "ratio", Interval(1.2, 1.01, 1.4, 60, rare=rare), 0.01, p_holm)
     assert said in verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, (tokens,)))
+
+
+def test_a_saving_of_few_questions_is_not_called_none() -> None:
+    tokens = Effect("total_tokens", "ratio", Interval(4.79, 2.94, 7.3, 5, rare=True), 0.0005, 0.0005)
+    said = verdict(Pair("d", "rewoo", "react", 5, 5, 0, False, (tokens,)))
+    assert said.endswith("(n = 5; too few questions to rule out a rare event).")
 
 
 def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path) -> None:

@@ -153,6 +153,34 @@ def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(
     assert result.stderr.startswith("not read: mine.jsonl, line 2: not valid JSON, or cut off")
 
 
+def test_an_imported_run_is_held_against_a_budget_and_a_baseline(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record(city, 0, 1.0) for city in ("Oslo", "Bergen", "Tromsø")], agent="bot")
+    (dataset,) = set(pq.read_table(done.folder / "questions.parquet")["dataset"].to_pylist())
+    baseline, budgets = tmp_path / "baseline.json", tmp_path / "budgets.toml"
+
+    def gated(*flags: str) -> int:
+        result = CliRunner().invoke(group, ["gate", str(done.folder), *flags], standalone_mode=False)
+        assert result.exception is None
+        return int(result.return_value)
+
+    for most, code in ((1, 1), (10_000, 0)):
+        limits = f'architecture = "bot"\ndataset = "{dataset}"\nmodel = "unknown"\ntotal_tokens = {{ mean = {most} }}'
+        budgets.write_text(f"[[budget]]\n{limits}\n")
+        assert gated("--budgets", str(budgets)) == code
+    made = CliRunner().invoke(group, ["baseline", "update", str(done.folder), "--out", str(baseline)])
+    assert made.exit_code == 0
+    assert gated("--baseline", str(baseline)) == 0
+
+
+def test_a_baseline_of_traces_that_nobody_judged_is_refused_with_the_reason(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, None)], agent="bot")
+    update = ["baseline", "update", str(done.folder), "--out", str(tmp_path / "baseline.json")]
+    made = CliRunner().invoke(group, update, standalone_mode=False)
+    assert "it doesn't say whether 'bot' solved its tasks; record that in the traces, or use --budgets" in str(
+        made.exception
+    )
+
+
 @pytest.mark.parametrize("command", ["compare", "advise", "plannable", "show", "reprice"])
 def test_reading_commands_take_an_imported_run(command: str, tmp_path: Path) -> None:
     done = imported(tmp_path, [record(city, trial, 1.0) for city in ("Oslo", "Bergen", "Tromsø") for trial in (0, 1)])

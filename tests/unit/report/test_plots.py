@@ -134,6 +134,25 @@ def test_where_nothing_can_be_drawn_the_command_is_wrong(
     assert not (tmp_path / "none").exists()
 
 
+def test_what_lacks_the_usual_pair_names_the_flag_and_a_pair_of_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = oracle_run(tmp_path / "run", "direct", "rewoo-lazy", questions=4)
+    assert plot(run, "--only", "ratio") == 2
+    said = "ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are direct, rewoo-lazy"
+    assert f"{said}; give --pair rewoo-lazy,direct" in capsys.readouterr().err
+    assert plot(run, "--only", "ratio", "--pair", "rewoo-lazy,direct") == 0
+
+
+def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
+    out = tmp_path / "maps"
+    assert (
+        plot(chains, "--only", "break-even", "--prices", "openai:gpt-5-mini", "--pair", "react,rewoo", "--out", out)
+        == 0
+    )
+    assert {path.stem for path in out.glob("*.png")} == {"break-even-gpt-5-mini-rewoo"}
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
