@@ -211,8 +211,9 @@ CLAIMS = (
 
 
 def shown_verdict(claim: Claim, found: Estimate) -> str:
-    """Undecided is also a figure with the mark `?`, and a ratio of tokens that comes out otherwise where both answered, or, of a claimed number, with
-    architectures that aren't in their papers' form."""
+    """Undecided is also a figure with the mark `?`; a ratio of tokens that comes out otherwise where both answered; and
+    one of a claimed number with architectures that aren't in their papers' form.
+    """
     plain = verdict(found, claim.band)
     if claim.measure is difference_of_shares and 0 in claim.band:  # exact McNemar decides whether it is above 0
         a, b = paired(read(claim.run), claim.column, *claim.names)
