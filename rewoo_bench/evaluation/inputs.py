@@ -202,7 +202,8 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
 
 
 def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
-    """A note for each step limit that keeps even a perfect model from answering some of the questions."""
+    """A note for each limit of steps or tool calls that keeps even a perfect model from answering some questions."""
+    architectures = list(architectures)
     counted: dict[tuple[float, float, float], list[str]] = {}
     for architecture in architectures:
         needs = [_steps(architecture, example.chain) for example in dataset.examples]
@@ -210,12 +211,26 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
         beyond = [min(need) for need in needs if need and all(needed > allowed for needed, allowed in need)]
         if beyond:
             counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
+    size = len(dataset.examples)
     return [
-        f"{dataset.name}: {count} of {len(dataset.examples)} questions need{'s' if count == 1 else ''} more steps than "
-        f"{', '.join(names)} may take ({allowed}), so no model can answer {'it' if count == 1 else 'them'} "
-        f"within that limit; --max-steps {needed} is enough"
+        _limit_note(dataset.name, count, size, "steps", f"{', '.join(names)} may take ({allowed})")
+        + f"; --max-steps {needed} is enough"
         for (count, needed, allowed), names in counted.items()
+    ] + [
+        _limit_note(dataset.name, len(beyond), size, "tool calls", f"{each.name} may make ({allowed})")
+        + f"; its setting max_calls={max(beyond)} is enough, which --max-steps doesn't change"
+        for each in architectures
+        if isinstance(allowed := getattr(each.settings, "max_calls", None), int)
+        and (beyond := [hops for example in dataset.examples if (hops := len(example.chain)) > allowed])
     ]
+
+
+def _limit_note(dataset: str, count: int, of: int, what: str, limit: str) -> str:
+    needs, them = ("needs", "it") if count == 1 else ("need", "them")
+    return (
+        f"{dataset}: {count} of {of} questions {needs} more {what} than {limit}, so no model can answer {them} "
+        "within that limit"
+    )
 
 
 def missing_reader_notes(model: str, architectures: Iterable[Architecture]) -> list[str]:
@@ -278,7 +293,9 @@ async def read_run_inputs(
         dataset = await to_thread.run_sync(load_chosen, options)
     tools = checked_tools(options.tools, "--tools") or dataset.tools
     wanted = python_inputs.architectures or options.architectures
-    architectures = _architectures(wanted, style=dataset.style, tools=tools, max_steps=options.max_steps)
+    architectures = _architectures(
+        wanted, style=dataset.style, tools=tools, objectives=dataset.scorer.objectives, max_steps=options.max_steps
+    )
     if options.mcp and options.tools == (WITHOUT_TOOLS,):
         raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:

@@ -47,6 +47,7 @@ AGENT_COMMAND = "agent:"
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
 MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
+MAP_TOKENS = "map_tokens"  # the setting that counts for each question of a task
 _AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
 
@@ -95,14 +96,17 @@ class Architecture:
         }
 
 
-def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **overrides: Any) -> Architecture:
+def load_architecture(
+    name: str, *, style: str, tools: Sequence[str] = (), objectives: int = 1, **overrides: Any
+) -> Architecture:
     """An architecture by its bundled or installed name, its folder or its class's import path, for a style of question.
 
     `package.module:Class` alone gets no prompts, the tools Search and Lookup, and its class's name.
     Options behind a `?` replace settings, `max_exemplars`, `solver_exemplars` and the `tools` (names joined by `+`);
     they are part of the architecture's name, so that one run can compare it with the plain one. `overrides` replace
     settings where the runner has them, and `max_exemplars`, where the value is not None and no option says otherwise.
-    `tools` are those that the questions need (`config.tools`), unless an option names others. Raises `SpecError`.
+    `tools` are those that the questions need (`config.tools`), unless an option names others. The setting `map_tokens`
+    counts for each of `objectives` questions of a task, unless an option says otherwise. Raises `SpecError`.
     """
     if name.startswith(AGENT_COMMAND):
         return _agent(name.removeprefix(AGENT_COMMAND), tools)
@@ -130,8 +134,13 @@ def load_architecture(name: str, *, style: str, tools: Sequence[str] = (), **ove
             overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
     if getattr(_runner_class(spec, where), "takes_parents", False):
-        made = _with_parents(spec, prompts, folder, where, overrides, style=style, tools=tools)
+        questions = {"style": style, "tools": tools, "objectives": objectives}
+        made = _with_parents(spec, prompts, folder, where, overrides, **questions)
         return replace(made, package=package)
+    if objectives > 1 and MAP_TOKENS not in options:
+        kind = _runner_class(spec, where)
+        of_one = getattr(_settings(kind, spec, overrides, where), MAP_TOKENS, None)
+        overrides |= {MAP_TOKENS: of_one * objectives} if isinstance(of_one, int) else {}
     made = _assembled(spec, prompts, tool_prompts, overrides, where)
     left_out = tuple(tool for tool in own if tool not in spec.tools)
     return replace(made, package=package, fallback_styles=fallbacks, left_out_tools=left_out)
@@ -231,7 +240,7 @@ def _with_parents(
 ) -> Architecture:
     """An architecture that runs others: those of `parents` in its settings, with their tools and prompts.
 
-    `questions` has their style and the tools that they need.
+    `questions` has their style, the tools that they need, and the number of them in a task.
     """
     settings = _settings(_runner_class(spec, where), spec, overrides, where)
     names: list[str] = []

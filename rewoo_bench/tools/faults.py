@@ -29,7 +29,7 @@ class Faults:
     mode: FaultMode = "empty"
     seed: int = 0
 
-    def strikes(self, example_id: str, step: int, tool: str) -> bool:
+    def strikes(self, example_id: str, step: int | str, tool: str) -> bool:
         """Whether this call fails."""
         drawn = sha256(f"{self.seed}:{example_id}:{step}:{tool}".encode()).digest()
         return int.from_bytes(drawn[:8], "big") < self.rate * 2**64
@@ -48,7 +48,8 @@ class FaultyTool(WrappedTool):
         place = current_place().name
         self._calls[place] += 1
         number = _NUMBER.search(place)
-        step = int(number[0]) if number else self._calls[place]  # of the plan or the turn, else the call's own
+        # Of the plan or the turn, else the call's own; a later turn's program has the same lines as the one before.
+        step = place if "/line " in place else int(number[0]) if number else self._calls[place]
         if not self._faults.strikes(self._example_id, step, self.name):
             return await self._tool(arguments)
         if self._faults.mode == "empty":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,4 +141,36 @@ def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFi
 def test_with_as_many_steps_as_the_note_says_the_oracle_answers_it(tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"dataset": "sample", "ids": ("sample-100",), "max_steps": 9, "model": "oracle"}
     run = bench("rewoo,rewoo-json,llmcompiler,router", out=tmp_path / "run", **chosen)
+    assert set(run.rows["stop_reason"].astype(str)) == {"answered"}
+
+
+@pytest.mark.parametrize(
+    "architecture", ["rewoo", "rewoo-lazy", "rewoo-code", "llmcompiler", "react-code?max_calls=65"]
+)
+def test_the_evidence_of_a_task_of_many_questions_fits_the_prompt(architecture: str, tmp_path: Path) -> None:
+    run = bench(architecture, out=tmp_path / "run", dataset="sample?objectives=20", questions=2, max_steps=65)
+    assert run.rows["exact_match"].all()
+
+
+def test_map_tokens_counts_for_each_question_of_a_task_unless_an_option_says_otherwise() -> None:
+    def caps(*names: str) -> list[int]:
+        loaded = [load_architecture(name, style="multihop", objectives=3) for name in names]
+        return [each.manifest["settings"]["map_tokens"] for each in loaded]
+
+    assert caps("rewoo", "react-code", "rewoo?map_tokens=700") == [4500, 4500, 700]
+    router = load_architecture("router", style="multihop", objectives=3)
+    assert router.parents[0].manifest["settings"]["map_tokens"] == 4500
+    assert "map_tokens" not in load_architecture("react", style="multihop", objectives=3).manifest["settings"]
+
+
+def test_too_few_tool_calls_of_a_question_are_said(tmp_path: Path) -> None:
+    dataset = load_dataset_examples("sample?objectives=20")
+    loaded = load_architecture("react-code", style="multihop", objectives=20, max_steps=65)
+    (note,) = step_limit_notes(dataset, [loaded])
+    assert note.startswith("sample?objectives=20: 5 of 5 questions need more tool calls than react-code may make (30)")
+    enough = re.search(r"its setting max_calls=(\d+) is enough", note)
+    assert enough
+    named = load_architecture(f"react-code?max_calls={enough[1]}", style="multihop", objectives=20, max_steps=65)
+    assert step_limit_notes(dataset, [named]) == []
+    run = bench(named.name, out=tmp_path / "run", dataset="sample?objectives=20", max_steps=65)
     assert set(run.rows["stop_reason"].astype(str)) == {"answered"}
