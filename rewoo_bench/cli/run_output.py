@@ -35,7 +35,11 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
     click.echo(terminal(estimate_table(estimates)))
-    click.echo("an estimate, with as many steps as the exemplars have, no prefix cache and no failed calls", err=True)
+    click.echo(
+        "an estimate, with the steps of the exemplars (of the gold chains, for tasks of several questions), no prefix "
+        "cache and no failed calls",
+        err=True,
+    )
 
 
 def write_page_of(outcome: Outcome) -> Path | None:

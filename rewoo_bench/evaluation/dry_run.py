@@ -3,23 +3,28 @@
 The architectures run with their own tools and prompts. In place of the model, `DryRunModel` answers as the exemplars
 do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of the
 exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
-are a guess.
+are a guess. Exemplars are single questions: for a task of several (`?objectives=`) whose gold chain is known the
+oracle answers, so that the calls are those of the chain. Without a chain an agent takes the turns of as many
+exemplars, and a plan counts as that of one question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from rewoo_bench.config.named import find_scorer
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import RunStopped, UsageError
+from rewoo_bench.errors import ModelError, RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.price_table import given_entry
 from rewoo_bench.models.hosted.providers import find_route, price
+from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
@@ -27,23 +32,36 @@ from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
 
 
 class DryRunModel:
-    """A model that answers as the exemplars of an architecture's prompts do."""
+    """A model that answers as the exemplars of an architecture's prompts do, or the oracle for several `objectives`."""
 
     name = "dry-run"
 
-    def __init__(self, prompts: Prompts) -> None:
+    def __init__(self, prompts: Prompts, objectives: int = 1, oracle: Model | None = None) -> None:
+        self._prompts = prompts
         self._exemplars = list(prompts.exemplars.values())
+        self._objectives = objectives
+        self._oracle = oracle
+
+    def with_gold(self, example: Example) -> Model:
+        """The model of one question."""
+        is_known = self._objectives > 1 and bool(example.chain)
+        return DryRunModel(self._prompts, self._objectives, Oracle().with_gold(example) if is_known else None)
 
     async def complete(self, request: Request) -> Completion:
         """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
         messages, tools = request.messages, request.tools
+        if self._oracle:
+            with suppress(ModelError):  # a form of its own, which the oracle doesn't know
+                completion = await self._oracle.complete(request)
+                usage = replace(completion.usage, cached_input_tokens=0)
+                return replace(completion, usage=usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
         if tools and messages[-1].role == "user":
@@ -60,7 +78,9 @@ class DryRunModel:
             if shots and list(messages[1 : 1 + len(shots)]) == shots:
                 asked = messages[1 + len(shots) :]
                 drawn = int.from_bytes(sha256(asked[0].content.encode()).digest()[:4], "big")
-                turns = [shot.content for shot in exemplars[drawn % len(exemplars)] if shot.role == "assistant"]
+                several = [exemplars[(drawn + n) % len(exemplars)] for n in range(self._objectives)]
+                written = [[shot.content for shot in each if shot.role == "assistant"] for each in several]
+                turns = [turn for each in written for turn in each[:-1]] + written[-1][-1:]
                 taken = sum(message.role == "assistant" for message in asked)
                 return turns[min(taken, len(turns) - 1)]
         return _ANSWER
@@ -107,7 +127,8 @@ async def estimate_run(
     times = (questions or len(examples)) * trials / len(some)
     estimates = []
     for architecture in architectures:
-        evaluator = Evaluator({"": DryRunModel(architecture.prompts)}, scoring, toolbox)
+        model = DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
+        evaluator = Evaluator({"": model}, scoring, toolbox)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")

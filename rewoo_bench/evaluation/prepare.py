@@ -27,6 +27,7 @@ from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_setting
 from rewoo_bench.events import at_place
 from rewoo_bench.models.hosted.providers import provider_of
 from rewoo_bench.models.open import OpenModel, is_hosted, open_model
+from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.columns import RunSource, columns_of_run
 from rewoo_bench.runs.journal.response_cache import ResponseCache
@@ -183,7 +184,10 @@ async def _open(
     owner = _owner_of_address(options, python_inputs) if own.api_base else None
     if owner and role.name != owner and is_hosted(role.name) and provider_of(role.name) != provider_of(owner):
         own = replace(own, api_base=None)  # another provider's key stays away from it
-    return await stack.enter_async_context(open_model(role.name, own))
+    opened = await stack.enter_async_context(open_model(role.name, own))
+    if isinstance(opened.model, Oracle) and options.tool_failure_rate and options.tool_failure_mode != "empty":
+        return replace(opened, model=replace(opened.model, tools_fail=True))
+    return opened
 
 
 def make_evaluator(

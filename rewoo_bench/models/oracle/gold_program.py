@@ -12,7 +12,13 @@
     print(page1, page3, page4, sep="\\n")
 
 What a plan reads with a model step, the program reads with one too. Where the next page only shows itself in the one
-before, the program looks at its text.
+before, the program looks at its text. Where tools may fail, it catches their error and calls once more, as the oracle's
+turns do:
+
+    try:
+        page1 = await Search("Kyiv")
+    except ToolError:
+        page1 = await Search("Kyiv")
 """
 
 from __future__ import annotations
@@ -33,20 +39,25 @@ _FOLLOW = """async def follow(page, left, right):
 """
 
 
-def gold_program(path: LookupPath, plan: Plan, found_by: Mapping[int, str], search_tool: str) -> str:
-    """A plan as a program, with the hops that it couldn't have. `found_by` has the step that finds each hop: `#E1`."""
+def gold_program(
+    path: LookupPath, plan: Plan, found_by: Mapping[int, str], search_tool: str, *, tools_fail: bool = False
+) -> str:
+    """A plan as a program, with the hops that it couldn't have. `found_by` has the step that finds each hop: `#E1`.
+
+    With `tools_fail` calls that raise `ToolError` are made once more.
+    """
     names = {step.id: f"{_NAMES.get(step.tool or '', 'page')}{step.number}" for step in plan.steps}
     lines: list[str] = []
     levels = plan.levels()
     for level in sorted(set(levels.values())):
         steps = [step for step in plan.steps if levels[step.id] == level]
-        lines += _calls([names[step.id] for step in steps], [_call(step, names) for step in steps])
+        lines += _calls([names[step.id] for step in steps], [_call(step, names) for step in steps], tools_fail)
     pages = {number: names[slot.removeprefix("#")] for number, slot in found_by.items() if slot.startswith("#")}
     shown = [names[step.id] for step in plan.steps if step.tool != READER]
     unforeseen: list[str] = []
     while following := _followed(path, pages):
         targets = [f"page{len(plan.steps) + len(unforeseen) + n}" for n in range(1, 1 + len(following))]
-        lines += _calls(targets, list(following.values()))
+        lines += _calls(targets, list(following.values()), tools_fail)
         pages |= dict(zip(following, targets, strict=True))
         unforeseen += targets
     if unforeseen:
@@ -93,11 +104,11 @@ def _marks(text: str, value: str) -> tuple[str, str] | None:
     return None
 
 
-def _calls(targets: Sequence[str], calls: Sequence[str]) -> list[str]:
+def _calls(targets: Sequence[str], calls: Sequence[str], tools_fail: bool) -> list[str]:
     """Calls that don't need each other, at the same time."""
-    if len(calls) == 1:
-        return [f"{targets[0]} = await {calls[0]}"]
-    return [f"{', '.join(targets)} = await gather({', '.join(calls)})"]
+    called = calls[0] if len(calls) == 1 else f"gather({', '.join(calls)})"
+    line = f"{', '.join(targets)} = await {called}"
+    return ["try:", f"    {line}", "except ToolError:", f"    {line}"] if tools_fail else [line]
 
 
 def _call(step: PlanStep, names: Mapping[str, str]) -> str:

@@ -63,13 +63,14 @@ class OracleWriter:
     begins at its last mention, else after the instructions.
     """
 
-    def __init__(self, path: LookupPath, request: Request, verbosity: float = 1.0) -> None:
+    def __init__(self, path: LookupPath, request: Request, verbosity: float = 1.0, *, tools_fail: bool = False) -> None:
         messages, question = request.messages, path.example.question
         mentions = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
         self.start = mentions[-1] if mentions else sum(message.role == "system" for message in messages)
         self._path = path
         self._request = request
         self._verbosity = verbosity
+        self._tools_fail = tools_fail
         self._last = messages[-1].content
         listed = "\n".join(message.content for message in messages[: self.start] if message.role == "system")
         self._tools = _TOOL.findall(listed)
@@ -199,7 +200,8 @@ class OracleWriter:
     def _program(self) -> str:
         """Every step that can be foreseen, and those that a page leads to, as a program."""
         plan, found_by = gold_plan(self._path, self._tools, self._search_tool, self._wordy, {}, self._called, 1)
-        return fenced(gold_program(self._path, plan, found_by, self._search_tool))
+        program = gold_program(self._path, plan, found_by, self._search_tool, tools_fail=self._tools_fail)
+        return fenced(program)
 
     def _program_turn(self) -> str:
         """A turn of ReAct with programs: the calls that are possible now, or the end."""
@@ -295,11 +297,13 @@ class Oracle:
     settings: OracleSettings = field(default_factory=OracleSettings)
     name: str = ORACLE_MODEL
     example: Example | None = None
+    tools_fail: bool = False
+    """Whether the run has tools that raise errors: then its programs catch them."""
     _sent: list[Sequence[Message]] = field(default_factory=list)
 
     def with_gold(self, example: Example) -> Model:
         """The oracle of one question."""
-        return Oracle(self.settings, self.name, example)
+        return Oracle(self.settings, self.name, example, self.tools_fail)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -315,7 +319,7 @@ class Oracle:
             raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
         settings, messages = self.settings, request.messages
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
-        writer = OracleWriter(path, request, settings.verbosity)
+        writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
         text, calls = writer.reply(settings.parallel)
         # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
         # former is taken to be the same for every question, so that counts don't depend on the order of questions.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import anyio
 import pytest
 from parts import architecture
 
+from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run, estimate_table
@@ -102,3 +104,27 @@ async def test_an_architecture_that_crashes_has_no_estimate() -> None:
 def test_a_billion_generated_questions_are_reckoned_at_once() -> None:
     found = estimated("direct", dataset="chain", questions=10**9)["direct"]
     assert (found.questions, found.llm_calls) == (10**9, 10**9)
+
+
+def test_a_task_of_several_questions_takes_the_calls_of_its_chain() -> None:
+    names = ("react-json", "react", "rewoo", "rewoo-lazy", "rewoo-code", "react-native", "plan-execute")
+    found = estimated(*names, dataset="sample?objectives=3", questions=6, max_steps=30)
+    run = anyio.run(lambda: evaluate("sample?objectives=3", list(names), model="oracle", questions=6, max_steps=30))
+    measured = Counter[str]()
+    for result in run:
+        measured[result.task.architecture.name] += sum(call.kind == "model" for call in result.calls)
+    assert {name: each.llm_calls for name, each in found.items()} == measured
+
+
+def test_without_a_chain_an_agent_takes_the_turns_of_as_many_exemplars(tmp_path: Path) -> None:
+    rows = [{"question": f"Which {n}?", "answers": [str(n)], "context": f"Page {n}"} for n in range(12)]
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    corpus = tmp_path / "pages.jsonl"
+    corpus.write_text(json.dumps({"title": "Oslo", "text": "Oslo is a city."}))
+    one, three = (
+        estimated("react", dataset=f"{path}{behind}", corpus=corpus, questions=4, max_steps=30)["react"]
+        for behind in ("", "?objectives=3")
+    )
+    assert one.questions == three.questions == 4
+    assert three.llm_calls > 2 * one.llm_calls - 4

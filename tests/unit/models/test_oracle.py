@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -280,3 +281,19 @@ def test_another_process_counts_the_same(tmp_path: Path) -> None:
         )
         tables.append(rows.to_json())
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("mode", ["error", "timeout"])
+async def test_where_tools_fail_its_programs_call_once_more_as_its_turns_do(mode: str) -> None:
+    examples = [replace(BRIDGE, id=f"q{n}") for n in range(40)]
+    names = ("rewoo-code", "react", "react-code", "rewoo")
+    failing: dict[str, Any] = {"model": "oracle", "tool_failure_rate": 0.3, "tool_failure_mode": mode}
+    results = await rewoo_bench.evaluate(examples, names, **failing)
+    right = Counter(r.task.architecture.name for r in results if r.trajectory.answer == "Black Sea")
+    assert min(right["rewoo-code"], right["react"], right["react-code"]) > right["rewoo"] > 0
+    again = next(r for r in results if r.task.architecture.name == "rewoo-code" and r.trajectory.steps[0].failed)
+    assert searched(again)[:2] == ["Kyiv", "Kyiv"]
+
+
+async def test_where_no_tool_fails_its_programs_are_plain() -> None:
+    assert "except" not in (await only(BRIDGE, "rewoo-code")).trajectory.notes["program"]

@@ -6,8 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+import anyio
 import pytest
-from parts import Query, Told
+from parts import Query, Told, toolbox
 
 from rewoo_bench import evaluate
 from rewoo_bench.errors import ToolError
@@ -108,3 +109,21 @@ async def test_each_mode_fails_in_its_own_way() -> None:
         await FaultyTool(Told(), Faults(1.0, "error"), "q")(Query(query="a"))
     with pytest.raises(ToolError, match="timeout"):
         await FaultyTool(Told(), Faults(1.0, "timeout"), "q")(Query(query="a"))
+
+
+def test_a_program_of_a_later_turn_draws_anew_on_the_same_line() -> None:
+    def struck(example: str, turn: int) -> bool:
+        tool = FaultyTool(toolbox()["Search"], Faults(0.5, "error"), example)
+
+        async def call() -> None:
+            with at_place(f"turn {turn}"), at_place("line 1"):
+                await tool(tool.arguments(query="Kyiv"))
+
+        try:
+            anyio.run(call)
+        except ToolError:
+            return True
+        return False
+
+    pairs = [(struck(f"q{n}", 1), struck(f"q{n}", 2)) for n in range(30)]
+    assert {(True, False), (False, True), (True, True)} <= set(pairs)
