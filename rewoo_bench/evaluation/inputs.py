@@ -353,6 +353,9 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
         notes.append("; ".join([f"{note}, all of them are taken (-n {limit})", *reasons]))
     elif reasons:
         notes.append("; ".join([f"{dataset.name}: {size} questions are taken", *reasons]))
+    if over := facts.get("without_task"):
+        which = "1 question fills no task and is" if over == 1 else f"{over} questions fill no task and are"
+        notes.append(f"{dataset.name}: {size} tasks of {dataset.scorer.objectives} questions; {which} left out")
     return notes + [
         f"{each.name} has no exemplars for {dataset.style} questions ({', '.join(each.fallback_styles)}); "
         f"those for {', '.join(dict.fromkeys(each.fallback_styles.values()))} questions are used"

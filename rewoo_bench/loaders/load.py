@@ -107,14 +107,17 @@ def load_dataset_examples(
         assert spec is not None, "a data set or a file"
         split, limit = split or spec.default_split, limit or spec.default_limit
         _check_choice(spec, found, split)
-    tasks = limit
+    tasks, over = limit, 0
     if limit and objectives > 1:
         limit *= objectives + 1  # a question may wait for a later task
     name, row_format, selection, left_out, source = _selected(found, spec, split, limit, seed, load_rows)
     taken = selection.examples
     if objectives > 1:
         name = f"{name}{'&' if '?' in name else '?'}{OBJECTIVES}={objectives}"
-        taken = tuple(join(taken if limit else shuffled(taken, seed), objectives))[:tasks]
+        joined = tuple(join(taken if limit else shuffled(taken, seed), objectives))
+        if tasks is None or len(joined) < tasks:
+            over = len(taken) - objectives * len(joined)
+        taken = joined[:tasks]
         if not taken:
             raise DataError(f"{name}: there are fewer than {objectives} questions")
 
@@ -142,6 +145,8 @@ def load_dataset_examples(
     }
     if named and named.package:
         manifest["package"] = named.package
+    if over:
+        manifest["without_task"] = over
     if left_out:
         manifest["unanswerable_rows"] = left_out
     style = (spec and spec.exemplars) or defaults.style
@@ -220,7 +225,7 @@ def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
     """Raises `DataError` for options, a configuration or a split that the data set doesn't have."""
     about = f"data set {spec.name!r}"
     if found.options is not None and not spec.generator:
-        raise DataError(f"{about} has no options, so {found.options!r} can't be given")
+        raise DataError(f"{about} has no options but {OBJECTIVES}, so {found.options!r} can't be given")
     if not (spec.generator or spec.questions):  # the hub knows
         return
     if found.config is not None:

@@ -47,6 +47,7 @@ AGENT_COMMAND = "agent:"
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
 MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
+OBJECTIVES = "objectives"
 MAP_TOKENS = "map_tokens"  # the setting that counts for each question of a task
 _AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
@@ -203,6 +204,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     own = [SOLVER_EXEMPLARS] if "solver" in spec.exemplars else []
     known = [MAX_EXEMPLARS, *own, TOOLS, *(model.model_fields if model else ())]
     for option in options:
+        if option == OBJECTIVES and option not in known:
+            raise SpecError(f"{where}: objectives is an option of the data set: --dataset 'NAME?{OBJECTIVES}=3'")
         if option not in known:
             raise SpecError(f"{where}: {unknown('option', option, known)}")
     query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())

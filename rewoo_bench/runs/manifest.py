@@ -241,7 +241,7 @@ Manifests = Mapping[str, Manifest]
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
     | {"api_base", "path", "texts_sha256"}
-    | {"with_chain", "without_chain", "without_pages"}
+    | {"with_chain", "without_chain", "without_pages", "without_task"}
 )
 
 _MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference

@@ -104,7 +104,7 @@ def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: py
         ("chain?hops", "data set 'chain': 'hops' isn't a list of options, expected name?key=value&key=value"),
         ("chain?hops=2&hops=3", "data set 'chain': an option is given twice in 'hops=2&hops=3'"),
         ("chain:big?hops=2", "data set 'chain' has no configurations, so 'big' can't be chosen"),
-        ("sample?hops=2", "data set 'sample' has no options, so 'hops=2' can't be given"),
+        ("sample?hops=2", "data set 'sample' has no options but objectives, so 'hops=2' can't be given"),
         ("chian?hops=2", "unknown data set 'chian', did you mean 'chain'?"),
     ],
 )

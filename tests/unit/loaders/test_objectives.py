@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from rewoo_bench.api import bench
 from rewoo_bench.config.named import find_scorer
-from rewoo_bench.errors import DataError
+from rewoo_bench.errors import DataError, SpecError
+from rewoo_bench.evaluation.inputs import input_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.loaders.objectives import join, split_objectives
+from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -138,3 +140,32 @@ def test_a_run_has_the_share_that_is_right(tmp_path: Path) -> None:
     assert rows["objectives_right"].tolist() == [1.0] * 4
     assert rows["exact_match"].all()
     assert rows["hops"].min() >= 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("hotpotqa?objectives=3=dev.json", r"; a file comes before it: hotpotqa=dev\.json\?objectives=3$"),
+        ("sample?objectives=1..3", "; a range isn't allowed$"),
+        ("sample?objectives=x", "from 1 to 20$"),
+    ],
+)
+def test_what_was_meant_is_said(wrong: str, hint: str) -> None:
+    with pytest.raises(DataError, match=hint):
+        split_objectives(wrong)
+
+
+def test_a_misspelt_or_misplaced_option_is_told_where_it_belongs() -> None:
+    with pytest.raises(DataError, match="has no options but objectives, so 'objective=3' can't be given"):
+        load_dataset_examples("sample?objective=3")
+    with pytest.raises(SpecError, match=r"objectives is an option of the data set: --dataset 'NAME\?objectives=3'"):
+        load_architecture("rewoo-lazy?objectives=3", style="multihop")
+
+
+def test_questions_that_fill_no_task_are_said() -> None:
+    whole = load_dataset_examples("sample?objectives=3")
+    assert input_notes(whole, (), None) == [
+        "sample?objectives=3: 33 tasks of 3 questions; 1 question fills no task and is left out"
+    ]
+    assert input_notes(load_dataset_examples("sample?objectives=5"), (), None) == []
+    assert input_notes(load_dataset_examples("sample?objectives=3", limit=2), (), 2) == []
