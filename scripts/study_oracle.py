@@ -334,8 +334,8 @@ def horizon_figure(cells: pd.DataFrame) -> Picture:
         figure.legend(handles, [looks[name].name for name in shown], loc="lower right", fontsize=9, ncols=2)
     caption = (
         "Generated chains with the oracle: the architecture that takes least in each cell, of those that answer all "
-        "questions, and how many times as much the next one takes (1.00 is a tie, or nearly; a tie goes to the one with fewer tokens). "
-        "5 tasks a cell; an oracle makes no mistake, and no call of it fails."
+        "questions, and how many times as much the next one takes (1.00 is a tie, or nearly; a tie "
+        "goes to the one with fewer tokens). 5 tasks a cell; an oracle makes no mistake, and no call of it fails."
     )
     return Picture(figure, "Which architecture takes least, by depth and breadth", caption)
 

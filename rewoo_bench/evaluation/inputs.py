@@ -217,15 +217,15 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
         + f"; --max-steps {needed} is enough"
         for (count, needed, allowed), names in counted.items()
     ] + [
-        _limit_note(dataset.name, len(beyond), size, "tool calls", f"{each.name} may make ({allowed})")
-        + f"; its setting max_calls={max(beyond)} is enough, which --max-steps doesn't change"
+        _limit_note(dataset.name, len(longer), size, "tool calls", f"{each.name} may make ({allowed})")
+        + f"; its setting max_calls={max(longer)} is enough, which --max-steps doesn't change"
         for each in architectures
         if isinstance(allowed := getattr(each.settings, "max_calls", None), int)
-        and (beyond := [hops for example in dataset.examples if (hops := len(example.chain)) > allowed])
+        and (longer := [hops for example in dataset.examples if (hops := len(example.chain)) > allowed])
     ]
 
 
-def _limit_note(dataset: str, count: int, of: int, what: str, limit: str) -> str:
+def _limit_note(dataset: str, count: float, of: int, what: str, limit: str) -> str:
     needs, them = ("needs", "it") if count == 1 else ("need", "them")
     return (
         f"{dataset}: {count} of {of} questions {needs} more {what} than {limit}, so no model can answer {them} "
