@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from rewoo_bench.errors import RewooBenchError
+from rewoo_bench.errors import RewooBenchError, UsageError, unknown
 from rewoo_bench.text.escaping import terminal
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
@@ -46,7 +46,17 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Says which flag is given more than once, though one value of it counts."""
+        """Says which flag is given more than once, though one value of it counts.
+
+        Raises `UsageError` for a command that doesn't exist.
+        """
+        if (
+            args
+            and not args[0].startswith("-")
+            and not ctx.resilient_parsing
+            and args[0] not in self.list_commands(ctx)
+        ):
+            raise UsageError(unknown("command", args[0], self.list_commands(ctx)))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
             with suppress(click.UsageError):  # raised when the command reads them

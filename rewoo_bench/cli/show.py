@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -10,7 +11,12 @@ from rich.console import Console
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
+from rewoo_bench.report.rows import question_table
 from rewoo_bench.report.terminal import ShownQuestions
+from rewoo_bench.runs.folder import load
+from rewoo_bench.text.model_output import excerpt
+
+_SHOWN = 3  # questions in a message
 
 
 # fmt: off
@@ -23,23 +29,34 @@ from rewoo_bench.report.terminal import ShownQuestions
               help="Questions without an answer because of an error, or of an external agent that failed.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--parts-at", type=click.IntRange(min=0), metavar="N",
-              help="Questions in which the architectures shown part at look-up N: up to there they call the same tools "
-                   "with the same arguments, in the same order. 0 is never.")
+              help="Questions in which look-up N is the first that the architectures shown don't share: those before "
+                   "it are the same, in the same order. 0 is never.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
          parts_at: int | None, sample: int | None, limit: int) -> int:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
-    QUESTION is an id, or a part of the question's text.
+    QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
     """
     if question is None and not (failed or only_right or sample or parts_at is not None):
         said = "name a QUESTION (an id, or a part of its text), or use --failed, --only-right, --parts-at or --random"
-        raise UsageError(said)
+        raise UsageError(f"{said}; for example:\n{_examples(run)}")
     shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, parts_at=parts_at, limit=limit,
                            sample=sample)
     if not shown.ids:
-        click.echo("no question fits", err=True)
+        where = ", ".join(str(each) if each else "0 (never)" for each in shown.parts)
+        click.echo(f"no question fits; they part at look-up {where}" if where else "no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)
     return 0
 # fmt: on
+
+
+def _examples(run: Path) -> str:
+    """Commands that show the first questions of a run, each with its text."""
+    columns = question_table(load(run)).columns
+    lines = zip(columns["ids"][:_SHOWN], columns["questions"], strict=False)
+    commands = ((f"  rewoo-bench show {shlex.quote(str(run))} {shlex.quote(id_)}", text) for id_, text in lines)
+    return "\n".join(
+        f"{command}   # {excerpt(' '.join(text.split()))}" if text else command for command, text in commands
+    )

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
-from rewoo_bench.report.trajectories import Trajectories, first_divergence
+from rewoo_bench.report.trajectories import Cells, Trajectories, beside, first_divergence, parting
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -71,9 +71,13 @@ class ShownQuestions(JupyterMixin):
         if question is None and only_right:
             right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
             lines = [line for line in lines if right[line] == [only_right]]
+        self.parts: list[int] = []
+        """With `parts_at`: at which look-ups the architectures part, 0 for never."""
         if question is None and parts_at is not None:
             with Trajectories([run], self._table) as trajectories:
-                lines = [line for line in lines if (_parts_at(self._answered(trajectories, line)) or 0) == parts_at]
+                found = {line: _parts_at(self._answered(trajectories, line)) for line in lines}
+            lines = [line for line in lines if found[line] == parts_at]
+            self.parts = sorted(set(found.values()))
         if sample is not None:
             lines = sorted(random.sample(lines, min(sample, len(lines))))
         self._lines = lines[: max(limit, sample or 0)]
@@ -85,6 +89,9 @@ class ShownQuestions(JupyterMixin):
         if exact := [line for line, id_ in enumerate(ids) if id_ == question]:
             return exact
         if found := [line for line, text in enumerate(texts) if question.casefold() in text.casefold()]:
+            return found[:1]
+        # A task of several questions has an id of several, with + between them.
+        if found := [line for line, id_ in enumerate(ids) if question in id_.split("+")]:
             return found[:1]
         near = get_close_matches(question, ids, n=1, cutoff=0.7)
         hint = f", did you mean {near[0]!r}?" if near else ";"
@@ -101,26 +108,27 @@ class ShownQuestions(JupyterMixin):
         with Trajectories([self._run], self._table) as trajectories:
             for line in self._lines:
                 systems = self._answered(trajectories, line)
-                parts_at = _parts_at(systems)
+                shared, said = parting(list(systems.values()))
                 yield Rule(Text(terminal(columns["ids"][line])), align="left")
                 yield Text(terminal(columns["questions"][line]), style="bold")
                 if answers := columns["answers"][line]:
                     yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")
-                if parts_at:
-                    yield Text(f"they part at look-up {parts_at}", style="dim")
                 answered = [*systems]
-                beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
-                for group in [answered] if beside else [[i] for i in answered]:
-                    table = Table(show_lines=True, expand=True)
-                    for i in group:
-                        table.add_column(_head(columns["systems"][i], line), ratio=1, overflow="fold")
-                    # A row for each look-up, with an empty cell for a system without it; then one for the answers.
-                    steps = [dict(zip(systems[i]["rows"], systems[i]["steps"], strict=True)) for i in group]
-                    parted = [systems[i]["path"][parts_at - 1 : parts_at] if parts_at else [] for i in group]
-                    for row in sorted({row for own in steps for row in own}):
-                        both = zip(steps, parted, strict=True)
-                        table.add_row(*(_step(own[row], row in apart) if row in own else "" for own, apart in both))
-                    table.add_row(*(_answer(systems[i]) for i in group))
+                is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
+                if len(answered) == 2 and not is_beside:
+                    told = f"one below the other, since the terminal has {options.max_width} columns"
+                    yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
+                elif len(answered) > 2:
+                    yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
+                for group in [answered] if is_beside else [[i] for i in answered]:
+                    own = [systems[i] for i in group]
+                    above, below = beside(own, shared)
+                    table = _table([_head(columns["systems"][i], line) for i in group])
+                    if shared is not None:
+                        yield _filled(table, above)
+                        yield Rule(Text(terminal(said)), style="yellow", align="left")
+                        table = _table([Text() for _ in group], show_header=False)
+                    _filled(table, below).add_row(*map(_answer, own))
                     yield table
 
     def __str__(self) -> str:
@@ -144,16 +152,42 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
 
 
-def _parts_at(systems: Mapping[int, Mapping[str, Any]]) -> int | None:
-    return first_divergence([trajectory["path"] for trajectory in systems.values()])
+def _parts_at(systems: Mapping[int, Mapping[str, Any]]) -> int:
+    """The look-up at which they part, 0 where they never do."""
+    return first_divergence([trajectory["path"] for trajectory in systems.values()]) or 0
 
 
-def _step(step: Mapping[str, Any], parts: bool) -> Text:
+def _table(heads: Sequence[Text], *, show_header: bool = True) -> Table:
+    """An empty table with columns of one width."""
+    table = Table(show_lines=True, expand=True, show_header=show_header)
+    for head in heads:
+        table.add_column(head, ratio=1, overflow="fold")
+    return table
+
+
+def _filled(table: Table, rows: Sequence[Cells]) -> Table:
+    """The table with these rows."""
+    for cells in rows:
+        table.add_row(*("" if cell is None else _block(cell) if "title" in cell else _step(cell) for cell in cells))
+    return table
+
+
+def _block(block: Mapping[str, Any]) -> Text:
+    """A program with its output, an unusable plan, or where a new plan begins."""
+    text = Text(terminal(block["title"]), style="cyan")
+    if block["text"]:
+        text.append(f"\n{_cut(block['text'])}", style="default")
+    if block["output"]:
+        text.append(f"\nprinted: {_cut(block['output'])}", style="dim")
+    for fault in block["faults"]:
+        text.append(f"\n{_cut(fault)}", style="red")
+    return text
+
+
+def _step(step: Mapping[str, Any]) -> Text:
     text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")
-    if parts:
-        text.append(" parts here", style="yellow")
     for name, before, style in (("thought", "", "italic dim"), ("argument", "→ ", ""), ("observation", "", "dim")):
         if step[name]:
             text.append(f"\n{before}{_cut(step[name])}", style=style)
@@ -161,11 +195,10 @@ def _step(step: Mapping[str, Any], parts: bool) -> Text:
 
 
 def _answer(trajectory: Mapping[str, Any]) -> Text:
-    """The answer; without one, the error or the faults of the rejected plans."""
+    """The answer; without one, the error."""
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
-    faults = [fault for draft in trajectory["drafts"] for fault in draft["faults"]]
-    for problem in (*([trajectory["error"]] if trajectory["error"] else ()), *dict.fromkeys(faults)):
-        text.append(f"\n{_cut(str(problem))}", style="red")
+    if trajectory["error"]:
+        text.append(f"\n{_cut(trajectory['error'])}", style="red")
     for note in trajectory["notes"].get("gateway", ()):
         text.append(f"\n{_cut(note)}", style="dim")
     if log := trajectory["notes"].get("stderr"):

@@ -26,9 +26,11 @@ from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.runs.columns import CALLS, PARTS
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.text.words import counted
 
 _NO_WORDS = re.compile(r"[\W_]+")
 _LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
+_NAME = 60  # characters of a look-up in a sentence
 _SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
 
 
@@ -88,6 +90,69 @@ def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
         if len({path[number] if number < len(path) else None for path in paths}) > 1:
             return number + 1
     return None
+
+
+Cells = list[Mapping[str, Any] | None]
+
+
+def beside(trajectories: Sequence[Mapping[str, Any]], shared: int | None) -> tuple[list[Cells], list[Cells]]:
+    """The rows of some trajectories of a question: those up to their last shared look-up, and those after it.
+
+    A row has a step, a block (`_blocks`) or nothing of each trajectory. `shared` is the number of look-ups before they
+    part; all rows are in the second list where it is 0 or None. The page does the same (page/src/rows.ts).
+    """
+    ends = [own["rows"].index(own["path"][shared - 1]) + 1 if shared else 0 for own in trajectories]
+    above = _section(trajectories, [(0, end) for end in ends])
+    return above, _section(
+        trajectories, [(end, len(own["steps"]) + 1) for own, end in zip(trajectories, ends, strict=True)]
+    )
+
+
+def _section(trajectories: Sequence[Mapping[str, Any]], parts: Sequence[tuple[int, int]]) -> list[Cells]:
+    """The rows of a part of each trajectory."""
+    order: list[int] = []
+    rows: dict[int, Cells] = {}
+    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
+        after = -1
+        for row, step in list(zip(own["rows"], own["steps"], strict=True))[first:end]:
+            if row not in rows:
+                order.insert(after + 1, row)
+                rows[row] = [None] * len(trajectories)
+            after = order.index(row)
+            rows[row][number] = step
+    shown = [rows[row] for row in order]
+    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
+        for block in own["blocks"]:
+            if not first <= block["at"] < end:
+                continue
+            made = own["steps"][block["at"] : min(max(block["end"], block["at"] + 1), end)]
+            place = next(
+                (i for i, cells in enumerate(shown) if any(cells[number] is step for step in made)), len(shown)
+            )
+            before = shown[place - 1] if place else None
+            if before and before[number] is None and all(cell is None or "title" in cell for cell in before):
+                before[number] = block
+            else:
+                shown.insert(place, [block if i == number else None for i in range(len(trajectories))])
+    return shown
+
+
+def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]:
+    """How many look-ups trajectories share before they part, None where they never do, and a sentence that says it."""
+    at = first_divergence([own["path"] for own in trajectories])
+    if at is None:
+        return None, ""
+    steps = [
+        own["steps"][own["rows"].index(own["path"][at - 1])] if len(own["path"]) >= at else None for own in trajectories
+    ]
+    names = " | ".join(_shorter(step["argument"] or step["tool"]) if step else "no further look-up" for step in steps)
+    when = f"after {counted(at - 1, 'shared look-up')}" if at > 1 else "at their first look-up"
+    return at - 1, f"they part {when}: {names}"
+
+
+def _shorter(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _NAME else f"{line[:_NAME]} …"
 
 
 CALL = (
@@ -219,14 +284,104 @@ def _objects(value: Any, fields: _Fields, shown_as: str) -> list[dict[str, Any]]
     return found
 
 
-def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
+_PROGRAM = re.compile(r"```\w*\n(.*?)(?:\n?```|$)", re.DOTALL)
+_STEP_OF_PLAN = re.compile(r'#?E(\d+)\s*=|"id":\s*"E?(\d+)"|^\s*(\d+)\.\s(?!join\()', re.MULTILINE)
+
+
+def _block(at: int, end: int, title: str, text: str, faults: Iterable[str] = (), output: str = "") -> dict[str, Any]:
+    return {"at": at, "end": end, "title": title, "text": text, "output": output, "faults": [*filter(None, faults)]}
+
+
+def _blocks(
+    notes: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], calls: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Programs, unusable plans and the beginnings of new plans, each at the position of the first step after it.
+
+    `end` is the position after the last step that a program made.
+    """
+    if notes.get("turns"):
+        return list(_turns(notes, calls, len(steps)))
+    drafts = _objects(notes.get("drafts"), _DRAFT, "text")
+    if "program" in notes or any("```python" in draft["text"] for draft in drafts):
+        found = [
+            _block(0, 0, "a program that can't be run", _program(draft["text"]), draft["faults"])
+            for draft in drafts
+            if draft["faults"]
+        ]
+        if program := _text(notes.get("program")):
+            found.append(
+                _block(0, len(steps), "program", program, [_text(notes.get("fault"))], _text(notes.get("output")))
+            )
+        return found
+    return _plans(drafts, [step["id"].lstrip("#E") for step in steps])
+
+
+def _program(text: str) -> str:
+    found = _PROGRAM.search(text)
+    return found[1] if found else text
+
+
+def _turns(notes: Mapping[str, Any], calls: Iterable[Mapping[str, Any]], size: int) -> Iterator[dict[str, Any]]:
+    """The program of each turn, whose calls have its number in their place: `turn 2/line 1`."""
+    made = Counter(str(call.get("place")).partition("/")[0] for call in calls if call.get("kind") == "tool")
+    at = 0
+    for number, turn in enumerate(map(_object, _listed(notes.get("turns"))), start=1):
+        end = min(size, at + made[f"turn {number}"])
+        if "output" in turn:
+            text, fault, output = (_text(turn.get(name)) for name in ("text", "fault", "output"))
+            yield _block(at, end, f"program of turn {number}", _program(text), [fault], output)
+        at = end
+
+
+def _plans(drafts: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Where each plan but the first begins, with the steps of the plan before it that weren't run."""
+    found: list[dict[str, Any]] = []
+    begin, unread = 0, list(drafts)
+    planned: dict[str, str] = {}  # of the plan before: number of a step -> its line
+    usable = 0
+
+    def left(end: int) -> str:
+        return "\n".join(line for number, line in planned.items() if number not in ids[begin:end])
+
+    for draft in drafts:
+        if draft["faults"]:
+            continue
+        own = _steps_of_plan(draft["text"])
+        at = next((i for i in range(begin, len(ids)) if ids[i] in own), len(ids)) if usable else 0
+        while unread and unread[0] is not draft:
+            found.append(_unusable(at, unread.pop(0)))
+        unread = unread[1:]
+        if usable:
+            text = left(at)
+            title = "a new plan begins; these steps of the one before weren't run:" if text else "a new plan begins"
+            found.append(_block(at, at, title, text))
+        begin, planned, usable = at, own, usable + 1
+    found += [_unusable(len(ids) if usable else 0, draft) for draft in unread]
+    if ids and (text := left(len(ids))):
+        found.append(_block(len(ids), len(ids), "the plan ended early; these steps weren't run:", text))
+    return found
+
+
+def _unusable(at: int, draft: Mapping[str, Any]) -> dict[str, Any]:
+    return _block(at, at, "an unusable plan", draft["text"], draft["faults"])
+
+
+def _steps_of_plan(text: str) -> dict[str, str]:
+    """The number of each step in a plan's text, and its first line."""
+    matches = list(_STEP_OF_PLAN.finditer(text))
+    starts = [match.start() for match in matches]
+    lines = [text[a:b].strip().partition("\n")[0] for a, b in zip(starts, [*starts[1:], None], strict=False)]
+    return {next(filter(None, match.groups())): line for match, line in zip(matches, lines, strict=True)}
+
+
+def trajectory_of(trace: Mapping[str, Any], calls: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Steps, plan, answer and notes of a trace in the form that the page and the terminal show.
 
     They come from people's own runners, which may write other values into them: a text where a list is expected, or a
     number where a text is. What can be shown is shown as text, and the rest is left out.
     """
     notes = _object(trace.get("notes"))
-    drafts = _objects(notes.get("drafts"), _DRAFT, "text")
+    steps = _objects(trace.get("steps"), _STEP, "observation")
     citations = {name: _texts(_object(notes.get("citations")).get(name)) for name in ("cited", "unknown")}
     dropped = notes.get("dropped_steps")
     shown = {
@@ -239,12 +394,12 @@ def trajectory_of(trace: Mapping[str, Any]) -> dict[str, Any]:
         "stderr": _text(notes.get("stderr")),
     }
     return {
-        "steps": _objects(trace.get("steps"), _STEP, "observation"),
+        "steps": steps,
         "plan": _objects(trace.get("plan"), _PLANNED, "tool") or None,
         "answer": _text_or_none(trace.get("answer")),
         "error": _text_or_none(trace.get("error")),
-        "replans": max(0, len(drafts) - 1),
-        "drafts": drafts,
+        "replans": max(0, len(_listed(notes.get("drafts"))) - 1),
+        "blocks": _blocks(notes, steps, calls),
         "notes": {name: value for name, value in shown.items() if value},
     }
 
@@ -269,7 +424,7 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
         "error": None,
-        "drafts": [],
+        "blocks": [_block(each["at"], each["end"], each["title"], "") for each in trajectory["blocks"]],
         "notes": {},
     }
 
@@ -360,7 +515,7 @@ class Trajectories:
                     calls = self._calls[key.run_id].at(range(first, end))
             own = key.run_id, key.architecture, line.example_id, line.trial
             found[system] = {
-                **trajectory_of(trace),
+                **trajectory_of(trace, calls),
                 "calls": _with_starts(calls),
                 "planned": self._planned.graph(own),
                 "prompts": prompts(own) if prompts else [],

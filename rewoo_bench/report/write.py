@@ -63,7 +63,7 @@ def write_page(
     planned = read_planned(runs, texts=texts)
     head["planned"] = planned.shown
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        out.parent.mkdir(exist_ok=True)
         folders = {(run if run.is_dir() else run.parent).resolve() for run in runs}
         # A run's folder may be somebody else's.
         follows = out.parent.resolve() not in folders and not (out.parent / MANIFEST).is_file()

@@ -214,6 +214,45 @@ def test_the_same_look_up_is_in_one_row(browser: Any, run: Path) -> None:
         assert len(arguments) == 1
 
 
+def test_a_line_stands_where_trajectories_part(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parting"
+    shutil.copytree(run, folder)
+    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
+    for trace in traces:  # rewoo: Kyiv, Dnieper, Volga; react: Kyiv, Volga
+        names = ["Kyiv", *(["Dnieper"] if trace["architecture"] == "rewoo" else []), "Volga"]
+        trace["steps"] = [{"id": f"E{i}", "tool": "Search", "argument": name} for i, name in enumerate(names, start=1)]
+        trace["notes"] = {"turns": [{"text": f"```python\nSearch({name!r})\n```", "output": name} for name in names]}
+    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
+    write_page([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
+        rows = [
+            " ".join(text.split()) for text in opened.question().locator(".trajectories tbody tr").all_inner_texts()
+        ]
+        (line,) = (i for i, text in enumerate(rows) if text == "They part after 1 shared look-up: Dnieper | Volga")
+        steps = {
+            name: [i for i, text in enumerate(rows) if f"→ {name}" in text] for name in ("Kyiv", "Dnieper", "Volga")
+        }
+        assert len(steps["Kyiv"]) == len(steps["Dnieper"]) == len(steps["Volga"]) == 1
+        assert steps["Kyiv"][0] < line < steps["Dnieper"][0] < steps["Volga"][0]
+        assert rows[steps["Volga"][0]].count("Volga") == 2
+        assert opened.page.locator(".block pre").first.inner_text() == "Search('Kyiv')"
+        assert opened.console == []
+
+
+def test_a_question_without_gold_answer_is_not_scored(browser: Any, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "unscored"
+    shutil.copytree(run, folder)
+    rows = pq.read_table(folder / "questions.parquet").to_pylist()
+    for row in rows:
+        row |= {"exact_match": None, "stop_reason": "answered", "error": None}
+    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), folder / "questions.parquet")
+    write_page([folder], folder / "report.html", figures=False)
+    with Opened(browser, folder / "report.html", "#q=sample-001") as opened:
+        heads = opened.page.locator(".answers h2 .sr").all_inner_texts()
+        assert heads == ["not scored"] * 3
+        assert opened.console == []
+
+
 def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "hostile"
     shutil.copytree(run, folder)
@@ -226,6 +265,10 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
         for step in trace["steps"]:
             step |= {"observation": text, "argument": text, "thought": text}
         trace["answer"] = text
+        trace["notes"] = {
+            "drafts": [{"text": text, "faults": [text]}],
+            "turns": [{"text": text, "output": text}] * (number % 2),
+        }
     pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), folder / "questions.parquet")
     (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
     write_page([folder], folder / "report.html", figures=False)

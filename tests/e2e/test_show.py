@@ -40,6 +40,7 @@ def test_two_systems_are_next_to_each_other_where_there_is_room(
     _, out, _ = show(capsys, str(GOLDEN), "sample-028", "--arch", "rewoo", "--arch", "react")
     head = next(line for line in out.splitlines() if "rewoo right" in line)
     assert ("react right" in head) == (columns == 2)
+    assert ("one below the other, since the terminal has 70 columns" in out) == (columns == 1)
 
 
 def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +77,6 @@ def test_odd_values_of_a_runner_are_shown_as_text(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name a QUESTION"),
         (("nothing of that kind",), "has no question 'nothing of that kind'"),
         (("sample-28",), "has no question 'sample-28', did you mean 'sample-028'?"),
         (("sample-028", "--arch", "rewo"), "did you mean 'rewoo'?"),
@@ -176,8 +176,9 @@ def test_flags_and_words_between_steps_are_shown(tmp_path: Path, capsys: pytest.
 
 
 def test_questions_are_chosen_by_the_look_up_at_which_two_part(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     run = tmp_path / "run"
     shutil.copytree(GOLDEN, run)
     traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -192,8 +193,58 @@ def test_questions_are_chosen_by_the_look_up_at_which_two_part(
         _, out, _ = show(capsys, str(run), "--parts-at", number, *two)
         assert out.count("gold:") == 1
         assert shown in out
-    assert "they part at look-up 2" in out
-    assert out.count("parts here") == 2
+    lines = out.splitlines()
+    banner = next(i for i, line in enumerate(lines) if "they part after 1 shared look-up: Dnieper | Volga" in line)
+    place = {name: [i for i, line in enumerate(lines) if f"→ {name}" in line] for name in ("Kyiv", "Dnieper", "Volga")}
+    assert len(place["Kyiv"]) == len(place["Dnieper"]) == len(place["Volga"]) == 1
+    assert place["Kyiv"][0] < banner < min(place["Dnieper"] + place["Volga"])
     code, out, err = show(capsys, str(run), "--parts-at", "1", *two)
     assert (code, out) == (0, "")
-    assert "no question fits" in err
+    assert err == "no question fits; they part at look-up 0 (never), 2\n"
+
+
+def test_without_a_question_the_first_ones_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = show(capsys, str(GOLDEN))
+    row = load(GOLDEN).iloc[0]
+    assert code == 2
+    assert "name a QUESTION" in err
+    assert f"rewoo-bench show {GOLDEN} {row['example_id']}   # {row['question'][:20]}" in err
+
+
+def test_an_id_within_the_id_of_a_joined_task_finds_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(GOLDEN, run)
+    table = pq.read_table(run / "questions.parquet")
+    ids = pa.array([f"a+{each}+b" for each in table["example_id"].to_pylist()], table.schema.field("example_id").type)
+    table = table.set_column(table.schema.names.index("example_id"), "example_id", ids)
+    pq.write_table(table, run / "questions.parquet")
+    code, out, _ = show(capsys, str(run), "sample-028", "--arch", "direct")
+    assert code == 0
+    assert "a+sample-028+b" in out
+
+
+def test_programs_stand_before_the_calls_that_they_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "run")
+    arguments = ["--model", "oracle", "--dataset", "chain", "-n", "1", "--no-progress", "--no-report", "--out", run]
+    with pytest.raises(SystemExit):
+        main(["run", "--arch", "rewoo-code,react-code", *arguments])
+    capsys.readouterr()
+    for name, title in (("rewoo-code", "program"), ("react-code", "program of turn 1")):
+        _, out, _ = show(capsys, run, "--random", "1", "--arch", name)
+        order = [out.index(each) for each in (f"│ {title} ", "Search(", "printed: ", "│ E1 Search")]
+        assert order == sorted(order)
+
+
+def test_a_mistyped_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["compar"])
+    assert done.value.code == 2
+    assert "did you mean 'compare'?" in capsys.readouterr().err
+
+
+def test_a_report_makes_no_folder_above_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main(["report", str(GOLDEN), "--no-figures", "--out", str(tmp_path / "nope" / "dir" / "x.html")])
+    assert done.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "nope").exists()

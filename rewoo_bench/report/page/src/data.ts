@@ -75,7 +75,7 @@ export interface System {
   label: string;
   architecture: string;
   model: string;
-  outcome: string; // one letter a line: r right, w wrong, f failed, - not asked
+  outcome: string; // one letter a line: r right, w wrong, f failed, u not scored, - not asked
   stop: (string | null)[];
   tokens: (number | null)[];
   calls: (number | null)[];
@@ -141,13 +141,16 @@ export interface Trajectory {
   answer: string | null;
   error: string | null;
   replans: number;
-  drafts: { text: string; faults: string[] }[];
+  blocks: Block[];
   notes: { citations?: { cited: string[]; unknown: string[] }; partial_answer?: boolean; fallback?: string;
            dropped_steps?: number; repaired?: string[]; gateway?: string[]; stderr?: string };
   calls: Call[];
   planned?: PlannedCall[] | null;
   prompts?: { place: string; prompt: string[]; completion: string }[];
 }
+
+// A program, an unusable plan, or where a new plan begins: before step `at`. `end`: after the last step of a program.
+export interface Block { at: number; end: number; title: string; text: string; output: string; faults: string[] }
 
 export interface Question { systems: (Trajectory | null)[] }
 

@@ -1,12 +1,13 @@
 // One question: the trajectories of the systems next to each other, a row for the same look-up.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readQuestion, type Answered, type Overview, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
+import { readQuestion, type Answered, type Block, type Overview, type PlanStep, type Step, type System, type Table, type Trajectory } from "./data";
 import { PlanGraph } from "./graph";
 import { TimeLanes, TokenLanes } from "./lanes";
 import { PlanKey, PlanOfLoop } from "./planned";
+import { rowsOf, type Cells } from "./rows";
 import { go, type State } from "./state";
-import { nameOf, partsAt } from "./table";
+import { nameOf } from "./table";
 import { Term } from "./terms";
 import { counted, dollars, Matched, number, Outcome, OUTCOMES, Text, visible } from "./text";
 import { NARROW, useWidth } from "./width";
@@ -55,7 +56,7 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
       <Answers systems={systems} question={question} line={line} gold={gold} flags={head.flags} />
       {question && (
         <>
-          <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
+          <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.blocks.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
           <h2>Time and tokens</h2>
           <TimeLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
           <TokenLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
@@ -123,14 +124,20 @@ function Plans({ columns, shown, onColumn }: { columns: Column[]; shown: string[
 }
 
 function Columns({ columns }: { columns: Column[] }) {
-  const rows = [...new Set(columns.flatMap(({ trajectory }) => trajectory.rows))].sort((a, b) => a - b);
-  const steps = columns.map(({ trajectory }) => new Map(trajectory.steps.map((step, i) => [trajectory.rows[i]!, step])));
-  const part = Number(partsAt(columns.map(({ trajectory }) => trajectory.path))) || 0; // 0: never
-  const shared = (row: number) => steps.filter((own) => own.has(row)).length > 1;
+  const { above, below, said } = rowsOf(columns.map(({ trajectory }) => trajectory));
+  const row = (cells: Cells) => (
+    <tr class={cells.filter((cell) => cell && "step" in cell).length > 1 ? "shared" : ""}>
+      {cells.map((cell, i) => (
+        <td key={columns[i]!.system.label} class={cell ? "" : "empty"}>
+          {cell && ("step" in cell ? <StepOf step={cell.step} trajectory={columns[i]!.trajectory} column={i} /> : <BlockOf block={cell.block} />)}
+        </td>
+      ))}
+    </tr>
+  );
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Trajectories">
       <table class="trajectories">
-        <caption class={part ? "" : "sr"}>{part > 0 && `They part at look-up ${part}. `}A column for each system. Steps with the same tool and argument are in one row.</caption>
+        <caption class="sr">A column for each system. Steps with the same tool and argument are in one row.</caption>
         <thead>
           <tr>{columns.map(({ system }) => <th scope="col" key={system.label}>{visible(system.label)}</th>)}</tr>
         </thead>
@@ -138,14 +145,9 @@ function Columns({ columns }: { columns: Column[] }) {
           {columns.some(({ trajectory }) => trajectory.plan?.length) && (
             <tr>{columns.map(({ system, trajectory }, i) => <td key={system.label}><PlanOf trajectory={trajectory} column={i} /></td>)}</tr>
           )}
-          {rows.map((row) => (
-            <tr class={shared(row) ? "shared" : ""} key={row}>
-              {columns.map(({ system, trajectory }, i) => {
-                const step = steps[i]!.get(row);
-                return <td key={system.label} class={step ? "" : "empty"}>{step && <StepOf step={step} trajectory={trajectory} column={i} parts={part > 0 && trajectory.path[part - 1] === row} />}</td>;
-              })}
-            </tr>
-          ))}
+          {above.map(row)}
+          {said && <tr class="parting"><th scope="colgroup" colSpan={columns.length}>{visible(said)}</th></tr>}
+          {below.map(row)}
           {columns.some(({ trajectory }) => trajectory.notes.stderr || trajectory.prompts?.length) && (
             <tr>{columns.map(({ system, trajectory }) => <td key={system.label}><Texts trajectory={trajectory} /></td>)}</tr>
           )}
@@ -177,21 +179,21 @@ function reveal(column: number, at: number) {
 
 function PlanOf({ trajectory, column }: { trajectory: Trajectory; column: number }) {
   if (!trajectory.plan?.length) return null;
-  const rejected = trajectory.drafts.filter((draft) => draft.faults.length);
+  return <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, placeOf(trajectory, id))} />;
+}
+
+function BlockOf({ block }: { block: Block }) {
   return (
-    <>
-      <PlanGraph plan={trajectory.plan} steps={trajectory.steps} onStep={(id) => reveal(column, placeOf(trajectory, id))} />
-      {rejected.length > 0 && (
-        <details class="rejected">
-          <summary>{rejected.length} rejected {rejected.length === 1 ? "plan" : "plans"}</summary>
-          {rejected.map((draft) => <><ul>{draft.faults.map((fault) => <li><Text>{fault}</Text></li>)}</ul><pre tabIndex={0}>{visible(draft.text)}</pre></>)}
-        </details>
-      )}
-    </>
+    <section class="block">
+      <b>{visible(block.title)}</b>
+      {block.text && <pre tabIndex={0}><Text>{block.text}</Text></pre>}
+      {block.output && <p class="observation"><span class="muted">printed: </span><Text>{block.output}</Text></p>}
+      {block.faults.map((fault) => <p class="fault"><Text>{fault}</Text></p>)}
+    </section>
   );
 }
 
-function StepOf({ step, trajectory, column, parts }: { step: Step; trajectory: Trajectory; column: number; parts: boolean }) {
+function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajectory; column: number }) {
   const planned = trajectory.plan?.find((each) => each.id === step.id);
   const cited = trajectory.notes.citations?.cited.includes(step.id);
   return (
@@ -201,7 +203,6 @@ function StepOf({ step, trajectory, column, parts }: { step: Step; trajectory: T
         {step.tool && <b>{visible(step.tool)}</b>}
         {step.failed && <span class="tag bad">failed</span>}
         {cited && <span class="tag">cited</span>}
-        {parts && <span class="tag parts"><Term says="The first look-up at which these trajectories differ.">parts here</Term></span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
       {planned && placeholders(planned) && <p class="argument"><Planned step={planned} trajectory={trajectory} column={column} /></p>}
@@ -243,7 +244,7 @@ function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
     known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
   ].filter(Boolean);
   return (
-    <article class={`answer ${code === "r" ? "right" : "wrong"}`}>
+    <article class={`answer ${code === "r" ? "right" : code === "u" ? "not-scored" : "wrong"}`}>
       <h2><Outcome code={code} stop={stop} /> {visible(system.label)} <small aria-hidden="true">{OUTCOMES[code]?.word}{stop && stop !== "answered" ? ` (${visible(stop)})` : ""}</small></h2>
       <p>
         {answer === null || answer === undefined ? <i>{stop === "answered" ? "answer not shown" : "no answer"}</i> : <b><Matched text={answer} gold={gold} /></b>}

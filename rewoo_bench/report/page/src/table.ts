@@ -1,6 +1,7 @@
 // Filters, counts and orders of the table of questions.
 
 import type { System, Table } from "./data";
+import { firstDivergence } from "./rows";
 import type { State } from "./state";
 
 export interface Filter { value: string; label: string; count: number }
@@ -15,7 +16,7 @@ export function filters(table: Table, systems: System[]): Filter[] {
   const all: Filter[] = [{ value: "", label: "all", count: n }];
   const named: [string, string][] = [
     ...systems.map((s): [string, string] => [`only:${s.label}`, `only ${s.label} right`]),
-    ["right", "all right"], ["wrong", "all wrong"], ["differ", "outcomes differ"], ["failed", "any failed"],
+    ["right", "all right"], ["wrong", "all wrong"], ["differ", "outcomes differ"], ["failed", "any failed"], ["unscored", "any not scored"],
   ];
   for (const [value, label] of named) if (counts.has(value) || value.startsWith("only:")) all.push({ value, label, count: counts.get(value) ?? 0 });
   return all;
@@ -25,6 +26,7 @@ export function patterns(systems: System[], line: number): string[] {
   const codes = systems.map((s) => s.outcome[line] ?? "-").map((c, i) => [c, i] as const).filter(([c]) => c !== "-");
   if (!codes.length) return [];
   if (codes.some(([c]) => c === "f")) return ["failed"]; // in no pair's counts
+  if (codes.some(([c]) => c === "u")) return ["unscored"]; // no gold answer
   const right = codes.filter(([c]) => c === "r");
   if (right.length === codes.length) return ["right"];
   if (!right.length) return ["wrong"];
@@ -66,9 +68,7 @@ const pathsOf = (systems: System[], line: number) => systems.flatMap((s) => (s.p
 // The number of the look-up at which trajectories part, in their order, or "never"; empty for fewer than two.
 export function partsAt(paths: number[][]): string {
   if (paths.length < 2) return "";
-  const most = Math.max(...paths.map((path) => path.length));
-  for (let i = 0; i < most; i++) if (new Set(paths.map((path) => path[i])).size > 1) return String(i + 1);
-  return "never";
+  return String(firstDivergence(paths) || "never");
 }
 
 // Where the systems shown part, each way once.
@@ -88,7 +88,7 @@ function sorted(table: Table, chosen: number[], sort: string): number[] {
     if (kind === "type") return table.types[i] ?? "";
     if (kind === "question") return table.questions[i] ?? "";
     if (!system) return null;
-    if (kind === "outcome") return "rwf-".indexOf(system.outcome[i] ?? "-");
+    if (kind === "outcome") return "rwfu-".indexOf(system.outcome[i] ?? "-");
     if (kind === "tokens") return system.tokens[i] ?? null;
     if (kind === "calls") return system.calls[i] ?? null;
     return system.latency[i] ?? null;

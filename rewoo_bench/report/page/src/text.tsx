@@ -38,6 +38,7 @@ export const OUTCOMES: Record<string, { mark: string; word: string }> = {
   r: { mark: "✓", word: "right" },
   w: { mark: "✗", word: "wrong" },
   f: { mark: "!", word: "failed" },
+  u: { mark: "?", word: "not scored" },
   "-": { mark: "·", word: "not asked" },
 };
 
