@@ -24,6 +24,8 @@ _SHOWN_FAULTS = 5
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
+@click.option("--model", metavar="NAME",
+              help="Name of the model of calls that don't say theirs, so that its own prices are found: gpt-4o")
 @click.option("--task", metavar="FIELD",
               help="Field of a record that identifies its task, so that trials of one task are seen as such: info.id")
 @click.option("--solved", metavar="FIELD",
@@ -31,7 +33,8 @@ _SHOWN_FAULTS = 5
                    "solved.")
 @click.option("--progress/--no-progress", default=True, help="Count on standard error what was read.")
 def import_command(files: tuple[str, ...], out: Path | None, form: str | None, dataset: str | None,
-                   agent: str | None, task: str | None, solved: str | None, progress: bool) -> int:
+                   agent: str | None, model: str | None, task: str | None, solved: str | None,
+                   progress: bool) -> int:
     """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
 
     Formats: conversations in the messages of OpenAI or Anthropic (JSON, a list, or one a line), those of tau-bench and
@@ -50,7 +53,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     from rewoo_bench.imports.write import ImportChoices, import_run
 
     folder = out or Path("results/local", Path(files[0]).name.partition(".")[0] or "imported")
-    choices = ImportChoices(form, dataset, agent, Fields(task, solved))
+    choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))
     shown = progress and sys.stderr.isatty()
     with local_files(files) as paths, tqdm(unit=" traces", disable=not shown, leave=False) as bar:
         done = anyio.run(partial(import_run, paths, folder, choices, bar.update))

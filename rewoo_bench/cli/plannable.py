@@ -18,7 +18,7 @@ from rewoo_bench.text.escaping import terminal
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, metavar="NAME|SHEET:MODEL",
               help=f"Prices and cache rule to count dollars with: {PRICE_FORMS}. Repeatable.  "
-                   "[default: none, openai, anthropic-5m]")
+                   "[default: the prices of the run's model, where a sheet has them, and none, openai, anthropic-5m]")
 @click.option("--format", "form", type=click.Choice(["terminal", "csv", "json"]), default="terminal",
               help="Output format: tables, or savings as rows.")
 @click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -36,7 +36,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     from rewoo_bench.analysis.plannable import tables
     from rewoo_bench.analysis.plannable.run import plannable
 
-    found = plannable(run, prices) if prices else plannable(run)
+    found = plannable(run, prices)
     if calls is not None:
         found.calls.to_csv(calls, index=False)
     if plot is not None:

@@ -274,6 +274,14 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
     return chosen
 
 
+def price_of(model: str) -> str | None:
+    """SHEET:MODEL of a model that a provider's sheet lists, `openai:gpt-4o` of `openai/gpt-4o`; None for no such."""
+    names = (model, model.partition("/")[2])
+    sheets = (name for name in bundled_sheets() if name not in ("none", "vllm", "llama_cpp", "anthropic_1h"))
+    listed = ((sheet, each.model) for sheet in sheets for each in tariffs([sheet]))
+    return next((f"{sheet}:{found}" for sheet, found in listed if found in names), None)
+
+
 def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """Values of `--prices` without a role, and by role those that begin with one, such as `planner:openai:gpt-4o`.
 

@@ -63,6 +63,8 @@ class ImportChoices:
     format: str | None = None
     dataset: str | None = None
     agent: str | None = None
+    model: str | None = None
+    """The model of calls that don't say theirs."""
     fields: Fields = NO_FIELDS
 
 
@@ -75,7 +77,7 @@ async def import_run(
     """Writes the run. Raises `UsageError` for a wrong folder or format, and `DataError` where nothing can be read."""
     done = Imported(out)
     name = choices.dataset or _dataset_name(paths)
-    writer = _Writer(new_run_id(["import"]), name, choices.agent)
+    writer = _Writer(new_run_id(["import"]), name, choices)
     started = now()
     with taken(out, is_new=True):
         async with open_run(out, {"run_id": writer.run_id}) as opened:
@@ -170,13 +172,13 @@ class _Result:
 class _Writer:
     """Writes trajectories, and remembers what the manifest says of all of them."""
 
-    def __init__(self, run_id: str, dataset: str, agent: str | None) -> None:
+    def __init__(self, run_id: str, dataset: str, choices: ImportChoices) -> None:
         self.run_id = run_id
         self.keys: list[TaskKey] = []
         self.agents: dict[str, None] = {}
         self.tasks: set[str] = set()
         self._dataset = dataset
-        self._agent = agent
+        self._choices = choices
         self._trials: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._models: Counter[str] = Counter()
         self._clock = 0.0
@@ -188,7 +190,7 @@ class _Writer:
 
     async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         """Writes a trajectory into the journal. Raises `JournalError`."""
-        agent = self._agent or recorded.agent or "agent"
+        agent = self._choices.agent or recorded.agent or "agent"
         task = _Task(
             Example(recorded.task, recorded.question, tuple(recorded.answers)),
             self._trial(agent, recorded),
@@ -200,11 +202,13 @@ class _Writer:
         lacks.update(_lacks(recorded))
         calls, steps, turns = [], list[Step](), list[dict[str, Any]]()
         turn, thought = 0, ""
-        for index, event in enumerate(self._timed(recorded.events)):
+        for index, event in enumerate(self._timed([*_with_turns(recorded.events)])):
             if isinstance(event, Turn):
                 turns.append({"before_step": len(steps), "text": event.text})
                 continue
             if isinstance(event, ModelCall):
+                if not event.model and self._choices.model:
+                    event = replace(event, model=self._choices.model)
                 turn, thought = turn + 1, event.reply
                 call = _model_call(index, f"turn {turn}", event, recorded.question)
                 self._models[event.model] += bool(event.model)
@@ -274,6 +278,21 @@ class _Writer:
             start = self._clock
             self._clock += _TICK_S
             yield replace(event, times=Times(start, self._clock))
+
+
+def _with_turns(events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelCall | ToolUse | Turn]:
+    """The events with the user's later turns, which formats of single calls have only in the prompts."""
+    if any(isinstance(event, Turn) for event in events):
+        yield from events
+        return
+    said: int | None = None
+    for event in events:
+        if isinstance(event, ModelCall) and event.messages is not None and not event.agent:
+            texts = [message.content for message in event.messages if message.role == "user"]
+            if said is not None and event.messages[-1].role == "user" and len(texts) > said:
+                yield from map(Turn, texts[said:])
+            said = len(texts)
+        yield event
 
 
 def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call:

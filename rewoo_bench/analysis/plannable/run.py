@@ -40,7 +40,7 @@ from rewoo_bench.analysis.plannable.bounds import (
 from rewoo_bench.analysis.plannable.steps import KINDS, TracedTask, traced_tasks
 from rewoo_bench.analysis.prices import SHOWN, cached_tokens
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.config.price_sheets import named_tariff, price_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, read_table
@@ -61,7 +61,8 @@ class Plannable:
     calls: pd.DataFrame
     tasks: pd.DataFrame
     left_out: Mapping[str, int]
-    prices: Sequence[str]
+    prices: Mapping[str, str]
+    """Each price, and what it is: `OpenAI's rule, gpt-4o`."""
 
     def architectures(self) -> list[str]:
         return list(dict.fromkeys(self.tasks["architecture"]))
@@ -69,19 +70,21 @@ class Plannable:
 
 def plannable(
     folder: Path,
-    prices: Sequence[str] = tuple(SHOWN),
+    prices: Sequence[str] = (),
     *,
     most: int | None = None,
     on_task: Callable[[TracedTask], None] | None = None,
 ) -> Plannable:
-    """Reads a run. `prices` are short names or SHEET:MODEL.
+    """Reads a run. `prices` are short names or SHEET:MODEL; by default that of the run's model, and those of `SHOWN`.
 
     Of each architecture at most `most` trajectories are read, those of a random sample of tasks, always the same one.
     `on_task` is called with each trajectory that counts.
     Raises `DataError` where the run has no traces or no loop with tool calls, and `UsageError` for a wrong price.
     """
-    tariffs = {name: named_tariff(name) for name in prices}
-    rows = load_table(folder).select([*_KEY, "dataset"]).to_pylist()
+    rows = load_table(folder).select([*_KEY, "model"]).to_pylist()
+    named = Counter(str(row["model"]) for row in rows).most_common(1)
+    own_price = price_of(named[0][0]) if named else None
+    tariffs = {name: named_tariff(name) for name in prices or (*([own_price] if own_price else ()), *SHOWN)}
     path = folder / TRACES_FILE
     if not path.is_file():
         raise DataError(
@@ -114,10 +117,15 @@ def plannable(
                 on_task(task)
             of_calls += _call_rows(task)
             of_tasks += _task_rows(task, calls, models, works(task, turns), tariffs)
+    titles = {name: f"{each.cache_rule.partition(':')[0]}, {each.model}" for name, each in tariffs.items()}
+    if of_calls and not any(row["values"] for row in of_calls):
+        raise DataError(
+            f"{str(folder)!r}: the arguments of its tool calls weren't recorded, as in a copy without texts"
+        )
     if not of_calls:
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
         raise DataError(f"{str(folder)!r} has no tool call of a loop{f' ({why})' if why else ''}")
-    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), tuple(prices))
+    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles)
 
 
 def _sample(tasks: Mapping[str, int], most: int | None) -> set[str]:

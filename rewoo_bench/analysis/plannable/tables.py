@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,10 @@ ASSUMPTIONS = (
     "a bound, no forecast: prompts and outputs are the loop's own, a plan has no faults, and a value that stands in an "
     "earlier text is taken to come from there"
 )
+
+
+FEWEST_TASKS = 10
+"""Tasks of which an interval is shown; of fewer it says nothing."""
 
 
 def share(part: Any, whole: Any, tasks: Any) -> Interval:
@@ -65,12 +69,15 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
         return ""
     first, last = own["plan-ahead"], own["plans as code"]
     low, high = sorted((first["saved"], last["saved"]))
-    where = {"none": "without a cache"}.get(price, f"under {SHOWN.get(price, price)}")
+    rule, model = found.prices[price].rsplit(", ", 1)
+    where = f"{'without a cache' if rule == 'no cache' else f'under {rule}'}, at {model}'s prices"
     bounds = min(first["low"], last["low"]), max(first["high"], last["high"])
-    shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds)]
+    shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds) if np.isfinite(value)]
+    few = last["n"] < FEWEST_TASKS
+    interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}"
     return (
         f"{architecture}: planning ahead would have saved between {shares[0]} and {shares[1]} of the cost {where} "
-        f"(95%: {shares[2]} to {shares[3]}; {counted(last['n'], 'task')})"
+        f"({interval}; {counted(last['n'], 'task')})"
     )
 
 
@@ -82,11 +89,11 @@ def errors() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("predicted.csv"))
 
 
-def trust_table(prices: Sequence[str]) -> list[list[str]]:
+def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
     """Of each horizon the median and the range of what planners took of the prediction."""
     measured = errors()
     names = {"model_calls": "model calls", "total_tokens": "tokens"}
-    names |= {f"usd:{name}": f"$, {SHOWN.get(name, name)}" for name in prices}
+    names |= {f"usd:{name}": f"$, {title}" for name, title in prices.items() if name in SHOWN}
     rows = [["measured, for each that is predicted", *names.values()]]
     for horizon in HORIZONS[1:]:
         cells = []
@@ -138,6 +145,8 @@ def saved_by_task(found: Plannable, architecture: str) -> pd.DataFrame:
 def _shown(interval: Interval) -> str:
     if np.isnan(interval.estimate):
         return "-"
+    if interval.n < FEWEST_TASKS:
+        return f"{interval.estimate:.1%}"
     return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
 
 
@@ -174,7 +183,7 @@ def calls_table(calls: pd.DataFrame) -> list[list[str]]:
         add(
             f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial", calls["choice"] == choice
         )
-    add("plannable: neither", calls["plannable"])
+    add("plannable: no derived value, and chosen in any case", calls["plannable"])
     return rows
 
 
@@ -184,7 +193,7 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
     rows_ = savings(found, architecture).to_dict("records")
     saved = {(row["horizon"], row["measure"]): row for row in rows_}
     names = {"model_calls": "model calls", "input_tokens": "tokens in", "latency_s": "seconds of models"}
-    names |= {f"usd:{name}": f"$, {SHOWN.get(name, name)}" for name in found.prices}
+    names |= {f"usd:{name}": f"$, {title}" for name, title in found.prices.items()}
     measures = [name for name in names if (HORIZONS[-1], name) in saved]
     rows = [["a task takes", "calls planned", *(names[name] for name in measures)]]
     for horizon in HORIZONS:
@@ -196,7 +205,8 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
                 cells.append(_amount(measure, part[measure].mean()))
             else:
                 each = saved[horizon, measure]
-                cells.append(f"{-each['saved']:+.1%} [{-each['high']:+.1%}, {-each['low']:+.1%}]")
+                interval = "" if each["n"] < FEWEST_TASKS else f" [{-each['high']:+.1%}, {-each['low']:+.1%}]"
+                cells.append(f"{-each['saved']:+.1%}{interval}")
         rows.append(cells)
     return rows
 

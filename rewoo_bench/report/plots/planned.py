@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.bounds import HORIZONS
 from rewoo_bench.analysis.plannable.run import Plannable
-from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.draw import PICTURE_FORMATS, PICTURE_METADATA
@@ -90,6 +89,6 @@ def _dollars(axes: Axes, found: Plannable, architecture: str) -> None:
         arms = [[row["saved"] - row["low"] for row in own], [row["high"] - row["saved"] for row in own]]
         places = np.arange(len(prices)) + (i - 1) * _APART
         axes.errorbar(middle, places, xerr=np.maximum(arms, 0), fmt=marker, color=colour, capsize=2, ms=5, lw=1.2)
-    axes.set_yticks(range(len(prices)), [plain_line(SHOWN.get(price, price))[:ROW] for price in prices])
+    axes.set_yticks(range(len(prices)), [plain_line(found.prices[price])[:ROW] for price in prices])
     axes.set(xlabel="part of the dollars saved", ylim=(len(prices) - 0.5, -0.5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")

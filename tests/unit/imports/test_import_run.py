@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import rewoo_bench
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import group
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.resume import resumed
@@ -121,6 +122,34 @@ def test_trials_of_a_task_are_numbered_where_nobody_says(tmp_path: Path) -> None
     done = imported(tmp_path, records)
     rows = pq.read_table(done.folder / "questions.parquet").to_pylist()
     assert [row["trial"] for row in rows] == [0, 1, 2]
+
+
+def test_users_turns_that_only_prompts_have_are_turns(tmp_path: Path) -> None:
+    def span(number: int, texts: list[str], reply: str) -> dict[str, Any]:
+        prompt = [
+            {"role": "user" if place % 2 == 0 else "assistant", "content": text} for place, text in enumerate(texts)
+        ]
+        attributes = {
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o",
+            "gen_ai.input.messages": json.dumps(prompt),
+            "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": reply}]),
+        }  # fmt: skip
+        listed = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+        times = {"startTimeUnixNano": str(number * 10**9), "endTimeUnixNano": str((number + 1) * 10**9)}
+        return {"traceId": "a" * 32, "spanId": f"{number:016x}", "name": "chat", "attributes": listed, **times}
+
+    spans = [span(1, ["Hi"], "Where to?"), span(2, ["Hi", "Where to?", "Oslo"], "Booked.")]
+    done = imported(tmp_path, [{"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}])
+    (trace,) = map(json.loads, (done.folder / "traces.jsonl").read_text().splitlines())
+    assert trace["turns"] == [{"before_step": 1, "text": "Oslo"}]
+    assert [step["thought"] for step in trace["steps"]] == ["Where to?", "Booked."]
+    (row,) = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert (row["llm_calls"], row["latency_s"], row["model"]) == (2, 2.0, "gpt-4o")
+
+
+def test_the_model_of_calls_that_dont_say_theirs(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record("Oslo", 0, 1.0)], model="openai/gpt-4o")
+    assert next(iter(plannable(done.folder).prices.values())) == "OpenAI's rule, gpt-4o"
 
 
 def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_path: Path) -> None:

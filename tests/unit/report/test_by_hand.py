@@ -234,7 +234,7 @@ def test_a_whole_earlier_prompt_is_shared_with_the_tokens_that_it_had(tmp_path: 
 
 
 def test_a_schema_that_constrains_the_reply_is_no_part_of_the_prompt(tmp_path: Path) -> None:
-    found = []
+    found: list[list[float]] = []
     for schema in (None, {"type": "object", "description": "x" * 4000}):
         texts = text("P", 1280), text("q1", 100)
         calls = {("react", "q1"): [ask(0, 10, 1380, 0, *texts, schema=schema)]}
