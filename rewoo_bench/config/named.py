@@ -9,7 +9,7 @@ Bundled and installed names come first; `./name` is the folder of that name.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -128,13 +128,29 @@ def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
     return own if isinstance(own, str) else name.rpartition(":")[2], ToolSettings(factory=name)
 
 
+def with_own(made: Iterable[tuple[str, ToolSettings]], own: Mapping[str, ToolSettings]) -> dict[str, ToolSettings]:
+    """Named tools with an architecture's own settings; of a tool with an import path, only its limits are these.
+
+    Raises `SpecError` where two have the same name.
+    """
+    tools = dict[str, ToolSettings]()
+    for name, settings in made:
+        if name in tools:
+            raise SpecError(f"two tools have the name {name!r}; name one of them")
+        limits = own[name].model_dump(include={"max_concurrency", "timeout_s"}) if name in own else {}
+        tools[name] = settings.model_copy(update=limits) if settings.factory else own.get(name, settings)
+    return tools
+
+
 def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[str, ToolSettings]:
     """The tools `wanted` by a data set in the place of an architecture's `own`, with its own settings.
 
     - None are wanted, or it has none: its own stay. `none` is wanted: it gets none.
     - LLM only where it has it: a loop that calls the model after each observation needs no model as a tool.
     - Wikipedia in the place of Search, where it has that and no Search; Lookup with either, where it has that.
-    - Tools of its own that aren't bundled ones stay.
+    - Tools of its own that aren't bundled ones stay, but for one whose name a wanted tool has.
+
+    Raises `SpecError` where two of `wanted` have the same name.
     """
     if not wanted or not own:
         return dict(own)
@@ -146,9 +162,10 @@ def tools_for(own: Mapping[str, ToolSettings], wanted: Sequence[str]) -> dict[st
             continue
         search = "Wikipedia" if name == "Search" and "Wikipedia" in own and "Search" not in own else name
         names += [search, "Lookup"] if name == "Search" and "Lookup" in own else [search]
-    names += [name for name in own if name not in TOOLS]
-    made = dict(named_settings(name, "--tools") for name in dict.fromkeys(names))
-    return {name: own.get(name, settings) for name, settings in made.items()}
+    made = [named_settings(name, "--tools") for name in dict.fromkeys(names)]
+    taken = {name for name, _ in made}
+    made += [(name, settings) for name, settings in own.items() if name not in TOOLS and name not in taken]
+    return with_own(made, own)
 
 
 def find_scorer(name: str | Scorer, where: str = "scoring", folder: Path | None = None) -> Scorer:

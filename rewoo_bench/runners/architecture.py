@@ -26,6 +26,7 @@ from rewoo_bench.config.named import (
     named_settings,
     read_architecture,
     tools_for,
+    with_own,
 )
 from rewoo_bench.config.names import AGENT_RUNNER, RUNNERS, read_options, short_name
 from rewoo_bench.config.specs import (
@@ -218,8 +219,7 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
             raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise SpecError(f"{where}: tools: {twice} is named twice")
-        made = dict(named_settings(name, f"{where}: tools") for name in names)
-        changed[TOOLS] = {name: spec.tools.get(name, settings_) for name, settings_ in made.items()}
+        changed[TOOLS] = with_own([named_settings(name, f"{where}: tools") for name in names], spec.tools)
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 

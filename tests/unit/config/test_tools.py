@@ -49,6 +49,33 @@ def test_an_architectures_own_settings_of_a_tool_stay() -> None:
     assert tools_for(settings, ["Calculator", "LLM"])["LLM"] == settings["LLM"]
 
 
+class Search:
+    """A tool of somebody's own, with the name of a bundled one."""
+
+    def __init__(self) -> None: ...
+
+
+def test_a_tool_that_somebody_names_takes_the_place_of_one_with_its_name() -> None:
+    own = {"Search": ToolSettings(max_concurrency=2, mcp="a server", prompt="x"), "LLM": ToolSettings()}
+    mine = ToolSettings(factory="test_tools:Search", max_concurrency=2)
+    assert tools_for(own, ["test_tools:Search"]) == {"Search": mine}
+    assert tools_for({"Calculator": ToolSettings()}, ["test_tools:Search"])["Search"].factory == mine.factory
+    glossary = ToolSettings(factory="theirs:make")
+    assert tools_for({"Search": ToolSettings(), "NamesTools": glossary}, ["test_tools:NamesTools"]) == {
+        "NamesTools": ToolSettings(factory="test_tools:NamesTools")
+    }
+    for name in ("rewoo", "react"):
+        chosen = load_architecture(f"{name}?tools=test_tools:Search", style="multihop").spec.tools
+        assert (list(chosen), chosen["Search"].factory) == (["Search"], mine.factory)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(SpecError, match="two tools have the name 'Search'; name one of them"):
+        tools_for({"Search": ToolSettings()}, ["Search", "test_tools:Search"])
+    with pytest.raises(SpecError, match="two tools have the name 'Search'"):
+        load_architecture("rewoo?tools=Search+test_tools:Search", style="multihop")
+
+
 def test_bundled_architectures_take_the_tools_and_their_options_win() -> None:
     wanted = ("Calculator", "LLM")
     plain = {name: load_architecture(name, style="multihop", tools=wanted) for name in ("rewoo", "react", "direct")}
