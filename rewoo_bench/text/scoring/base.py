@@ -72,12 +72,13 @@ class Scorer:
             raise DataError("a score needs at least one gold answer, got none")
         if self.objectives > 1:
             one = replace(self, objectives=1)
-            given = [
-                re.sub(rf"^(?:\({number}\)|{number}[.):])\s", "", text.strip())  # the number that a model repeats
-                for number, text in enumerate((prediction or "").split(BETWEEN_ANSWERS.strip()), start=1)
-            ]
+            given = [text.strip() for text in (prediction or "").split(BETWEEN_ANSWERS.strip())]
             parts = list(zip(*(gold.split(BETWEEN_ANSWERS) for gold in golds), strict=True))
-            scores = [one(answer, answers) for answer, answers in zip(given, parts, strict=False)]
+            scores = [
+                # "1. FC Köln" may be a name, or the first answer with the number that a model repeats
+                best([one(text, answers), one(re.sub(rf"^(?:\({number}\)|{number}[.):])\s", "", text), answers)])
+                for number, (text, answers) in enumerate(zip(given, parts, strict=False), start=1)
+            ]
             right = sum(score.exact_match for score in scores)
             f1 = sum(score.f1 for score in scores) / len(parts)
             return Score(len(given) == right == len(parts), f1, right / len(parts))

@@ -131,6 +131,21 @@ def test_each_is_scored_by_itself_and_all_of_them_count_once(prediction: str | N
     assert score.f1 >= right / 3
 
 
+@pytest.mark.parametrize(
+    ("prediction", "gold"),
+    [
+        ("1. FC Köln | Oslo", "1. FC Köln | Oslo"),
+        ("1. 1. FC Köln | 2. Oslo", "1. FC Köln | Oslo"),
+        ("1. May 1999 | 2. June", "1. May 1999 | 2. June"),
+        ("1. May 1999 | 2. June", "May 1999 | June"),
+    ],
+)
+def test_an_answer_may_begin_with_its_own_number(prediction: str, gold: str) -> None:
+    score = find_scorer("hotpotqa?objectives=2")(prediction, [gold])
+    assert (score.exact_match, score.f1, score.objectives_right) == (True, 1, 1)
+    assert find_scorer("hotpotqa?objectives=2")(f"x | {prediction}", [gold]).objectives_right == 0
+
+
 def test_a_question_alone_has_no_objectives() -> None:
     assert find_scorer("hotpotqa")("Oslo", ["Oslo"]).objectives_right is None
 
