@@ -254,7 +254,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: q.result.score.f1 if q.result.score else None, null=_NO_SCORE,
     ),
     Column(
-        "objectives_right", FLOAT, "share of the questions of a task that are answered right (`?objectives=`)",
+        "objectives_right", FLOAT,
+        "share of the questions of a task that are answered right (`?objectives=`); each answer too many counts as a "
+        "question answered wrong",
         lambda q: q.result.score.objectives_right if q.result.score else None, null="where a question is asked alone",
         is_added=True,
     ),

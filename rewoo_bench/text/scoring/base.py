@@ -15,7 +15,7 @@ class Score:
     """How well a prediction fits: `f1` is between 0 and 1.
 
     Where several questions are asked at once, exact match is that of all of them, `f1` their mean, and
-    `objectives_right` the share of those that match.
+    `objectives_right` the share of those that match. More answers than questions count as wrong ones.
     """
 
     exact_match: bool
@@ -73,15 +73,16 @@ class Scorer:
         if self.objectives > 1:
             one = replace(self, objectives=1)
             given = [text.strip() for text in (prediction or "").split(BETWEEN_ANSWERS.strip())]
+            while given and not given[-1]:
+                given.pop()
             parts = list(zip(*(gold.split(BETWEEN_ANSWERS) for gold in golds), strict=True))
             scores = [
                 # "1. FC Köln" may be a name, or the first answer with the number that a model repeats
                 best([one(text, answers), one(re.sub(rf"^(?:\({number}\)|{number}[.):])\s", "", text), answers)])
                 for number, (text, answers) in enumerate(zip(given, parts, strict=False), start=1)
             ]
-            right = sum(score.exact_match for score in scores)
-            f1 = sum(score.f1 for score in scores) / len(parts)
-            return Score(len(given) == right == len(parts), f1, right / len(parts))
+            right, most = sum(score.exact_match for score in scores), max(len(given), len(parts))
+            return Score(right == most, sum(score.f1 for score in scores) / most, right / most)
         if prediction is None or not prediction.strip():
             return Score(exact_match=False, f1=0.0)
         try:

@@ -118,14 +118,17 @@ GOLD = ["Oslo | 1990 | yes", "Christiania | 1990 | yes"]
         ("Oslo | 1991 | yes", 2, False),
         ("1990 | Oslo | yes", 1, False),
         ("Oslo | 1990", 2, False),
-        ("Oslo | 1990 | yes | no", 3, False),
+        ("Oslo | 1990 | yes | no", 9 / 4, False),
+        ("Oslo | 1990 | yes |", 3, True),
+        ("Oslo | 1990 | yes | | ", 3, True),
+        ("Oslo | | yes", 2, False),
         ("Oslo, 1990, yes", 0, False),
         (" | | ", 0, False),
         ("", 0, False),
         (None, 0, False),
     ],
 )
-def test_each_is_scored_by_itself_and_all_of_them_count_once(prediction: str | None, right: int, exact: bool) -> None:
+def test_each_is_scored_by_itself_and_all_of_them_count_once(prediction: str | None, right: float, exact: bool) -> None:
     score = find_scorer("hotpotqa?objectives=3")(prediction, GOLD)
     assert (score.exact_match, score.objectives_right) == (exact, right / 3)
     assert score.f1 >= right / 3
