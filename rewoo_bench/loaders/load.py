@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ __all__ = ["Dataset", "load_dataset_examples"]
 
 STREAMED_LIMIT = 1000
 """Number of questions up to which a hub split is streamed; for more, a copy in the cache is worth its time."""
+
+_MOST_GENERATED = 64
+"""How often as many questions are generated as at first: of an endless generator, none may fit into one task."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +114,22 @@ def load_dataset_examples(
     tasks, over = limit, 0
     if limit and objectives > 1:
         limit *= objectives + 1  # a question may wait for a later task
-    name, row_format, selection, left_out, source = _selected(found, spec, split, limit, seed, load_rows)
-    taken = selection.examples
+    most = _MOST_GENERATED * limit if limit and spec and spec.generator else None
+    while True:
+        name, row_format, selection, left_out, source = _selected(found, spec, split, limit, seed, load_rows)
+        taken = selection.examples
+        if objectives == 1:
+            break
+        taken = tuple(islice(join(taken if limit else shuffled(taken, seed), objectives), tasks))
+        if limit is None or len(taken) == tasks or len(selection.examples) < limit or limit == most:
+            break
+        limit = min(2 * limit, most or 2 * limit)
     if objectives > 1:
         name = f"{name}{'&' if '?' in name else '?'}{OBJECTIVES}={objectives}"
-        joined = tuple(join(taken if limit else shuffled(taken, seed), objectives))
-        if tasks is None or len(joined) < tasks:
-            over = len(taken) - objectives * len(joined)
-        taken = joined[:tasks]
+        if tasks is None or len(taken) < tasks:
+            over = len(selection.examples) - objectives * len(taken)
         if not taken:
-            raise DataError(f"{name}: there are fewer than {objectives} questions")
+            raise DataError(f"{name}: there are fewer than {objectives} questions that can be asked together")
 
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
     defaults, where = row_format.defaults, _where(named, name)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from rewoo_bench.api import bench
 from rewoo_bench.config.named import find_scorer
@@ -94,6 +97,45 @@ def test_a_file_has_objectives_too(tmp_path: Path) -> None:
         load_dataset_examples(f"{tmp_path / 'own.jsonl'}?objectives=8")
     first = tasks.examples[0]
     assert tasks.scorer(first.answers[1], first.answers).exact_match
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 20])
+def test_rows_are_read_until_there_are_enough_tasks(tmp_path: Path, limit: int) -> None:
+    def row(n: int) -> dict[str, object]:
+        documents = [{"title": f"T{n % 7}", "text": f"text {n % 11}"}]
+        return {"id": f"q{n}", "question": f"Which {n}?", "answers": [str(n)], "documents": documents}
+
+    (tmp_path / "own.jsonl").write_text("\n".join(json.dumps(row(n)) for n in range(60)))
+    name = f"{tmp_path / 'own.jsonl'}?objectives=3"
+    every = load_dataset_examples(name, seed=4)
+    tasks = load_dataset_examples(name, limit=limit, seed=4)
+    assert len(every.examples) > 4
+    assert tasks.examples == every.examples[:limit]
+    assert (tasks.manifest["limit"], tasks.manifest["rows"]) == (limit, 60)
+
+
+def test_questions_that_never_fit_are_one_clear_line(tmp_path: Path) -> None:
+    rows = [
+        {"question": f"{n}?", "answers": ["x"], "documents": [{"title": "T", "text": f"text {n}"}]} for n in range(9)
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="there are fewer than 2 questions that can be asked together"):
+        load_dataset_examples(f"{tmp_path / 'own.jsonl'}?objectives=2", limit=1)
+
+
+class SamePage(BaseModel):
+    """Endless questions, each with another page of the same title."""
+
+    def examples(self, seed: int) -> Iterator[Example]:
+        return (example(f"q{n}", "Oslo") for n in count())
+
+
+def test_a_generator_whose_questions_never_fit_ends(tmp_path: Path) -> None:
+    (tmp_path / "same").mkdir()
+    toml = 'generator = "test_objectives:SamePage"\ndefault_split = "generated"\ndefault_limit = 2\n'
+    (tmp_path / "same" / "dataset.toml").write_text(toml)
+    with pytest.raises(DataError, match="there are fewer than 2 questions that can be asked together"):
+        load_dataset_examples(f"{tmp_path / 'same'}?objectives=2")
 
 
 def test_a_bar_in_an_answer_makes_no_answer_more() -> None:
