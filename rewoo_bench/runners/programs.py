@@ -64,6 +64,18 @@ _RECURSION = 200  # calls deep
 _CALL_TOOL = "call_tool"
 _PRELUDE = "import asyncio\nfrom asyncio import gather\nToolError = RuntimeError"
 _NOT_SUPPORTED = "NotImplementedError: The monty syntax parser does not yet support "
+_WAITS = re.compile(  # unlike `tokenize` it is linear, also where a string has no end
+    r"""
+    \#[^\n]*+
+    | (?P<word>\b(?:await|asyncio)\b)
+    | (?P<prefix>\b[bBfFrRuU]{1,2}|) (?:
+        \"{3} (?:[^"\\]|\\.|"(?!""))*+ (?:\"{3}|\Z) | \'{3} (?:[^'\\]|\\.|'(?!''))*+ (?:\'{3}|\Z)
+        | " (?:[^"\\\n]|\\.)*+ "?+ | ' (?:[^'\\\n]|\\.)*+ '?+
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WAITS_INSIDE = re.compile(r"\{[^{}]*?\b(?:await|asyncio)\b")
 _THOUGHT = re.compile(r"^\W*Thought(?:\s*\d+)?[\s*]*:")
 _BLOCK = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -319,7 +331,7 @@ class ProgramSession:
             await self._session.feed_start(_PRELUDE)
         self._sources[f"<python-input-{len(self._sources) + 1}>"] = name, program.encode()
         known = self.tools.functions
-        waits = "await" in program or "asyncio" in program
+        is_waiting = waits(program)
         async with background_tasks() as start:
             calls = _PendingCalls(self, start)
             try:
@@ -334,7 +346,7 @@ class ProgramSession:
                             snapshot = await snapshot.resume({"exc_type": "NameError", "message": message})
                         else:
                             use = self.tools.use(function, args, snapshot.kwargs, self._place(snapshot))
-                            if waits:
+                            if is_waiting:
                                 calls.add(snapshot.call_id, use)
                                 snapshot = await snapshot.resume({"future": ...})
                             else:
@@ -453,6 +465,18 @@ class _PendingCalls:
         finally:
             self._running.discard(id_)
             self._news.set()
+
+
+def waits(program: str) -> bool:
+    """Whether a program awaits anything; the words mean nothing in a comment or a string, but in an f-string's braces.
+
+    >>> waits("x = await Search('a')"), waits("x = Search('await')  # await")
+    (True, False)
+    """
+    return any(
+        match["word"] or ("f" in (match["prefix"] or "").casefold() and _WAITS_INSIDE.search(match[0]))
+        for match in _WAITS.finditer(program)
+    )
 
 
 def _named(name: str) -> Any:

@@ -18,7 +18,7 @@ from parts import Told, toolbox
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, waits
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -149,6 +149,14 @@ def most_of_workers_mb() -> list[float]:
             held = re.search(r"^VmHWM:\s+(\d+) kB", state, re.MULTILINE)
             most += [int(held[1]) / 1024] if held and "Name:\tmonty\n" in state else []
     return most
+
+
+def test_whether_a_program_waits_is_seen_in_linear_time() -> None:
+    for part in ("\\'", "\"\\'", '"""', "f'{", "{", "f'''{", "#", "(", "\\", "a", "rb", "{a", "\n", "'\\\n"):
+        program = f"f'{part * (99_000 // len(part))}"
+        began = time.process_time()
+        assert not waits(program)
+        assert time.process_time() - began < 1, part
 
 
 @pytest.mark.parametrize("what", HOSTILE)

@@ -73,6 +73,10 @@ class Lab:
         ('async def look(x):\n    return await Search(x)\nprint(await gather(look("a")))', "['page of a']"),
         ('find = Search\nawait find("a")', "page of a"),
         ('print(Search("a"))\nSearch("b")[8:]', "page of a\nb"),  # without a single `await`
+        ('# await it\nprint(Search("a"))', "page of a"),
+        ('print(Search("await"))\n"""await asyncio"""\nf"await {Search(\'b\')}"', "page of await\nawait page of b"),
+        ("print(f\"{await Search('a')}\")", "page of a"),
+        ('f"""\n{1}{await Search("a")}"""', "1page of a"),
         ("x = 3", ""),
         ("print(1)\n2", "1\n2"),
         ("return 5", "5"),
