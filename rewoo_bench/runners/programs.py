@@ -287,6 +287,8 @@ class ProgramSession:
         from pydantic_monty import CollectString, MontyCrashedError, MontyError, MontySyntaxError
 
         program = check_text(program)
+        if not program.strip():
+            return Outcome("", fault="it is empty", is_readable=False)
         if len(program) > LONGEST_PROGRAM:
             return Outcome("", fault=f"it has more than {LONGEST_PROGRAM:,} characters", is_readable=False)
         printed = CollectString(max_bytes=_MOST_PRINTED)

@@ -78,6 +78,15 @@ async def test_a_program_that_cant_be_parsed_is_told_why_once() -> None:
     assert (at_once.stop_reason, len(model.requests)) == ("invalid_plan", 1)
 
 
+async def test_an_empty_reply_is_a_broken_plan() -> None:
+    for empty in ("", " \n"):
+        trajectory, model = await ask([empty, fenced(PROGRAM), "Answer: Neva"])
+        assert "The program can't be run: it is empty.\n" in model.requests[1].messages[-1].content
+        assert [draft["faults"] for draft in trajectory.notes["drafts"]] == [["it is empty"], []]
+        ended, _ = await ask([empty, empty])
+        assert (ended.answer, ended.stop_reason, ended.steps) == (None, "invalid_plan", ())
+
+
 async def test_an_exception_is_evidence_beside_what_was_printed() -> None:
     trajectory, model = await ask([fenced(f"{PROGRAM}\n1 / 0"), "Answer: Neva"])
     output = "Output:\npage of Hermitage\nERROR: ZeroDivisionError: division by zero (line 3)\n\n"
