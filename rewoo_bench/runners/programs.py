@@ -77,13 +77,17 @@ _WAITS = re.compile(  # unlike `tokenize` it is linear, also where a string has 
 )
 _WAITS_INSIDE = re.compile(r"\{[^{}]*?\b(?:await|asyncio)\b")
 _THOUGHT = re.compile(r"^\W*Thought(?:\s*\d+)?[\s*]*:")
-_BLOCK = re.compile(r"^[ \t]*```[ \t]*\w*[ \t]*\n(.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^[ \t]*+(`{3,8}+|~{3,8}+)[ \t]*+(?:\w*+[ \t]*+|(?i:py(?:thon)?3?)[ \t,;:{][^\n`]*+)\n"
+    r"(.*?)(?:^[ \t]*+\1|\1[ \t]*+$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def program_in(text: str) -> str | None:
     """The program in a reply, which is its first fenced block; None where it has none."""
-    match = _BLOCK.search(text)
-    return match[1].strip("\n") if match else None
+    match = _BLOCK.search(_with_newlines(text))
+    return match[2].strip("\n") if match else None
 
 
 def read_turn(text: str) -> tuple[str, str | None]:
@@ -92,10 +96,15 @@ def read_turn(text: str) -> tuple[str, str | None]:
     >>> read_turn("Thought: Look it up.\\n```python\\nprint(1)\\n```\\nOutput: 1")
     ('Look it up.', 'print(1)')
     """
+    text = _with_newlines(text)
     match = _BLOCK.search(text)
     before = text[: match.start()] if match else text
     thought = " ".join(_THOUGHT.sub("", before, count=1).split()).strip("* ")
-    return thought, None if match is None or names_answer(before) else match[1].strip("\n")
+    return thought, None if match is None or names_answer(before) else match[2].strip("\n")
+
+
+def _with_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def fenced(program: str) -> str:

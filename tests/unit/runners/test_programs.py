@@ -329,14 +329,26 @@ async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
         ("Thought: so\n```py\nprint(1)\n```\nOutput: 1\n```python\nprint(2)\n```", "print(1)"),
         ("```\n\nif x:\n    y\n", "if x:\n    y"),
         ("print(1)", None),
+        ("So:\r\n```python\r\nif x:\r\n    y\r\n```\r\nDone.", "if x:\n    y"),
+        ("````python\nx = 1\n```\ny\n````\nz", "x = 1\n```\ny"),
+        ("~~~python\nprint(1)\n~~~\nz", "print(1)"),
+        ('```python title="a.py"\nprint(1)\n```', "print(1)"),
+        ("```py {1,3}\nprint(1)\n```", "print(1)"),
+        ("```Python,ignore\nprint(1)\n```", "print(1)"),
+        ("```python\nx = 1\nprint(x)```\n```python\ny\n```", "x = 1\nprint(x)"),
+        ('```python\nprint("```")\nx = 2\n```', 'print("```")\nx = 2'),
+        ("``` x = 1\ny", None),
+        ("`" * 90_000 + "\nx", None),
+        ("~~~py" + " " * 90_000, None),
     ],
 )
 async def test_the_first_block_is_the_program(text: str, program: str | None) -> None:
     assert program_in(text) == program
     if program:
-        assert program_in(fenced(program)) == program
+        assert program_in(fenced(program)) == program or "\n```" in program
 
 
 async def test_an_answer_before_a_program_ends_a_turn() -> None:
     assert read_turn("Thought: I know it.\nAnswer: 5\n```python\nx\n```") == ("I know it. Answer: 5", None)
+    assert read_turn("Thought: a\r\n~~~python\r\nx\r\n~~~\r\n") == ("a", "x")
     assert read_turn("**Thought 1:** a\nb\n```python\nx\n```\nAnswer: 5") == ("a b", "x")
