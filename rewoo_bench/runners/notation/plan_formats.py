@@ -222,6 +222,10 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
     if not isinstance(tool, str) or not tool.strip():
         raise ValueError("it names no tool")
     id_ = read_id(item.get("id", position))
+    if isinstance(args, dict) and tool.strip().casefold() == FINISH.casefold():
+        answers = args.get("answer")
+        if isinstance(answers, list) and all(isinstance(each, str) for each in answers):
+            args = {**args, "answer": BETWEEN_ANSWERS.join(answers)}
     if not isinstance(args, str | dict | None):
         raise ValueError(f"its args are {excerpt(args)}, not an object")
     try:
@@ -241,19 +245,13 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
 def _from_one(item: dict[str, Any]) -> dict[str, Any]:
     """A step of Otani et al., whose index counts from 0, with its id and its references as they are here.
 
-    Several answers of `finish` are one text. Any other step stays as it is.
+    Any other step stays as it is.
     """
     index, action = item.get("index"), item.get("action")
     if not isinstance(index, int) or not isinstance(action, dict):
         return item
     rest = {key: value for key, value in item.items() if key not in ("index", "action")}
-    step = {**rest, **map_strings(action, lambda text: _with_slots(text, index, first=0)), "id": index + 1}
-    args = step.get("arguments")
-    if str(step.get("name")).casefold() == FINISH.casefold() and isinstance(args, dict):
-        answers = args.get("answer")
-        if isinstance(answers, list) and all(isinstance(each, str) for each in answers):
-            step["arguments"] = {**args, "answer": BETWEEN_ANSWERS.join(answers)}
-    return step
+    return {**rest, **map_strings(action, lambda text: _with_slots(text, index, first=0)), "id": index + 1}
 
 
 def _with_slots(text: str, number: int, first: int = 1) -> str:

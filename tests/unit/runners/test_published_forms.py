@@ -157,6 +157,16 @@ async def test_a_published_plan_names_bundled_tools_in_its_own_spelling() -> Non
     assert (trajectory.answer, trajectory.stop_reason) == ("page of page of Kyiv", "answered")
 
 
+async def test_a_list_of_answers_ends_the_projects_own_plan_too() -> None:
+    steps = [
+        {"id": "E1", "tool": "search", "args": {"question": "Who designed the Turning Torso?"}},
+        {"id": "E2", "tool": "Finish", "args": {"answer": ["{{E1}}", "Oslo"]}, "depends_on": ["E1"]},
+    ]
+    trajectory, model, _ = await planned(json.dumps({"steps": steps}))
+    assert (trajectory.answer, trajectory.stop_reason) == ("Santiago Calatrava | Oslo", "answered")
+    assert len(model.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("broken", "fault"),
     [
