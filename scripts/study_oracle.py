@@ -42,8 +42,8 @@ from rewoo_bench.system.files import bundled_names
 RESULTS = Path(__file__).parents[1] / "results" / "oracle"
 MAP_HEADS = {at: f"{at:,} to {at + 127:,}" for at in (0, 512, 1024, 2048, 3968)}
 """Tokens of context that tables.md shows, the first of a cell: its column; map-cells.csv has all."""
-CHEAPER, DEARER = "cells where rewoo is over 5% cheaper", "cells where it is over 5% dearer"
-WITHIN = "cells within 5%"
+CHEAPER, DEARER = "cells with a ratio over 1.05", "cells with a ratio under 0.95"
+WITHIN = "cells from 0.95 to 1.05"
 LIMITED = "ended at the step limit"
 _PLACE = re.compile(r"(<!-- results: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 DEPTHS, BREADTHS = tuple(range(1, 9)), tuple(range(1, 6))
@@ -408,7 +408,7 @@ def results(tables: Tables) -> str:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def shares(agent: str, price: str) -> str:
-        """`32% / 37% / 31%`: of the map's cells, where ReWOO is cheaper, about equal and dearer."""
+        """`32% / 37% / 31%`: the cells of the map with a ratio over 1.05, between, and under 0.95."""
         own = {"dollars": f"{agent} / rewoo", "price": price}
         return " / ".join(cell("map", side, **own) for side in (CHEAPER, WITHIN, DEARER))
 
@@ -479,7 +479,7 @@ def results(tables: Tables) -> str:
 
     return f"""The questions: {hotpotqa("rewoo", "questions")} of HotpotQA's dev set in the distractor setting (Yang et al. 2018, ids by the order of their sha256), each with its own ten paragraphs, and generated ones of the data set [chain](../../datasets/chain/README.md). All tables: [tables.md](tables.md), and each as CSV; captions: [captions.md](captions.md). Intervals are 95%, paired by question: they cover other questions of the same kind, not other models. The architectures have their default form, that of the papers but for the deviations listed in [architectures/](../../architectures/README.md#as-in-the-papers).
 
-**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReWOO is over 5% cheaper / within 5% / over 5% dearer than ReAct with six exemplars: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free (llama.cpp's: {shares("react", "llama.cpp")}). The shares depend on the axes: longer chains or contexts would give others. They hide a step at the rule's shortest prefix: under OpenAI's rule {parts("openai")}; under Anthropic's {parts("anthropic-5m")}; under Gemini's {parts("gemini")}. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
+**The rule of the cache and the length of the prompts decide whether planning ahead is cheaper.** The map: chains of 1 to 12 dependent look-ups, 0 to 4,095 tokens of context at the beginning of every prompt, the prices and the rule of each provider. In how much of it ReAct with six exemplars costs over 1.05 times / 0.95 to 1.05 times / under 0.95 times what ReWOO costs: {shares("react", "none")} without a cache, {shares("react", "deepseek")} under {rule("deepseek")}, {shares("react", "openai")} under {rule("openai")}, {shares("react", "anthropic-5m")} under {rule("anthropic-5m")}, {shares("react", "gemini")} under {rule("gemini")}, and {shares("react", "vllm")} under {rule("vllm")}, whose cached tokens are free (llama.cpp's: {shares("react", "llama.cpp")}). The shares depend on the axes: longer chains or contexts would give others. They hide a step at the rule's shortest prefix: under OpenAI's rule {parts("openai")}; under Anthropic's {parts("anthropic-5m")}; under Gemini's {parts("gemini")}. Where a rule has a shortest prefix, ReAct is the cheaper one as long as its prompts reach it and ReWOO's don't.
 
 ![Look-ups against tokens of context, a panel for each price: blue where ReWOO is cheaper than ReAct](chain-map.png)
 
@@ -487,7 +487,7 @@ ReAct's dollars as a multiple of ReWOO's, the least and the largest over all num
 
 {map_of("react")}
 
-**Against native tool calls, which need no exemplars, planning ahead saves less**: over 5% cheaper / within 5% / over 5% dearer in {shares("react-native", "none")} of the map without a cache, {shares("react-native", "openai")} under OpenAI's rule, {shares("react-native", "anthropic-5m")} under Anthropic's of five minutes, {shares("react-native", "deepseek")} under DeepSeek's.
+**Against native tool calls, which need no exemplars, planning ahead saves less**: they cost over 1.05 times / 0.95 to 1.05 times / under 0.95 times what ReWOO costs in {shares("react-native", "none")} of the map without a cache, {shares("react-native", "openai")} under OpenAI's rule, {shares("react-native", "anthropic-5m")} under Anthropic's of five minutes, {shares("react-native", "deepseek")} under DeepSeek's.
 
 {map_of("react-native")}
 
