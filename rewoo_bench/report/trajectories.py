@@ -28,7 +28,8 @@ from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, damage_of, open_tab
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.text.words import counted
 
-_NO_WORDS = re.compile(r"[\W_]+")
+_NO_WORDS = re.compile(r"(?:[^\w+#-]|_|-(?!\d)|(?<=\w)-)+")  # but the signs of C++, C# and -5
+_LETTER = re.compile(r"[^\W\d_]")
 _LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
 _NAME = 60  # characters of a look-up in a sentence
 _SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
@@ -53,7 +54,7 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
             common: Hashable = (number, position)  # of a turn without a tool
             if tool := step.get("tool"):
                 argument = str(step.get("argument", ""))[:_LONGEST]
-                same: list[Hashable] = [(tool, _NO_WORDS.sub(" ", argument.casefold()).strip())]
+                same: list[Hashable] = [(tool, _normalised(tool, argument))]
                 paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
                 if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
                     same.append((tool, "showed", paragraph))
@@ -71,6 +72,13 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
         placed.append(keys)
     rows = {key: row for row, key in enumerate(order)}
     return [[rows[key] for key in keys] for keys in placed]
+
+
+def _normalised(tool: str, argument: str) -> str:
+    """An argument without case and marks; of a calculation only spaces are left out."""
+    if tool == "Calculator" or not _LETTER.search(argument):
+        return "".join(argument.casefold().split()).strip(".,;:?!'\"")
+    return _NO_WORDS.sub(" ", argument.casefold()).strip()
 
 
 _NO_LOOKUPS = (None, "LLM", "Finish")

@@ -24,6 +24,28 @@ def test_the_same_look_up_is_in_one_row_whatever_its_number() -> None:
     assert second[0] not in first
 
 
+@pytest.mark.parametrize(
+    ("tool", "one", "other", "is_same"),
+    [
+        ("Calculator", "3 - 5", "3 + 5", False),
+        ("Calculator", "(3 + 5) * 2", "3 + (5 * 2)", False),
+        ("Calculator", "sqrt(4) - 1", "sqrt(4) + 1", False),
+        ("Calculator", "3-5", " 3 - 5", True),
+        ("reckon", "3.5", "3 * 5", False),
+        ("Search", "C++", "C#", False),
+        ("Search", "C++ language", "c language", False),
+        ("Search", "What freezes at -5 degrees", "What freezes at 5 degrees", False),
+        ("Search", "Jean-Paul Sartre", "jean paul_sartre.", True),
+        ("Search", "the C# language?", "The C#  Language", True),
+        ("Search", "the years 1990-1991", "the years 1990 1991", True),
+        ("Search", "1984", "1984.", True),
+    ],
+)
+def test_signs_of_calculations_and_of_names_tell_look_ups_apart(tool: str, one: str, other: str, is_same: bool) -> None:
+    first, second = align_steps([[step(tool, one)], [step(tool, other)]])
+    assert (first == second) is is_same
+
+
 VOLGA = "Volga: The Volga is the longest river in Europe."
 
 
