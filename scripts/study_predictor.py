@@ -52,7 +52,7 @@ def cells_of(run: Path) -> list[dict[str, object]]:
             says, was = (ratio_of_means(base, each, clusters=tasks) for each in (plan, took))
             both = ratio_of_means(plan, took, clusters=tasks)
             cells.append({
-                "dataset": str(rows["dataset"].iloc[0]), "model": str(rows["model"].iloc[0]), "loop": loop,
+                "dataset": str(rows["dataset"].iloc[0]), "model": Path(str(rows["model"].iloc[0])).name, "loop": loop,
                 "planner": planner, "horizon": horizon, "measure": measure, "n": says.n,
                 "predicted": says.estimate, "predicted_low": says.low, "predicted_high": says.high,
                 "measured": was.estimate, "measured_low": was.low, "measured_high": was.high,

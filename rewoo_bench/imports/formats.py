@@ -40,14 +40,24 @@ from rewoo_bench.imports.observability import (
 )
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
-from rewoo_bench.text.redaction import hide_credentials, redact_settings
+from rewoo_bench.text.redaction import hide_credentials, without_credentials
 
 _LARGEST_FETCHED = 4 * 2**30  # bytes
 _WHOLE = 64 * 2**20  # bytes of a document that is read at once
 _PIECE = 1 << 16  # bytes that are read at once
 _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "examples", "items", "data", "runs")
 _SPANS = "resourceSpans"  # of an OTLP document
-_FAULTS = (Unreadable, ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
+FAULTS = (
+    Unreadable,
+    ValueError,
+    MemoryError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RecursionError,
+    OverflowError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +176,16 @@ def _fetched(address: str, folder: Path) -> Path:
     from urllib.request import urlopen
 
     folder.mkdir()
-    path = folder / (Path(unquote(urlsplit(address).path)).name or "fetched.json")
     shown = hide_credentials(address)
     try:
+        path = folder / (Path(unquote(urlsplit(address).path)).name or "fetched.json")
         with urlopen(address, timeout=60) as answer, path.open("wb") as file:
             while piece := answer.read(1 << 20):
                 if file.write(piece) and file.tell() > _LARGEST_FETCHED:
                     raise UsageError(f"{shown}: more than {_LARGEST_FETCHED >> 30} GB; fetch it yourself")
+            said = answer.headers.get("Content-Length")
+            if said is not None and file.tell() != int(said):
+                raise UsageError(f"{shown}: it broke off after {file.tell():,} of {int(said):,} bytes")
     except (OSError, ValueError, HTTPException) as error:
         raise UsageError(f"{shown}: can't be fetched: {error}") from None
     return path
@@ -205,7 +218,11 @@ def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) ->
                 and (record := _with_files(format_, record, path)) is None
             ):
                 continue
-            record = redact_settings(record)
+            try:
+                record = without_credentials(record)
+            except RecursionError:
+                yield Found(None, fault=f"{where}: nested too deeply")
+                continue
             if format_ is None:
                 yield Found(None, fault=f"{where}: no known format: {_shown(record)}")
             elif format_.parts is None:
@@ -214,7 +231,7 @@ def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) ->
                 try:
                     for key, part in format_.parts(record):
                         parts.add(format_.name, key, where, part)
-                except _FAULTS as error:
+                except FAULTS as error:
                     yield Found(None, format_.name, f"{where}: not readable as {format_.name}: {_said(error)}")
     except (OSError, EOFError, zlib.error) as error:
         yield Found(None, fault=f"{path}: can't be read: {getattr(error, 'strerror', None) or error}")
@@ -223,7 +240,7 @@ def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) ->
 def _matches(format_: Format, record: Any) -> bool:
     try:
         return format_.matches(record)
-    except _FAULTS:
+    except FAULTS:
         return False
 
 
@@ -231,7 +248,7 @@ def _with_files(format_: Format, record: Any, path: Path) -> Any:
     """The record with what other files hold of it; as it is where it isn't sound, which its reader then says."""
     try:
         return format_.beside(record, path) if format_.beside is not None else record
-    except _FAULTS:
+    except FAULTS:
         return record
 
 
@@ -240,7 +257,7 @@ def _guarded(format_: Format, record: Any, where: str, task: str, fields: Fields
     try:
         for trajectory in format_.read(record, task):
             yield Found(fields.applied(trajectory, record), format_.name)
-    except _FAULTS as error:
+    except FAULTS as error:
         yield Found(None, format_.name, f"{where}: not readable as {format_.name}: {_said(error)}")
 
 
@@ -269,7 +286,10 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
     is_lines = is_whole_line and first.lstrip()[:1] == b"{" and not isinstance(_parsed(first), Unreadable)
     with _opened(path) as file:
         if is_lines:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(lambda: file.readline(_WHOLE + 1), b""), 1):
+                if len(line) > _WHOLE:
+                    yield f"{path.name}, line {number}", Unreadable(f"more than {_WHOLE >> 20} MB")
+                    return
                 if line.strip():
                     yield from _expanded(f"{path.name}, line {number}", _parsed(line))
             return

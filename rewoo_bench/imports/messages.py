@@ -26,6 +26,7 @@ _TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "pr
 _ID = ("id", "uuid", "session_id", "conversation_id", "thread_id")
 _TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
 _SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
+_MOST_TRIALS = 1_000_000
 _LOOKS_FAILED = ("error", "traceback", "exception")
 
 
@@ -108,7 +109,7 @@ def first_of(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 def _trial(facts: Mapping[str, Any]) -> int | None:
     found = number(first_of(facts, _TRIAL))
-    return int(found) if found is not None and found >= 0 and found == int(found) else None
+    return int(found) if found is not None and 0 <= found < _MOST_TRIALS and found == int(found) else None
 
 
 def verdict_of(facts: Mapping[str, Any]) -> tuple[bool | None, float | None]:

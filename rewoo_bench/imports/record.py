@@ -121,26 +121,30 @@ def number(value: Any) -> float | None:
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
 
 
+_MOST_TOKENS = 2**31 - 1
+_YEAR_10000 = 253_402_300_800  # in seconds since 1970
+
+
 def count(value: Any) -> int:
-    """A number of tokens; 0 where there is none."""
+    """A number of tokens; 0 where there is none. Raises `Unreadable` for one that no call can have."""
     found = number(value)
+    if found and found > _MOST_TOKENS:
+        raise Unreadable(f"a call of {found:g} tokens")
     return int(found) if found and found > 0 else 0
 
 
 def as_time(value: Any, unit: Literal["s", "ms", "ns"] = "s") -> float | None:
     """Seconds since 1970 of a number in that unit, or of a text in ISO 8601; UTC where it names no zone."""
-    if (found := number(value)) is not None:
-        return found / {"s": 1, "ms": 1e3, "ns": 1e9}[unit]
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, ValueError):
-        return None
+    found = number(value)
+    if found is not None:
+        found /= {"s": 1, "ms": 1e3, "ns": 1e9}[unit]
+    elif isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            found = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (OverflowError, ValueError):
+            return None
+    return found if found is not None and 0 <= found < _YEAR_10000 else None
 
 
 def times_of(start: float | None, end: float | None) -> Times | None:

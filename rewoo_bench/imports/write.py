@@ -21,7 +21,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken
 from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
-from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
+from rewoo_bench.imports.formats import FAULTS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
 from rewoo_bench.runs.columns import call_rows, question_row
 from rewoo_bench.runs.journal.records import (
@@ -34,7 +34,9 @@ from rewoo_bench.runs.journal.records import (
     request_hash,
     texts_of,
 )
+from rewoo_bench.runs.journal.tables import tables_of
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
+from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.text.openai_format import prefix_ends
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
@@ -80,23 +82,32 @@ async def import_run(
     writer = _Writer(new_run_id(["import"]), name, choices)
     started = now()
     with taken(out, is_new=True):
-        async with open_run(out, {"run_id": writer.run_id}) as opened:
-            for found in read_files(paths, choices.format, choices.fields):
-                if found.trajectory is None:
-                    done.unreadable += 1
-                    done.faults += [found.fault] if len(done.faults) < _MOST_FAULTS else []
-                    continue
-                await writer.add(opened, found.trajectory, done.lacks)
-                done.rows += 1
-                done.formats[found.format] += 1
-                on_trajectory()
-            if done.rows:
-                opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
-                await opened.export(writer.keys)
-        if not done.rows:
+        try:
+            async with open_run(out, {"run_id": writer.run_id}) as opened:
+                for found in read_files(paths, choices.format, choices.fields):
+                    fault = found.fault
+                    if found.trajectory is not None:
+                        try:
+                            await writer.add(opened, found.trajectory, done.lacks)
+                        except FAULTS as error:  # a stranger's values
+                            what = f"task {excerpt(found.trajectory.task)}: it can't be kept"
+                            fault = f"{what}: {type(error).__name__}: {excerpt(error)}"
+                    if fault:
+                        done.unreadable += 1
+                        done.faults += [fault] if len(done.faults) < _MOST_FAULTS else []
+                        continue
+                    done.rows += 1
+                    done.formats[found.format] += 1
+                    on_trajectory()
+                if done.rows:
+                    opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
+                    await opened.export(writer.keys)
+            if not done.rows:
+                raise DataError(f"nothing could be read: {done.faults[0] if done.faults else 'the files are empty'}")
+            write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
+        except BaseException:  # so that the same command can be given again
             remove_run(out)
-            raise DataError(f"nothing could be read: {done.faults[0] if done.faults else 'the files are empty'}")
-        write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
+            raise
     return done
 
 
@@ -196,11 +207,8 @@ class _Writer:
             self._trial(agent, recorded),
             _Agent(agent),
         )
-        self.keys.append(task.key)
-        self.agents[agent] = None
-        self.tasks.add(recorded.task)
-        lacks.update(_lacks(recorded))
         calls, steps, turns = [], list[Step](), list[dict[str, Any]]()
+        records: list[CallRecord] = []
         turn, thought = 0, ""
         for index, event in enumerate(self._timed([*_with_turns(recorded.events)])):
             if isinstance(event, Turn):
@@ -212,14 +220,14 @@ class _Writer:
                 turn, thought = turn + 1, event.reply
                 call = _model_call(index, f"turn {turn}", event, recorded.question)
                 self._models[event.model] += bool(event.model)
-                opened.journal.put_call(_model_record(task.key, call, event))
+                records.append(_model_record(task.key, call, event))
                 if not event.tool_calls:
                     steps.append(Step(str(turn), event.reply))
             else:
                 call = _tool_call(index, f"turn {turn}", event)
                 argument = json.dumps(dict(event.arguments), ensure_ascii=False)
                 steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
-                opened.journal.put_call(_tool_record(task.key, call, event))
+                records.append(_tool_record(task.key, call, event))
                 thought = ""
             calls.append(call)
         model = next((call.name for call in calls if call.kind == "model" and call.name), "unknown")
@@ -255,9 +263,15 @@ class _Writer:
             "turns": turns,
             "tools": _tools(recorded),
         }
-        await opened.journal.add_question(
-            task.key, as_bytes({"question": question, "calls": rows}), as_bytes(line), failed=False
-        )
+        written, traced = as_bytes({"question": question, "calls": rows}), as_bytes(line)
+        tables_of([written.decode()])  # raises for a value that a table can't hold
+        for record in records:
+            opened.journal.put_call(record)
+        self.keys.append(task.key)
+        self.agents[agent] = None
+        self.tasks.add(recorded.task)
+        lacks.update(_lacks(recorded))
+        await opened.journal.add_question(task.key, written, traced, failed=False)
 
     def _trial(self, agent: str, recorded: RecordedTrajectory) -> int:
         """The recorded trial, or the next one that is free."""
@@ -299,11 +313,12 @@ def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call
     assert event.times is not None
     is_estimated = event.usage is None or event.is_estimated
     usage = event.usage or _counted(event)
+    reason = event.finish_reason if isinstance(event.finish_reason, str) else None
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
         index, "model", event.model or "unknown", "agent", Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
-        *event.times, datetime.fromtimestamp(event.times.start, UTC), usage, event.finish_reason, cost,
+        *event.times, datetime.fromtimestamp(event.times.start, UTC), usage, reason, cost,
         PromptParts() if event.messages is None else prompt_parts_of(event.messages, question),
         event.thoughts,
         content=content_of(event.reply, [(each.name, dict(each.arguments)) for each in event.tool_calls]),

@@ -22,7 +22,15 @@ HIDDEN = "***"
 _KEYS = re.compile(
     r"\b(?:Bearer\s+[^\s\x22\x27]+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
 )
-_SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_](?=[\w-]*\d)[\w-]{20,}|AIza[\w-]{30,})")
+_SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_][\w-]{20,}|AIza[\w-]{30,})")  # with a digit
+_TOKENS = re.compile(
+    r"""\b(?:gh[opsru]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{20,} | (?:hf|npm)_[^\W_]{30,})
+    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10,} | \beyJ[\w-]{5,}\.eyJ[\w.-]+ | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
+    | -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----)?
+    | (?<=Bearer[ ])[\w.~+/-]{16,}=* | (?i:(?<=aws_secret_access_key=)\S+)
+    | (?i:(?<=password:[ ])[^\s,;]{6,}) | (?i:(?<=password=)[^\s,;&]{6,}) | (?i:(?<="password":[ ]")[^"]{4,})""",
+    re.VERBOSE,
+)
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")
 _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
@@ -111,12 +119,30 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
 
     def shown(value: Any) -> Any:
         if isinstance(value, str):
-            return _SURE_KEYS.sub("[key]", hide_credentials(without(value, known)))
+            return _without_sure_keys(hide_credentials(without(value, known)))
         if isinstance(value, Mapping):
             return {name: shown(each) for name, each in value.items()}
         return [shown(each) for each in value] if isinstance(value, list | tuple) else value
 
     return shown(value)
+
+
+def without_credentials(value: Any) -> Any:
+    """A JSON-like value of another program without credentials, in the names of its objects, too."""
+    known = of_environment()
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, str):
+            return _TOKENS.sub("[key]", _without_sure_keys(hide_credentials(without(value, known))))
+        if isinstance(value, Mapping):
+            return {shown(name): shown(each) for name, each in value.items()}
+        return [shown(each) for each in value] if isinstance(value, list | tuple) else value
+
+    return shown(value)
+
+
+def _without_sure_keys(text: str) -> str:
+    return _SURE_KEYS.sub(lambda found: "[key]" if any(map(str.isdigit, found[0])) else found[0], text)
 
 
 def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[str]:
@@ -169,7 +195,7 @@ def plain_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value) or _SURE_KEYS.search(value))
+        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value) or _without_sure_keys(value) != value)
         and hide_credentials(value) == without(value, secrets) == value
     }
 

@@ -23,6 +23,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Literal
 
 from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves, numbers_in
@@ -227,21 +228,19 @@ class _Between:
 
     def __init__(self) -> None:
         self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of arguments, their values, and tasks
-        self._tools: defaultdict[int, set[str]] = defaultdict(set)  # by a task and its calls so far
+        self._tools: defaultdict[int, set[frozenset[str]]] = defaultdict(set)  # of the next turn, by what came before
         self._heard: set[str] = set()
         self.last: _Line | None = None
 
     def add(self, line: _Line) -> None:
-        prefix = hash(line.task)
-        for call in line.calls:
-            texts = [(path, text) for path, value in call.leaves for _, text in forms(value)]
-            for path, text in texts:
-                self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
-                self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
-            self._tools[prefix].add(call.tool)
-            prefix = hash((prefix, call.tool, tuple(sorted(text for _, text in texts))))
-            if not _is_empty(call.result):
-                self._heard.add(call.tool)
+        for prefix, calls in _turns(line):
+            self._tools[prefix].add(frozenset(call.tool for call in calls))
+            for call in calls:
+                for path, text in _texts(call):
+                    self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
+                    self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
+                if not _is_empty(call.result):
+                    self._heard.add(call.tool)
         self.last = line if line.calls else self.last
 
     def is_constant(self, line: _Line, call: _Call, path: str, value: Any) -> bool:
@@ -257,22 +256,31 @@ class _Between:
 
     def choices(self, line: _Line) -> Iterator[Choice]:
         """Why each call of a trajectory was made."""
-        prefix = hash(line.task)
-        for position, call in enumerate(line.calls):
-            before = [
-                each
-                for each in line.calls[:position]
-                if each.segment == call.segment and each.turn < call.turn and (each.failed or each.tool in self._heard)
-            ]
-            last = [each for each in before if each.turn == before[-1].turn]
+        for prefix, calls in _turns(line):
+            first = calls[0]
+            earlier = [each for each in line.calls if each.segment == first.segment and each.turn < first.turn]
+            heard = [each for each in earlier if each.failed or each.tool in self._heard]
+            last = [each for each in heard if each.turn == heard[-1].turn]
+            choice: Choice = "branch" if earlier and len(self._tools[prefix]) > 1 else "unconditional"
             if any(each.failed for each in last):
-                yield "after an error"
+                choice = "after an error"
             elif any(_is_empty(each.result) for each in last):
-                yield "after an empty result"
-            else:
-                yield "branch" if len(self._tools[prefix]) > 1 else "unconditional"
-            texts = sorted(text for _, value in call.leaves for _, text in forms(value))
-            prefix = hash((prefix, call.tool, tuple(texts)))
+                choice = "after an empty result"
+            yield from [choice] * len(calls)
+
+
+def _turns(line: _Line) -> Iterator[tuple[int, list[_Call]]]:
+    """The calls of each turn, and a hash of the task, the calls and what the user said before it."""
+    prefix = hash(line.task)
+    for (segment, _), group in groupby(line.calls, key=lambda call: (call.segment, call.turn)):
+        calls = [*group]
+        yield hash((prefix, *(text for said in line.said[1 : segment + 1] for text in said))), calls
+        prefix = hash((prefix, *sorted((call.tool, *sorted(text for _, text in _texts(call))) for call in calls)))
+
+
+def _texts(call: _Call) -> list[tuple[str, str]]:
+    """The paths of a call's values, and their canonical texts."""
+    return [(path, text) for path, value in call.leaves for _, text in forms(value)]
 
 
 def _is_empty(result: str) -> bool:

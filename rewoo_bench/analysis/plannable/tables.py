@@ -106,10 +106,12 @@ def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
 
 def trust_note() -> str:
     measured = errors()
-    sets = measured.drop_duplicates(["dataset", "model"])
-    models = ", ".join(sets["model"].unique())
+    runs = measured.drop_duplicates(["dataset", "model"])
+    models = ", ".join(
+        f"{count} of {name.removesuffix('.gguf')}" for name, count in runs["model"].value_counts().items()
+    )
     return (
-        f"median and range over {len(sets)} data sets ({models}; n = {measured['n'].min()} each): planners have "
+        f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each): planners have "
         "prompts of their own, shorter than the loop's, and a cache holds less of them"
     )
 
@@ -180,9 +182,11 @@ def calls_table(calls: pd.DataFrame) -> list[list[str]]:
 
     add("no value is derived", calls["values_plannable"])
     for choice in CHOICES[1:]:
-        add(
-            f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial", calls["choice"] == choice
-        )
+        if (calls["choice"] == choice).any():
+            add(
+                f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial",
+                calls["choice"] == choice,
+            )
     add("plannable: no derived value, and chosen in any case", calls["plannable"])
     return rows
 

@@ -54,8 +54,9 @@ _TIME = re.compile(
     r"(?<![\d:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?:\s?(?P<half>[ap])\.?m\b\.?)?(?![\d:])",
     re.IGNORECASE,
 )
-_SUM = re.compile(r"\d\s*[+*/]\s*[\d(]|\d\s+-\s+[\d(]")
-_MARK = re.compile(r"^\s*\d+[.)](?=\s)", re.MULTILINE)
+_SUM = re.compile(r"(?=.*\d\s*[+*/-]\s*[\d(])[\d\s.,$€£%+*/()-]{3,200}")
+_SIGNS = re.compile(r"[\s$€£%+*/()-]+")
+_MARK = re.compile(r"^[ \t]*\d{1,9}[.)](?=\s)", re.MULTILINE)
 _NUMBERS = [
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
@@ -134,7 +135,7 @@ def _forms(text: str) -> tuple[Form, ...]:
             return (("date", date),)
     if (found := _TIME.fullmatch(stripped)) and (moment := _time(found)):
         return (("time", moment),)
-    if _SUM.search(stripped):
+    if _SUM.fullmatch(stripped) and all(map(_NUMBER.fullmatch, filter(None, _SIGNS.split(stripped)))):
         return (("sum", "".join(stripped.split())),)
     words = _words(stripped)
     return (("words", words),) if words else (("sum", "".join(stripped.split())),)

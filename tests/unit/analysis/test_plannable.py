@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,33 @@ def test_a_plan_takes_the_calls_until_one_that_it_cant_know() -> None:
     assert [tuple(each) for each in lazy.extractions] == [(1, 2, "HAT069")]
     assert (lazy.planned, found["plan-ahead"].planned) == (2, 0)
     assert depth_and_width(task) == (3, 2)
+
+
+def test_no_branch_is_what_no_result_can_have_caused() -> None:
+    def two(first: list[dict[str, Any]], second: list[dict[str, Any]], **more: Any) -> list[list[str]]:
+        trials = [trace(*steps, question="x", trial=trial) for trial, steps in enumerate((first, second))]
+        for trial, turns in zip(trials, more.get("turns", ([], [])), strict=True):
+            trial["turns"] = turns
+        return [[each.choice for each in task.steps] for task in traced(*trials)]
+
+    assert two([step(1, "a", q="x")], [step(1, "b", q="x")]) == [["unconditional"]] * 2  # the first calls
+    parallel = [step(1, "a", q="x"), step(1, "b", q="x")], [step(1, "a", q="x"), step(2, "c", q="x")]
+    assert two(*parallel) == [["unconditional"] * 2, ["unconditional"] * 2]  # b was asked for with a
+    said = [{"before_step": 2, "text": "cancel"}], [{"before_step": 2, "text": "book"}]
+    talked = [[step(1, "a", q="x"), answer(2), step(3, tool, q="x")] for tool in ("cancel", "book")]
+    assert two(*talked, turns=said) == [["unconditional"] * 2] * 2  # the users said different things
+
+
+@pytest.mark.parametrize("value", ["/src/v1/2/secret.py", "weather in Oslo 5/6", "Who is John 3/4?", "10.0.0.0/8"])
+def test_a_path_or_a_sentence_with_signs_is_no_sum(value: str) -> None:
+    (task,) = traced(trace(step(1, "f", d=value), question="Look"))
+    assert kinds(task) == [["derived"]]
+
+
+def test_many_empty_lines_take_no_time() -> None:
+    start = time.monotonic()
+    Index("\n" * 60_000)
+    assert time.monotonic() - start < 20
 
 
 def test_a_whole_segment_in_one_plan() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from collections.abc import Callable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +106,24 @@ def test_keys_and_passwords_are_taken_out(tmp_path: Path) -> None:
     (found,) = read_files([write(tmp_path / "a.json", json.dumps([{"messages": chat}]))])
     assert found.trajectory is not None
     assert found.trajectory.question == "use [key] at https://***@host/"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["ghp_" + "a1" * 18, "github_pat_" + "a1" * 20, "glpat-" + "a1" * 10, "AKIA" + "A1" * 8, "xoxb-" + "1a" * 10,
+     "hf_" + "aB" * 17, "eyJhbGciOi.eyJzdWIiOi.c2ln", "Bearer " + "a1" * 12, "password: hunter22"],
+)  # fmt: skip
+def test_credentials_of_other_forms_are_taken_out_of_values_and_names(secret: str, tmp_path: Path) -> None:
+    asked = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {secret: secret}}}]}
+    (found,) = read_files([write(tmp_path / "a.json", json.dumps([{"messages": [CHAT[0], asked]}]))])
+    assert secret.split()[-1] not in repr(found.trajectory)
+
+
+def test_a_text_of_many_key_beginnings_takes_no_time(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "sk-" * 100_000}, CHAT[1]]
+    start = time.monotonic()
+    assert len([*read_files([write(tmp_path / "a.json", json.dumps([{"messages": chat}]))])]) == 1
+    assert time.monotonic() - start < 20
 
 
 def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:

@@ -152,6 +152,38 @@ def test_the_model_of_calls_that_dont_say_theirs(tmp_path: Path) -> None:
     assert next(iter(plannable(done.folder).prices.values())) == "OpenAI's rule, gpt-4o"
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"usage": {"prompt_tokens": 10**12, "completion_tokens": 1}},
+        {"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}},
+        {"finish_reason": {"a": [1]}},
+        {"content": json.loads("[" * 900 + "]" * 900)},
+    ],
+    ids=["10^12 tokens", "10^30 tokens", "a reason that is an object", "nested 900 deep"],
+)
+def test_an_odd_value_costs_its_own_record_at_most(change: dict[str, Any], tmp_path: Path) -> None:
+    odd = record("Oslo", 0, 1.0)
+    odd["messages"][2] |= change
+    done = imported(tmp_path, [odd, record("Bergen", 0, 1.0), {**record("Bodø", 0, 1.0), "trial": 1e299}])
+    assert done.rows + done.unreadable == 3
+    assert {row["example_id"] for row in pq.read_table(done.folder / "questions.parquet").to_pylist()} >= {
+        "Bergen",
+        "Bodø",
+    }
+
+
+def test_an_import_that_broke_off_can_be_made_again(tmp_path: Path) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)))
+    with pytest.raises(KeyboardInterrupt):
+        anyio.run(partial(import_run, [path], tmp_path / "run", ImportChoices(), stop))
+    assert imported(tmp_path, [record("Oslo", 0, 1.0)]).rows == 1
+
+
 def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_path: Path) -> None:
     imported(tmp_path, [record("Oslo", 0, 1.0)])
     with pytest.raises(UsageError, match="holds another run"):
