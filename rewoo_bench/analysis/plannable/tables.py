@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -107,9 +108,8 @@ def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
 def trust_note() -> str:
     measured = errors()
     runs = measured.drop_duplicates(["dataset", "model"])
-    models = ", ".join(
-        f"{count} of {name.removesuffix('.gguf')}" for name, count in runs["model"].value_counts().items()
-    )
+    counts = Counter(str(model).removesuffix(".gguf") for model in runs["model"])
+    models = ", ".join(f"{count} of {model}" for model, count in counts.items())
     return (
         f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each): planners have "
         "prompts of their own, shorter than the loop's, and a cache holds less of them"
