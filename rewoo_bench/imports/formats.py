@@ -173,13 +173,20 @@ def local_files(given: Iterable[str]) -> Iterator[list[Path]]:
 
 
 def _fetched(address: str, folder: Path) -> Path:
-    from urllib.request import urlopen
+    """Fetches a file. What the server says chooses no other host."""
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class SameHost(HTTPRedirectHandler):
+        def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+            if urlsplit(newurl).netloc != urlsplit(req.full_url).netloc:
+                raise OSError(f"it leads to another address, which you may give yourself: {hide_credentials(newurl)}")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     folder.mkdir()
     shown = hide_credentials(address)
     try:
         path = folder / (Path(unquote(urlsplit(address).path)).name or "fetched.json")
-        with urlopen(address, timeout=60) as answer, path.open("wb") as file:
+        with build_opener(SameHost()).open(address, timeout=60) as answer, path.open("wb") as file:
             while piece := answer.read(1 << 20):
                 if file.write(piece) and file.tell() > _LARGEST_FETCHED:
                     raise UsageError(f"{shown}: more than {_LARGEST_FETCHED >> 30} GB; fetch it yourself")

@@ -155,6 +155,24 @@ def test_an_address_is_fetched_and_what_isnt_there_is_said(tmp_path: Path) -> No
         server.server_close()
 
 
+def test_a_server_chooses_no_other_host(tmp_path: Path) -> None:
+    class Elsewhere(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", "http://127.0.0.1:1/secret.json?key=abc123456")
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        wanted = r"it leads to another address, which you may give yourself: http://127.0.0.1:1/secret.json"
+        with pytest.raises(UsageError, match=wanted), local_files([f"http://127.0.0.1:{server.server_port}/runs.json"]):
+            pass
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def test_a_large_document_is_read_item_by_item(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     with path.open("w") as file:  # more than what is read at once
