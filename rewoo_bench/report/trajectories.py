@@ -324,6 +324,14 @@ def _blocks(
     return _plans(drafts, [step["id"].lstrip("#E") for step in steps])
 
 
+def _said(turns: object, size: int) -> Iterator[dict[str, Any]]:
+    """What a user said later in an imported conversation, at the step before which it was said."""
+    for turn in map(_object, _listed(turns)):
+        place = turn.get("before_step")
+        at = min(size, max(0, place)) if isinstance(place, int) else 0
+        yield _block(at, at, "the user", _text(turn.get("text")))
+
+
 def _program(text: str) -> str:
     found = _PROGRAM.search(text)
     return found[1] if found else text
@@ -407,7 +415,7 @@ def trajectory_of(trace: Mapping[str, Any], calls: Iterable[Mapping[str, Any]] =
         "answer": _text_or_none(trace.get("answer")),
         "error": _text_or_none(trace.get("error")),
         "replans": max(0, len(_listed(notes.get("drafts"))) - 1),
-        "blocks": _blocks(notes, steps, calls),
+        "blocks": [*_said(trace.get("turns"), len(steps)), *_blocks(notes, steps, calls)],
         "notes": {name: value for name, value in shown.items() if value},
     }
 

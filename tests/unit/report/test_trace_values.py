@@ -116,3 +116,16 @@ def test_a_row_has_the_same_look_up_and_what_parts_is_below() -> None:
     assert ids(above) == [[None, "block"], ["E0", "E0"]]
     assert ids(below) == [["E1", None], ["E2", None], [None, "block"], ["E3", "E3"], [None, "E4"]]
     assert parting([left]) == (None, "")
+
+
+def test_a_users_later_turns_stand_between_the_steps() -> None:
+    turns = [
+        {"before_step": 1, "text": "Go on"},
+        {"before_step": "x", "text": 3},
+        {"before_step": 99, "text": "Bye"},
+        7,
+    ]
+    shown = trajectory_of({"steps": [{"tool": "Search"}, {"tool": "Search"}], "turns": turns})["blocks"]
+    assert [(each["at"], each["title"], each["text"]) for each in shown] == [
+        (1, "the user", "Go on"), (0, "the user", "3"), (2, "the user", "Bye"), (0, "the user", ""),
+    ]  # fmt: skip
