@@ -9,7 +9,9 @@ import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
+from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import terminal
 
 
@@ -23,9 +25,12 @@ from rewoo_bench.text.escaping import terminal
               help="Output format: tables, or savings as rows.")
 @click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each tool call here (CSV): kinds of its values, its choice, what it copies from.")
+@click.option("--values", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write a row for each value of a tool call here (CSV): its kind, and where a copied one stands.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
               help="Draw a figure here: tasks by the model calls that they save, and dollars under each price.")
-def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, plot: Path | None) -> int:
+def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
+                      plot: Path | None) -> int:
     """What of a run's tool calls a plan could have had, and what that would have saved, as a bound. No model is asked.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
@@ -33,12 +38,22 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     have been superfluous under three ways to plan: one plan for all (plan-ahead), a new plan where the old one can't
     know more (lazy replanning), and a program (plans as code).
     """
-    from rewoo_bench.analysis.plannable import tables
-    from rewoo_bench.analysis.plannable.run import plannable
+    import pandas as pd
 
-    found = plannable(run, prices)
-    if calls is not None:
-        found.calls.to_csv(calls, index=False)
+    from rewoo_bench.analysis.plannable import tables
+    from rewoo_bench.analysis.plannable.run import plannable, value_rows
+    from rewoo_bench.text.escaping import csv_text
+
+    rows_of_values: list[dict[str, object]] = []
+    keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
+    found = plannable(run, prices, on_task=keep)
+    for path, table in ((calls, found.calls), (values, pd.DataFrame(rows_of_values))):
+        if path is not None:
+            try:
+                with replaced(path) as file:
+                    file.write(csv_text(table).encode())
+            except OSError as error:
+                raise UsageError(f"can't write to {str(path)!r}: {error.strerror or error}") from None
     if plot is not None:
         from rewoo_bench.report.plots.planned import save_planned  # matplotlib
 
@@ -50,10 +65,6 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     if form == "json":
         click.echo(json.dumps(rows, indent=1))
         return DONE
-    import pandas as pd
-
-    from rewoo_bench.text.escaping import csv_text
-
     click.echo(csv_text(pd.DataFrame(rows)), nl=False)
     return DONE
 # fmt: on

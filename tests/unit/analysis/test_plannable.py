@@ -14,13 +14,14 @@ import anyio
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, sources, works
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
-from rewoo_bench.cli.main import main
+from rewoo_bench.cli.main import group, main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.report.plots.planned import planned, save_planned
@@ -344,6 +345,21 @@ def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
     text = tables.text(found)
     assert "bot: planning ahead would have saved between" in text
     assert "a bound, no forecast" in text
+
+
+def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(2)])
+    out = tmp_path / "values.csv"
+    done = CliRunner().invoke(group, ["plannable", str(run), "--values", str(out)], standalone_mode=False)
+    assert done.return_value == 0
+    rows = pd.read_csv(out, dtype=str, keep_default_na=False)
+    assert rows[["step", "path", "value", "kind", "copied_from", "field"]].to_numpy().tolist() == [
+        row
+        for n in range(2)
+        for row in (["0", "id", f"user_{n}", "known", "", ""], ["1", "card", f"card_{n}", "copied", "0.0", "card"])
+    ]
+    nowhere = ["plannable", str(run), "--values", str(tmp_path / "no" / "values.csv")]
+    assert isinstance(CliRunner().invoke(group, nowhere, standalone_mode=False).exception, UsageError)
 
 
 def test_what_lacks_tool_calls_or_traces_or_prices_is_refused(tmp_path: Path) -> None:
