@@ -89,6 +89,7 @@ class AutomaticCache:
     def __init__(self, rule: CacheRule) -> None:
         self._rule = rule
         self._times = PrefixTimes(rule.lifetime_s)
+        self._tokens: dict[int, int] = {}  # of whole prompts
 
     def send(self, call: SentCall) -> Found:
         self._times.settle(call.start)
@@ -99,6 +100,10 @@ class AutomaticCache:
         self._times.hit(prefixes[:known], call.start)
         self._times.add(prefixes, call.end)
         share = ends[known - 1] / ends[-1] if known and ends[-1] else 0.0
+        if known and prefixes[known - 1] in self._tokens:
+            share = min(share, self._tokens[prefixes[known - 1]] / call.input_tokens)
+        if prefixes:
+            self._tokens[prefixes[-1]] = call.input_tokens
         return _whole_blocks(self._rule, call.input_tokens, share)
 
 
@@ -108,6 +113,7 @@ class ExplicitCache:
     def __init__(self, rule: CacheRule) -> None:
         self._rule = rule
         self._times = PrefixTimes(rule.lifetime_s)
+        self._tokens: dict[int, int] = {}  # of whole prompts
 
     def send(self, call: SentCall) -> Found:
         self._times.settle(call.start)
@@ -118,6 +124,10 @@ class ExplicitCache:
         marks = [mark for mark in prompt.marks if mark < len(sizes) and sizes[mark] >= least]
         found = max((self._longest(prefixes, mark, call.start) for mark in marks), default=-1)
         cached = sizes[found] if found >= 0 else 0
+        if found >= 0 and prefixes[found] in self._tokens:
+            cached = min(cached, self._tokens[prefixes[found]])
+        if prefixes:
+            self._tokens[prefixes[-1]] = call.input_tokens
         self._times.hit(prefixes[found : found + 1] if found >= 0 else (), call.start)
         self._times.add([prefixes[mark] for mark in marks], call.end)
         return Found(cached, max(0, sizes[marks[-1]] - cached) if marks else 0)

@@ -130,13 +130,16 @@ def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
     texts = list(accumulate(map(len, prompt.texts)))
     whole = ends[-1] if ends else 1
     own, own_age, others, others_age = sent.longest(prefixes, call)
-    sent.send(prefixes, prefixes[: max(own, others)], call)
+    sent.send(prefixes, prefixes[: max(own, others)], call, ends=True)
 
     marks = [mark for mark in prompt.marks if mark < len(texts)]
     until = list(accumulate(prompt.ids, lambda before, id_: hash((before, id_)), initial=0))[1:]
     before = until[: marks[-1] + 1] if marks else []
     at_mark = max(marked.longest(before, call)[::2])
-    marked.send([until[mark] for mark in marks], before[at_mark - 1 : at_mark] if at_mark else (), call)
+    ends_marked = bool(marks) and marks[-1] == len(texts) - 1
+    marked.send(
+        [until[mark] for mark in marks], before[at_mark - 1 : at_mark] if at_mark else (), call, ends=ends_marked
+    )
 
     def shared(length: int) -> int:
         if not length:
@@ -144,13 +147,17 @@ def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
         scaled = min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1)
         return min(scaled, sent.tokens_of.get(prefixes[length - 1], scaled))  # a whole prompt has as many as it had
 
+    longer = shared(max(own, others))
+    mine, theirs = min(shared(own), longer), min(shared(others), longer)
+
     def up_to(text: int) -> int:
         return round(call.input_tokens * texts[text] / whole)
 
     first = up_to(marks[0]) if marks and marks[0] < len(texts) - 1 else 0
     last = up_to(marks[-1]) if marks else 0
     found = up_to(at_mark - 1) if at_mark else 0
-    return Shared(shared(own), own_age, shared(others), others_age, first, last, found)
+    found = min(found, marked.tokens_of.get(before[at_mark - 1], found)) if at_mark else 0
+    return Shared(mine, own_age, theirs, others_age, first, last, found)
 
 
 class _Sent:
@@ -176,7 +183,7 @@ class _Sent:
             end, _, task, before, tokens = heapq.heappop(self._pending)
             self._use(before, task, end)
             self._of_task[task].update(before)
-            if before:
+            if tokens:
                 self.tokens_of[before[-1]] = tokens
         sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
         own = next((n for n in longest_first if prefixes[n - 1] in mine and prefixes[n - 1] in sent), 0)
@@ -184,9 +191,11 @@ class _Sent:
         ages = (call.start - sent[prefixes[n - 1]][0] if n else math.nan for n in (own, others))
         return own, next(ages), others, next(ages)
 
-    def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall) -> None:
+    def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall, *, ends: bool) -> None:
+        """`ends`: whether the last prefix is the whole prompt."""
         self._use(found, call.task, call.start)
-        heapq.heappush(self._pending, (call.end, call.number, call.task, prefixes, call.input_tokens))
+        tokens = call.input_tokens if ends and prefixes else 0
+        heapq.heappush(self._pending, (call.end, call.number, call.task, prefixes, tokens))
 
     def forget(self, task: int) -> None:
         """Forgets which prefixes were those of a question: its last call was sent."""
