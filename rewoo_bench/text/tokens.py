@@ -45,8 +45,8 @@ _CHARACTERS_PER_TOKEN = 8
 # The tokenizer's own regular expressions end the process at a run of some 900,000 spaces.
 _LONGEST_PIECE = 100_000  # characters
 
-_REMEMBERED_TEXTS = 1024
-_REMEMBERED_CHARACTERS = 8000  # of a text; so all of them are 8 MB of plain English at most
+_REMEMBERED_TEXTS = 4096
+_REMEMBERED_CHARACTERS = 8000  # of a text; so all of them are 33 MB of plain English at most
 
 _loading = threading.Lock()
 
