@@ -42,13 +42,14 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and
     NeMo Agent Toolkit, with sub-agents. A folder is searched for such files.
 
-    What a file lacks stays unknown, and is said. Tokens that weren't recorded are counted with a tokenizer. A record
-    that can't be read is a line on standard error, and the exit code is then 3.
+    What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
+    with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
     """
     import anyio
     from tqdm import tqdm
 
-    from rewoo_bench.imports.formats import Fields, local_files
+    from rewoo_bench.imports.documents import local_files
+    from rewoo_bench.imports.formats import Fields
     from rewoo_bench.imports.record import MISSING
     from rewoo_bench.imports.write import ImportChoices, import_run
 

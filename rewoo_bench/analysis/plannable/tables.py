@@ -91,11 +91,11 @@ def errors() -> pd.DataFrame:
 
 
 def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
-    """Of each horizon the median and the range of what planners took of the prediction."""
+    """Of each horizon the median and the range of what planners took, divided by what was predicted."""
     measured = errors()
     names = {"model_calls": "model calls", "total_tokens": "tokens"}
     names |= {f"usd:{name}": f"$, {title}" for name, title in prices.items() if name in SHOWN}
-    rows = [["measured, for each that is predicted", *names.values()]]
+    rows = [["measured / predicted", *names.values()]]
     for horizon in HORIZONS[1:]:
         cells = []
         for measure in names:
@@ -111,8 +111,9 @@ def trust_note() -> str:
     counts = Counter(str(model).removesuffix(".gguf") for model in runs["model"])
     models = ", ".join(f"{count} of {model}" for model, count in counts.items())
     return (
-        f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each): planners have "
-        "prompts of their own, shorter than the loop's, and a cache holds less of them"
+        f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each), where a planner was run, "
+        "too; 1.00 is a right prediction. Planners have prompts of their own, shorter than the loop's, and a cache "
+        "holds less of them"
     )
 
 
