@@ -133,7 +133,7 @@ def _message(error: Exception) -> str:
     return crash_of(error, "its rows").error
 
 
-def trace(result: Result, run_id: str) -> dict[str, Any]:
+def trace(result: Any, run_id: str) -> dict[str, Any]:
     """Plan, evidence, steps and answer: a line of traces.jsonl."""
     trajectory = result.trajectory
     return {

@@ -54,6 +54,8 @@ def with_files(record: Any, path: Path) -> Any:
     """
     if path.name in _referred(path.parent, path.parent.stat().st_mtime_ns):
         return None
+    if not isinstance(record.get("steps"), list):
+        return record  # its reader says what is wrong
     return _joined(record, path, 0) | {_OURS: _of_harbor(path)}
 
 
@@ -76,11 +78,13 @@ def _joined(record: Mapping[str, Any], path: Path, depth: int) -> dict[str, Any]
         for name in (str(ref["trajectory_path"]) for ref in _references(step) if ref.get("trajectory_path")):
             if (found := _beside(path, name)) is not None and depth < _DEEPEST:
                 files[name] = _joined(found, path, depth + 1)
-    joined = {**record, "steps": steps, "files": {**record.get("files", {}), **files}}
+    joined = {**record, "steps": steps, "files": {**_part(record, "files"), **files}}
     following = record.get("continued_trajectory_ref")
     if following and depth < _DEEPEST and (found := _beside(path, str(following))) is not None:
         more = _joined(found, path, depth + 1)
-        joined["steps"] = steps + [each for each in more["steps"] if not each.get("is_copied_context")]
+        joined["steps"] = steps + [
+            each for each in more["steps"] if not (isinstance(each, Mapping) and each.get("is_copied_context"))
+        ]
         joined["files"] |= more["files"]
         joined["subagent_trajectories"] = [
             *_listed(record, "subagent_trajectories"),

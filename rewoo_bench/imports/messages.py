@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
@@ -68,10 +68,10 @@ def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory
     solved, score = verdict_of(facts)
     model = str(inner.get("model") or "")
     yield RecordedTrajectory(
-        task=str(first_of(facts, (*_TASK, *_ID)) if first_of(facts, (*_TASK, *_ID)) is not None else default_task),
+        task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
         events=[
-            ModelCall(**{**_fields(event), "model": event.model or model}) if isinstance(event, ModelCall) else event
+            replace(event, model=event.model or model) if isinstance(event, ModelCall) else event
             for event in read.events
         ],
         agent=str(first_of(facts, ("agent", "agent_name", "agent_strategy")) or ""),
@@ -81,10 +81,6 @@ def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory
         solved=solved,
         score=score,
     )
-
-
-def _fields(call: ModelCall) -> dict[str, Any]:
-    return {name: getattr(call, name) for name in ModelCall.__slots__}
 
 
 def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -10,18 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rewoo_bench.imports.message_forms import messages_in, parsed, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of, usage_of
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, number, times_of
-from rewoo_bench.imports.tree import (
-    Node,
-    details_usage,
-    kind_of,
-    messages_in,
-    parsed,
-    reply_in,
-    shown,
-    trajectories_of,
-)
+from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
 from rewoo_bench.types import Usage
 
 _Facts = Mapping[str, Any]

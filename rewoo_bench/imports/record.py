@@ -101,8 +101,8 @@ class RecordedTrajectory:
 
 MISSING: Mapping[str, str] = {
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
-    "prompts": "prompts weren't recorded: what calls share with earlier ones isn't known, and so no cache is priced",
-    "tools": "the tools' schemas weren't recorded: prompts are counted without them, so they are longer than it says",
+    "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
+    "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
     "solved": "nobody says whether tasks were solved: there is no accuracy",
     "results": "results of tools weren't recorded",

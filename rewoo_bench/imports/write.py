@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from rewoo_bench.calls.call import Call, content_of
 from rewoo_bench.errors import DataError
-from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken
+from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken, trace
 from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, NO_FIELDS, Fields, read_files
@@ -160,7 +160,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Result:
-    """What the columns of a row are computed from (runs/columns.py)."""
+    """What a row and a trace are made of, as of an `evaluation.tasks.Result`; what wasn't recorded is None."""
 
     task: _Task
     trajectory: Trajectory
@@ -174,6 +174,8 @@ class _Result:
     startup_s: None = None
     flags: tuple[str, ...] = ()
     answers_sha256: None = None
+    traceback: None = None
+    judge_error: None = None
 
     @property
     def working_s(self) -> float | None:
@@ -202,76 +204,41 @@ class _Writer:
     async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         """Writes a trajectory into the journal. Raises `JournalError`."""
         agent = self._choices.agent or recorded.agent or "agent"
-        task = _Task(
-            Example(recorded.task, recorded.question, tuple(recorded.answers)),
-            self._trial(agent, recorded),
-            _Agent(agent),
-        )
-        calls, steps, turns = [], list[Step](), list[dict[str, Any]]()
-        records: list[CallRecord] = []
-        turn, thought = 0, ""
-        for index, event in enumerate(self._timed([*_with_turns(recorded.events)])):
-            if isinstance(event, Turn):
-                turns.append({"before_step": len(steps), "text": event.text})
-                continue
+        example = Example(recorded.task, recorded.question, tuple(recorded.answers))
+        task = _Task(example, self._trial(agent, recorded), _Agent(agent))
+        events = self._timed([*_with_turns(recorded.events)])
+        steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
+        result = _result(task, recorded, steps, [call for call, _ in made])
+        rows, traced = self._rows(result, recorded), self._traced(result, recorded, turns)
+        tables_of([rows.decode()])  # raises for a value that a table can't hold
+        for call, event in made:
             if isinstance(event, ModelCall):
-                if not event.model and self._choices.model:
-                    event = replace(event, model=self._choices.model)
-                turn, thought = turn + 1, event.reply
-                call = _model_call(index, f"turn {turn}", event, recorded.question)
+                opened.journal.put_call(_model_record(task.key, call, event))
                 self._models[event.model] += bool(event.model)
-                records.append(_model_record(task.key, call, event))
-                if not event.tool_calls:
-                    steps.append(Step(str(turn), event.reply))
             else:
-                call = _tool_call(index, f"turn {turn}", event)
-                argument = json.dumps(dict(event.arguments), ensure_ascii=False)
-                steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
-                records.append(_tool_record(task.key, call, event))
-                thought = ""
-            calls.append(call)
-        model = next((call.name for call in calls if call.kind == "model" and call.name), "unknown")
-        times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
-        whole = Times(min(t.start for t in times), max(t.end for t in times)) if times else None
-        priced = [call.cost_usd for call in recorded.calls]
-        cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
-        result = _Result(
-            task,
-            Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=dict(recorded.notes)),
-            calls,
-            recorded.error,
-            cost_usd if recorded.cost_usd is None else recorded.cost_usd,
-            whole.end - whole.start if whole else None,
-            datetime.fromtimestamp(whole.start, UTC) if whole else None,
-        )
-        run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
-        run |= dict.fromkeys(("model", "planner_model", "solver_model"), model)
-        question = {**question_row(result, run), "exact_match": recorded.solved}
-        rows = call_rows(result, self.run_id)
-        for row, call in zip(rows, calls, strict=True):
-            if call.start < 1:  # a made-up time
-                row |= {"latency_s": None, "started_at": None, "waiting_s": None}
-        line = {
-            **{"run_id": self.run_id, "architecture": agent, "example_id": recorded.task, "trial": task.trial},
-            **{"question": recorded.question, "answer": recorded.answer, "stop_reason": result.trajectory.stop_reason},
-            **{"error": recorded.error, "plan": None, "evidence": None, "notes": dict(recorded.notes), "replies": []},
-            "steps": [
-                {name: getattr(step, name) for name in ("id", "thought", "tool", "argument", "observation", "failed")}
-                for step in steps
-            ],
-            "system": recorded.system,
-            "turns": turns,
-            "tools": _tools(recorded),
-        }
-        written, traced = as_bytes({"question": question, "calls": rows}), as_bytes(line)
-        tables_of([written.decode()])  # raises for a value that a table can't hold
-        for record in records:
-            opened.journal.put_call(record)
+                opened.journal.put_call(_tool_record(task.key, call, event))
         self.keys.append(task.key)
         self.agents[agent] = None
         self.tasks.add(recorded.task)
         lacks.update(_lacks(recorded))
-        await opened.journal.add_question(task.key, written, traced, failed=False)
+        await opened.journal.add_question(task.key, rows, traced, failed=False)
+
+    def _rows(self, result: _Result, recorded: RecordedTrajectory) -> bytes:
+        """The rows of the question and of its calls, as JSON."""
+        model = next((call.name for call in result.calls if call.kind == "model" and call.name), "unknown")
+        run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
+        run |= dict.fromkeys(("model", "planner_model", "solver_model"), model)
+        calls = call_rows(result, self.run_id)
+        for row, call in zip(calls, result.calls, strict=True):
+            if call.start < 1:  # a made-up time
+                row |= {"latency_s": None, "started_at": None, "waiting_s": None}
+        return as_bytes({"question": {**question_row(result, run), "exact_match": recorded.solved}, "calls": calls})
+
+    def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
+        """The line of traces.jsonl, as JSON."""
+        tools = {json.dumps(tool, sort_keys=True): tool for call in recorded.calls for tool in call.tools}
+        more = {"system": recorded.system, "turns": turns, "tools": list(tools.values())}
+        return as_bytes({**trace(result, self.run_id), **more})
 
     def _trial(self, agent: str, recorded: RecordedTrajectory) -> int:
         """The recorded trial, or the next one that is free."""
@@ -307,6 +274,49 @@ def _with_turns(events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelC
                 yield from map(Turn, texts[said:])
             said = len(texts)
         yield event
+
+
+def _steps(
+    events: Iterable[ModelCall | ToolUse | Turn], question: str, default_model: str
+) -> tuple[list[Step], list[dict[str, Any]], list[tuple[Call, ModelCall | ToolUse]]]:
+    """The steps of a trajectory, the user's turns with the number of steps before them, and each call with its event.
+
+    A step is a tool's call with the reply that asked for it, or a reply that asked for none.
+    """
+    steps, turns = list[Step](), list[dict[str, Any]]()
+    made: list[tuple[Call, ModelCall | ToolUse]] = []
+    turn, thought = 0, ""
+    for index, event in enumerate(events):
+        if isinstance(event, Turn):
+            turns.append({"before_step": len(steps), "text": event.text})
+        elif isinstance(event, ModelCall):
+            event = replace(event, model=event.model or default_model)
+            turn, thought = turn + 1, event.reply
+            made.append((_model_call(index, f"turn {turn}", event, question), event))
+            if not event.tool_calls:
+                steps.append(Step(str(turn), event.reply))
+        else:
+            argument = json.dumps(dict(event.arguments), ensure_ascii=False)
+            steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
+            made.append((_tool_call(index, f"turn {turn}", event), event))
+            thought = ""
+    return steps, turns, made
+
+
+def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], calls: Sequence[Call]) -> _Result:
+    times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
+    whole = Times(min(t.start for t in times), max(t.end for t in times)) if times else None
+    priced = [call.cost_usd for call in recorded.calls]
+    cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
+    return _Result(
+        task,
+        Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=dict(recorded.notes)),
+        calls,
+        recorded.error,
+        cost_usd if recorded.cost_usd is None else recorded.cost_usd,
+        whole.end - whole.start if whole else None,
+        datetime.fromtimestamp(whole.start, UTC) if whole else None,
+    )
 
 
 def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call:
@@ -383,12 +393,6 @@ def _stop_reason(recorded: RecordedTrajectory) -> StopReason:
     if recorded.error:
         return "agent_failed"
     return "answered" if recorded.answer else "empty_answer"
-
-
-def _tools(recorded: RecordedTrajectory) -> list[Any]:
-    """The schemas of the tools that the calls were offered, each once."""
-    found = {json.dumps(tool, sort_keys=True): tool for call in recorded.calls for tool in call.tools}
-    return list(found.values())
 
 
 def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:

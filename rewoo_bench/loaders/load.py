@@ -15,11 +15,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_scorer, read_dataset
 from rewoo_bench.config.specs import DatasetSpec
@@ -111,25 +112,13 @@ def load_dataset_examples(
         assert spec is not None, "a data set or a file"
         split, limit = split or spec.default_split, limit or spec.default_limit
         _check_choice(spec, found, split)
-    tasks, over = limit, 0
-    if limit and objectives > 1:
-        limit *= objectives + 1  # a question may wait for a later task
-    most = _MOST_GENERATED * limit if limit and spec and spec.generator else None
-    while True:
-        name, row_format, selection, left_out, source = _selected(found, spec, split, limit, seed, load_rows)
-        taken = selection.examples
-        if objectives == 1:
-            break
-        taken = tuple(islice(join(taken if limit else shuffled(taken, seed), objectives), tasks))
-        if limit is None or len(taken) == tasks or len(selection.examples) < limit or limit == most:
-            break
-        limit = min(2 * limit, most or 2 * limit)
-    if objectives > 1:
-        name = f"{name}{'&' if '?' in name else '?'}{OBJECTIVES}={objectives}"
-        if tasks is None or len(taken) < tasks:
-            over = len(selection.examples) - objectives * len(taken)
-        if not taken:
-            raise DataError(f"{name}: there are fewer than {objectives} questions that can be asked together")
+    take = partial(_selected, found, spec, split, seed=seed, load_rows=load_rows)
+    if objectives == 1:
+        selected = take(limit)
+        taken = selected.selection.examples
+    else:
+        selected, taken = _joined(take, objectives, limit, seed, is_endless=bool(spec and spec.generator))
+    name, row_format, selection, left_out, source = selected
 
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
     defaults, where = row_format.defaults, _where(named, name)
@@ -145,7 +134,7 @@ def load_dataset_examples(
         "source": source,
         "split": split,
         "seed": seed,
-        "limit": tasks,
+        "limit": limit,
         "rows": selection.rows + left_out,
         "repeated_rows": selection.repeats,
         "examples": len(taken),
@@ -155,7 +144,8 @@ def load_dataset_examples(
     }
     if named and named.package:
         manifest["package"] = named.package
-    if over:
+    over = len(selection.examples) - objectives * len(taken)
+    if over and (limit is None or len(taken) < limit):
         manifest["without_task"] = over
     if left_out:
         manifest["unanswerable_rows"] = left_out
@@ -244,22 +234,51 @@ def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
         raise DataError(f"{about}: {unknown('split', split, [spec.default_split])}")
 
 
+class _Selected(NamedTuple):
+    """What was taken of a data set, and its source as JSON."""
+
+    name: str
+    format: RowFormat
+    selection: Selection
+    left_out: int
+    """Rows."""
+    source: Mapping[str, Any]
+
+
+def _joined(
+    take: Callable[[int | None], _Selected], objectives: int, limit: int | None, seed: int, *, is_endless: bool
+) -> tuple[_Selected, tuple[Example, ...]]:
+    """What was taken, and tasks of so many of its questions: more are taken until `limit` tasks can be joined."""
+    wanted = limit and limit * (objectives + 1)  # a question may wait for a later task
+    most = _MOST_GENERATED * wanted if wanted and is_endless else None
+    while True:
+        selected = take(wanted)
+        examples = selected.selection.examples
+        taken = tuple(islice(join(examples if wanted else shuffled(examples, seed), objectives), limit))
+        if wanted is None or len(taken) == limit or len(examples) < wanted or wanted == most:
+            break
+        wanted = min(2 * wanted, most or 2 * wanted)
+    name = f"{selected.name}{'&' if '?' in selected.name else '?'}{OBJECTIVES}={objectives}"
+    if not taken:
+        raise DataError(f"{name}: there are fewer than {objectives} questions that can be asked together")
+    return selected._replace(name=name), taken
+
+
 def _selected(
     found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, seed: int, load_rows: hub.LoadRows
-) -> tuple[str, RowFormat, Selection, int, Mapping[str, Any]]:
-    """A data set's name, its format, the questions taken, the number of rows left out, and the source as JSON."""
+) -> _Selected:
     source: Mapping[str, Any]
     if spec and spec.generator:
         named, options = found.dataset, found.options or ""
         folder, where = named.folder if named else None, _where(named, spec.name)
         name, selection, source = generated(spec, options, limit=limit, seed=seed, where=where, folder=folder)
-        return name, format_named(spec.format or "sample"), selection, 0, source
+        return _Selected(name, format_named(spec.format or "sample"), selection, 0, source)
     name, rows, origin, source = _rows(found, spec, split, limit, load_rows)
     examples = read_examples(rows, origin, spec.format if spec else None)
     selection = select(examples, limit=limit, seed=seed, repeats=examples.format.repeats, where=origin)
     if not selection.examples:
         raise DataError(f"{origin}: none of the {examples.left_out} rows can be answered from its paragraphs")
-    return name, examples.format, selection, examples.left_out, source
+    return _Selected(name, examples.format, selection, examples.left_out, source)
 
 
 def _rows(

@@ -20,8 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
-from rewoo_bench.report.trajectories import Cells, Trajectories, beside, first_divergence, parting
+from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -23,12 +23,14 @@ _KEYS = re.compile(
     r"\b(?:Bearer\s+[^\s\x22\x27]+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
 )
 _SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_][\w-]{20,}|AIza[\w-]{30,})")  # with a digit
+_ISSUED = r"""
+    \b(?:gh[opsru]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{20,} | (?:hf|npm)_[^\W_]{30,})
+    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10,} | \beyJ[\w-]{5,}\.eyJ[\w.-]* | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
+    | -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY(?:[^-]*-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY[^-]*-----)?)?
+"""  # tokens that say themselves what they are
 _TOKENS = re.compile(
-    r"""\b(?:gh[opsru]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{20,} | (?:hf|npm)_[^\W_]{30,})
-    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10,} | \beyJ[\w-]{5,}\.eyJ[\w.-]+ | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-    | -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY-----)?
-    | (?<=Bearer[ ])[\w.~+/-]{16,}=* | (?i:(?<=aws_secret_access_key=)\S+)
-    | (?i:(?<=password:[ ])[^\s,;]{6,}) | (?i:(?<=password=)[^\s,;&]{6,}) | (?i:(?<="password":[ ]")[^"]{4,})""",
+    rf"""{_ISSUED} | (?<=Bearer[ ])[\w.~+/-]{{16,}}=* | (?i:(?<=aws_secret_access_key=)\S+)
+    | (?i:(?<=password:[ ])[^\s,;]{{6,}}) | (?i:(?<=password=)[^\s,;&]{{6,}}) | (?i:(?<="password":[ ]")[^"]{{4,}})""",
     re.VERBOSE,
 )
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")
@@ -44,15 +46,10 @@ _CREDENTIAL_NAME = re.compile(
     re.VERBOSE,
 )
 _CREDENTIAL_IN_VALUE = re.compile(
-    r"""\b(?:password|pwd|\w*accesskey|accountkey)\s*=
+    rf"""{_ISSUED} | \b(?:password|pwd|\w*accesskey|accountkey)\s*=
     | ["']?\b(?:api[_-]?key|password|client_?secret|access_?token|refresh_?token|private_?key)["']?\s*[:=]
-    | \b(?:authorization|x-api-key)["']?\s*[:=] | \bbearer\s+\S{8}
-    | (?-i:\bBasic\s+(?=[\w+/-]*[0-9=])[\w+/-]{8,})
-    | \b(?:gh[opsru]_\w{20}|github_pat_\w{20}|glpat-[\w-]{20}|(?:hf|npm)_[^\W_]{30})
-    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10}
-    | \beyJ[\w-]+\.eyJ
-    | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY
+    | \b(?:authorization|x-api-key)["']?\s*[:=] | \bbearer\s+\S{{8}}
+    | (?-i:\bBasic\s+(?=[\w+/-]*[0-9=])[\w+/-]{{8,}})
     | //hooks\.slack\.com/ | /api/webhooks/""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -97,11 +94,21 @@ def _beginnings(secrets: frozenset[str]) -> tuple[frozenset[str], int]:
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:
     """The same for all texts in a JSON-like value, including the keys of objects."""
+    return _in_texts(value, lambda text: without(text, secrets))
+
+
+def _in_texts(value: Any, change: Callable[[str], str], *, are_names_kept: bool = False) -> Any:
+    """A JSON-like value with each text changed."""
     if isinstance(value, str):
-        return without(value, secrets)
+        return change(value)
     if isinstance(value, Mapping):
-        return {without_in(name, secrets): without_in(each, secrets) for name, each in value.items()}
-    return [without_in(each, secrets) for each in value] if isinstance(value, list | tuple) else value
+        return {
+            name if are_names_kept else _in_texts(name, change): _in_texts(each, change, are_names_kept=are_names_kept)
+            for name, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_in_texts(each, change, are_names_kept=are_names_kept) for each in value]
+    return value
 
 
 def hide_credentials(text: str) -> str:
@@ -116,29 +123,17 @@ def hide_credentials(text: str) -> str:
 def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
     """A JSON-like value of settings without secrets. It is compared later, so only certain keys are replaced."""
     known = {*secrets, *of_environment()}
-
-    def shown(value: Any) -> Any:
-        if isinstance(value, str):
-            return _without_sure_keys(hide_credentials(without(value, known)))
-        if isinstance(value, Mapping):
-            return {name: shown(each) for name, each in value.items()}
-        return [shown(each) for each in value] if isinstance(value, list | tuple) else value
-
-    return shown(value)
+    return _in_texts(value, lambda text: _without_sure(text, known), are_names_kept=True)
 
 
 def without_credentials(value: Any) -> Any:
     """A JSON-like value of another program without credentials, in the names of its objects, too."""
     known = of_environment()
+    return _in_texts(value, lambda text: _TOKENS.sub("[key]", _without_sure(text, known)))
 
-    def shown(value: Any) -> Any:
-        if isinstance(value, str):
-            return _TOKENS.sub("[key]", _without_sure_keys(hide_credentials(without(value, known))))
-        if isinstance(value, Mapping):
-            return {shown(name): shown(each) for name, each in value.items()}
-        return [shown(each) for each in value] if isinstance(value, list | tuple) else value
 
-    return shown(value)
+def _without_sure(text: str, known: Collection[str]) -> str:
+    return _without_sure_keys(hide_credentials(without(text, known)))
 
 
 def _without_sure_keys(text: str) -> str:

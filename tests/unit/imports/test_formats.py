@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.imports.formats import Fields, Found, local_files, read_files, records_of
+from rewoo_bench.imports.documents import local_files, records_of
+from rewoo_bench.imports.formats import Fields, Found, read_files
 from rewoo_bench.imports.record import Unreadable
 
 CHAT = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.report.trajectories import align_steps, first_divergence, lookups
+from rewoo_bench.report.alignment import align_steps, first_divergence, lookups
 
 Step = dict[str, object]
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.report.trajectories import beside, parting, trajectory_of, without_texts
+from rewoo_bench.report.alignment import beside, parting
+from rewoo_bench.report.trajectories import trajectory_of, without_texts
 
 ANYTHING: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -1,4 +1,4 @@
-// The rows of some trajectories of a question, as `beside` in rewoo_bench/report/trajectories.py has them.
+// The rows of some trajectories of a question, as `beside` in rewoo_bench/report/alignment.py has them.
 
 import type { Block, Step, Trajectory } from "./data";
 

@@ -1,0 +1,148 @@
+"""Steps of several trajectories of a question, aligned: which are the same look-ups, and where trajectories part.
+
+rows = align_steps([own["steps"] for own in trajectories])
+first_divergence([lookups(own["steps"], at) for own, at in zip(trajectories, rows, strict=True)])
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from rewoo_bench.text.words import counted
+
+_NO_WORDS = re.compile(r"(?:[^\w+#-]|_|-(?!\d)|(?<=\w)-)+")  # but the signs of C++, C# and -5
+_LETTER = re.compile(r"[^\W\d_]")
+_LONGEST = 300  # characters of an argument; an LLM tool's has whole pages in it
+_NAME = 60  # characters of a look-up in a sentence
+_SHORTEST_EVIDENCE = 40  # characters of a paragraph; "No results." is no evidence
+
+
+def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[int]]:
+    """The row of every step on the same question, from 0, so that the same look-ups are in one row.
+
+    Two steps are in one row where they call the same tool with the same normalised argument, or where the same tool
+    showed them the same first paragraph ("Volga" and "Volga River" lead to one page). Rows are in the order of the
+    first trajectory; the others' steps follow the step that they come after. A trajectory has at most one step in a
+    row: the second same call is another row.
+    """
+    order: list[Hashable] = []
+    placed: list[list[Hashable]] = []
+    first_of: dict[Hashable, Hashable] = {}  # of each argument and each paragraph the first step's key
+    for number, steps in enumerate(trajectories):
+        seen: Counter[Hashable] = Counter()
+        keys: list[Hashable] = []
+        after = -1
+        for position, step in enumerate(steps):
+            common: Hashable = (number, position)  # of a turn without a tool
+            if tool := step.get("tool"):
+                argument = str(step.get("argument", ""))[:_LONGEST]
+                same: list[Hashable] = [(tool, _normalised(tool, argument))]
+                paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
+                if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
+                    same.append((tool, "showed", paragraph))
+                common = next((first_of[each] for each in same if each in first_of), same[0])
+                for each in same:
+                    first_of.setdefault(each, common)
+            key = (common, seen[common])
+            seen[common] += 1
+            if key in order:
+                after = order.index(key)
+            else:
+                after += 1
+                order.insert(after, key)
+            keys.append(key)
+        placed.append(keys)
+    rows = {key: row for row, key in enumerate(order)}
+    return [[rows[key] for key in keys] for keys in placed]
+
+
+def _normalised(tool: str, argument: str) -> str:
+    """An argument without case and marks; of a calculation only spaces are left out."""
+    if tool == "Calculator" or not _LETTER.search(argument):
+        return "".join(argument.casefold().split()).strip(".,;:?!'\"")
+    return _NO_WORDS.sub(" ", argument.casefold()).strip()
+
+
+_NO_LOOKUPS = (None, "LLM", "Finish")
+
+
+def lookups(steps: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
+    """The rows (`align_steps`) of a trajectory's look-ups: its tool calls but those that only ask a model."""
+    return [row for step, row in zip(steps, rows, strict=True) if step.get("tool") not in _NO_LOOKUPS]
+
+
+def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
+    """Number of the look-up, from 1, at which trajectories part: in their order, not all have the same one there.
+
+    `paths` are their `lookups`. None where they never part.
+    """
+    for number in range(max(map(len, paths), default=0)):
+        if len({path[number] if number < len(path) else None for path in paths}) > 1:
+            return number + 1
+    return None
+
+
+Cells = list[Mapping[str, Any] | None]
+
+
+def beside(trajectories: Sequence[Mapping[str, Any]], shared: int | None) -> tuple[list[Cells], list[Cells]]:
+    """The rows of some trajectories of a question: those up to their last shared look-up, and those after it.
+
+    A row has a step, a block (`_blocks`) or nothing of each trajectory. `shared` is the number of look-ups before they
+    part; all rows are in the second list where it is 0 or None. The page does the same (page/src/rows.ts).
+    """
+    ends = [own["rows"].index(own["path"][shared - 1]) + 1 if shared else 0 for own in trajectories]
+    above = _section(trajectories, [(0, end) for end in ends])
+    return above, _section(
+        trajectories, [(end, len(own["steps"]) + 1) for own, end in zip(trajectories, ends, strict=True)]
+    )
+
+
+def _section(trajectories: Sequence[Mapping[str, Any]], parts: Sequence[tuple[int, int]]) -> list[Cells]:
+    """The rows of a part of each trajectory."""
+    order: list[int] = []
+    rows: dict[int, Cells] = {}
+    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
+        after = -1
+        for row, step in list(zip(own["rows"], own["steps"], strict=True))[first:end]:
+            if row not in rows:
+                order.insert(after + 1, row)
+                rows[row] = [None] * len(trajectories)
+            after = order.index(row)
+            rows[row][number] = step
+    shown = [rows[row] for row in order]
+    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
+        for block in own["blocks"]:
+            if not first <= block["at"] < end:
+                continue
+            made = own["steps"][block["at"] : min(max(block["end"], block["at"] + 1), end)]
+            place = next(
+                (i for i, cells in enumerate(shown) if any(cells[number] is step for step in made)), len(shown)
+            )
+            before = shown[place - 1] if place else None
+            if before and before[number] is None and all(cell is None or "title" in cell for cell in before):
+                before[number] = block
+            else:
+                shown.insert(place, [block if i == number else None for i in range(len(trajectories))])
+    return shown
+
+
+def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]:
+    """How many look-ups trajectories share before they part, None where they never do, and a sentence that says it."""
+    at = first_divergence([own["path"] for own in trajectories])
+    if at is None:
+        return None, ""
+    steps = [
+        own["steps"][own["rows"].index(own["path"][at - 1])] if len(own["path"]) >= at else None for own in trajectories
+    ]
+    names = " | ".join(_shorter(step["argument"] or step["tool"]) if step else "no further look-up" for step in steps)
+    when = f"after {counted(at - 1, 'shared look-up')}" if at > 1 else "at their first look-up"
+    return at - 1, f"they part {when}: {names}"
+
+
+def _shorter(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _NAME else f"{line[:_NAME]} …"
