@@ -70,9 +70,10 @@ def connections_of(pid: int) -> set[str]:
     """
     processes, sockets = [_PROCESSES / str(pid)], set[str]()  # the inodes of the sockets
     for process in processes:  # it grows; a process that has ended meanwhile is passed over
-        for children in (process / "task").glob("*/children"):
-            with suppress(OSError):
-                processes += [_PROCESSES / child for child in children.read_text().split()]
+        with suppress(OSError):
+            for thread in (process / "task").iterdir():
+                with suppress(OSError):
+                    processes += [_PROCESSES / child for child in (thread / "children").read_text().split()]
         with suppress(OSError):
             for descriptor in (process / "fd").iterdir():
                 with suppress(OSError):

@@ -81,7 +81,7 @@ def test_where_prefixes_expire_columns_and_prompts_differ_by_little(chain: Path,
     """Of a prefix that expired the columns know the longest shorter one that another question had, not every one."""
     rule = CacheRule.model_validate({"kind": kind, "lifetime_s": lifetime, "source": "-", "as_of": "2026-11-25"})
     found, expected = columns_of(chain, rule)[:, 0], replayed(chain, rule)[:, 0]
-    assert abs(found.sum() - expected.sum()) <= 0.02 * expected.sum() + 1
+    assert abs(found.sum() - expected.sum()) <= 0.02 * expected.sum() + 2 * expected.max()  # or two prompts
 
 
 def test_a_published_run_has_the_same_price(chain: Path, tmp_path: Path) -> None:
