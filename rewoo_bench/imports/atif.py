@@ -3,9 +3,9 @@
     {"schema_version": "ATIF-v1.7", "agent": {...}, "steps": [{"step_id": 1, "source": "user", "message": "2 + 2?"}]}
 
 A step of the source `agent` is a model call with its tool calls and their results; one with `llm_call_count` 0 has tool
-calls alone. The last step of NeMo, without a model and tokens, repeats the answer and is no call. ATIF records no
-prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count for the trajectory that
-refers to them, also where they stand in a file of their own.
+calls alone. ATIF records no prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count
+for the trajectory that refers to them, also where they stand in a file of their own. NeMo puts a trajectory into a
+sample of its data set, and means other things by its steps: nemo.py.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rewoo_bench.imports.messages import as_verdict, looks_failed, text_of, tool_call
+from rewoo_bench.imports.nemo import as_specified, is_nemo
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -41,10 +42,9 @@ _REFERENCE = re.compile(rb'"(?:trajectory_path|continued_trajectory_ref)"\s*:\s*
 
 
 def is_atif(record: Any) -> bool:
-    """Whether a record is a trajectory in ATIF."""
-    return (
-        isinstance(record, Mapping) and str(record.get("schema_version")).startswith("ATIF-v1.") and "agent" in record
-    )
+    """Whether a record is a trajectory in ATIF, or a sample of NeMo with one."""
+    found = record.get("trajectory", record) if isinstance(record, Mapping) else None
+    return isinstance(found, Mapping) and str(found.get("schema_version")).startswith("ATIF-v1.") and "agent" in found
 
 
 def with_files(record: Any, path: Path) -> Any:
@@ -131,8 +131,11 @@ def _references(step: Any) -> Iterator[Mapping[str, Any]]:
 
 def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     """The trajectory of a document. Raises `Unreadable`."""
+    sample: Mapping[str, Any] = {}
+    if "trajectory" in record:
+        sample, record = record, record["trajectory"]
     reader = _Reader()
-    reader.read(record, "")
+    reader.read(as_specified(record) if is_nemo(record) else record, "")
     extra, ours = _part(record, "extra"), _extra(record, _OURS)
     harbor = record.get(_OURS) or {}
     agent = record["agent"]
@@ -142,15 +145,16 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     task = next(
         (
             str(each)
-            for each in (ours.get("task"), extra.get("task_id"), harbor.get("task"), record.get("session_id"),
-                         record.get("trajectory_id"))
+            for each in (ours.get("task"), extra.get("task_id"), sample.get("item_id"), harbor.get("task"),
+                         record.get("session_id"), record.get("trajectory_id"))
             if each is not None
         ),
         default_task,
     )  # fmt: skip
     stop_reason = ours.get("stop_reason")
     trial = number(ours.get("trial"))
-    answers = ours.get("answers")
+    expected = sample.get("expected_output_obj")
+    answers = ours.get("answers", None if expected in (None, "") else [expected])
     yield RecordedTrajectory(
         task=task,
         question=reader.question,
@@ -159,7 +163,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         trial=int(trial) if trial is not None and trial >= 0 else None,
         system=reader.system,
         answer=text_of(ours["answer"]) if "answer" in ours else reader.answer,
-        answers=[str(each) for each in answers] if isinstance(answers, list) else [],
+        answers=[text_of(each) for each in answers] if isinstance(answers, list) else [],
         solved=solved,
         score=number(ours.get("score")) if "score" in ours else score,
         error=str(error) if (error := ours.get("error", harbor.get("error"))) else None,
@@ -238,7 +242,7 @@ class _Reader:
             for each in _listed(step, "tool_calls")
         ]
         made = number(step.get("llm_call_count"))
-        if made != 0 and not self._repeats_answer(step, text, agent):
+        if made != 0:
             self.merged += int(made) if made is not None and made > 1 else 0
             self.events.append(
                 ModelCall(
@@ -263,7 +267,6 @@ class _Reader:
                 self.answer = text or self.answer
         observation = step.get("observation")
         results = _listed(observation, "results") if isinstance(observation, Mapping) else []
-        invocations = iter(_listed(_part(step, "extra"), "tool_invocations"))  # of NeMo, in the order of the calls
         for call, raw in zip(calls, _listed(step, "tool_calls"), strict=True):
             mine = next((each for each in results if each.get("source_call_id") == raw.get("tool_call_id")), None)
             if mine is None:  # results without ids belong to the calls in their order
@@ -271,17 +274,10 @@ class _Reader:
             results = [each for each in results if each is not mine]
             content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
             failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
-            times = _times(raw) or _times({"extra": {"invocation": next(invocations, None)}})
-            self.events.append(ToolUse(call.name, call.arguments, content, failed, times, agent))
+            self.events.append(ToolUse(call.name, call.arguments, content, failed, _times(raw), agent))
             prompt.append(Message("tool", content or "", tool_call_id=call.id))
         for each in results:  # of actions that were no tool calls
             prompt.append(Message("user", text_of(each.get("content"))))
-
-    def _repeats_answer(self, step: Mapping[str, Any], text: str, agent: str) -> bool:
-        """Whether a step is NeMo's end of a workflow: no model, no tokens, and the message of the last call."""
-        said = any(step.get(name) for name in ("model_name", "metrics", "tool_calls", "llm_call_count"))
-        mine = [call for call in self.calls[-1:] if call.agent == agent and call.usage is not None]
-        return not said and bool(text) and any(call.reply == text for call in mine)
 
     def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any], files: Any) -> Any:
         """The sub-agent's trajectory of a reference; None where it isn't there."""

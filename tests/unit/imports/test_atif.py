@@ -11,6 +11,8 @@ from typing import Any
 import anyio
 import pyarrow.parquet as pq
 import pytest
+from recorded_telemetry import conversations, file_of, imported_calls, ledger_calls, ledger_of
+from recorded_telemetry import read as read_recorded
 
 from rewoo_bench.imports.formats import Found, read_files
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
@@ -181,17 +183,50 @@ def test_documents_of_nemo_give_the_rows_of_its_totals(tmp_path: Path) -> None:
     assert (row["llm_calls"], row["tool_calls"], row["latency_s"]) == (len(steps), 2, 2.5)
 
 
-def test_nemos_end_of_a_workflow_is_no_call(tmp_path: Path) -> None:
-    # As nvidia-nat-core 1.9 converts the events of a workflow: the last step has no model and no tokens.
-    whole = document()
-    whole["steps"][2]["extra"] = {"tool_invocations": [{"start_timestamp": 5.0, "end_timestamp": 7.0}]}
-    invocation = {"status": "completed"}
-    end = {"step_id": 6, "source": "agent", "message": "It is 4.", "extra": {"invocation": invocation}}
-    found = only(read(tmp_path, {**whole, "steps": [*whole["steps"], end]}))
-    assert calls(found) == [("", 100), ("", 150)]
-    (use,) = (event for event in found.events if isinstance(event, ToolUse))
-    assert use.times == (5.0, 7.0)
-    assert found.answer == "It is 4."
+def test_a_run_of_nemo_has_the_calls_prompts_and_tools_of_the_ledger() -> None:
+    found = read_recorded("nemo")
+    assert conversations(found) == ledger_of("nemo")
+    assert [(each.task, each.answers) for each in found] == [
+        ("q0", ["1,083 feet"]),
+        ("q1", ["4"]),
+        ("q2", ["Yes, twice"]),
+    ]
+    assert all(event.times for each in found for event in each.events if isinstance(event, ToolUse))
+
+
+def test_the_rows_of_a_run_of_nemo_are_those_of_the_ledger(tmp_path: Path) -> None:
+    assert imported_calls("nemo", tmp_path) == ledger_calls("nemo")
+
+
+def test_an_agent_that_is_a_tool_of_nemos_agent_is_a_sub_agent() -> None:
+    (found,) = read_recorded("nemo-delegated")
+    own, delegated = ledger_of("nemo-delegated")
+    (delegated_first, delegated_last), (first, *rest) = delegated["calls"], own["calls"]
+    assert [(call.agent, call.usage and call.usage.input_tokens) for call in found.calls] == [
+        ("", first["input"]),
+        ("guide", delegated_first["input"]),
+        ("guide", delegated_last["input"]),
+        *(("", call["input"]) for call in rest),
+    ]
+    assert [(use.agent, use.name, use.result) for use in found.events if isinstance(use, ToolUse)] == [
+        ("", "guide", "330 m"),
+        ("guide", "search", "tower: 330 (0)"),
+        ("", "search", "foot: 330 (1)"),
+    ]
+    conversation = [[message.role for message in call.messages or ()] for call in found.calls if call.agent]
+    assert conversation == [call["roles"] for call in delegated["calls"]]
+
+
+def test_a_run_of_nemo_without_its_profiler_says_why_it_has_no_calls(tmp_path: Path) -> None:
+    samples = [json.loads(line) for line in file_of("nemo").read_text().splitlines()]
+    for sample in samples:
+        sample["trajectory"]["steps"] = [
+            {**step, "model_name": None, "metrics": None} for step in sample["trajectory"]["steps"]
+        ]
+    (tmp_path / "workflow_output_atif.json").write_text(json.dumps(samples))
+    faults = [found.fault for found in read_files([tmp_path])]
+    assert len(faults) == 3
+    assert all("only where nvidia-nat-profiler is installed" in fault for fault in faults)
 
 
 PIECES: tuple[Any, ...] = (None, [], {}, "x", -1, 1e999, True, [[]], {"agent": 3}, "\ud800", 2**70, [None], ["user"])
@@ -224,3 +259,17 @@ def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, request: pytest.
             assert "\n" not in found.fault
             faults += bool(found.fault)
     assert faults > 100
+
+
+@pytest.mark.parametrize("name", ["nemo", "nemo-delegated"])
+def test_broken_documents_of_nemo_end_in_rows_or_faults(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    random_ = random.Random(5)
+    samples = [json.loads(line) for line in file_of(name).read_text().splitlines()]
+    path = tmp_path / "a.json"
+    for trial in range(2_000 if request.config.getoption("--nightly") else 200):
+        path.write_text(json.dumps(mutated(samples[trial % len(samples)], random_)))
+        for found in read_files([path]):
+            assert (found.trajectory is None) == bool(found.fault)
+            assert "\n" not in found.fault
