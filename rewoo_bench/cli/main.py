@@ -33,6 +33,7 @@ _INTERRUPTED = "interrupted"
 
 _COMMANDS = {  # the module and the name in it, and what `--help` says
     "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
+    "study": ("study:study", "Make, watch and publish the runs that one file declares."),
     "import": ("import_run:import_command", "Read runs that other programs recorded."),
     "runs": ("runs:runs", "List past runs, the newest first."),
     "show": ("show:show_command", "Print one question with the steps of each architecture."),

@@ -61,6 +61,8 @@ class PythonInputs:
     settings: ModelSettings | None = None
     loaded: Dataset | None = None
     """The data set, loaded and checked in another process."""
+    n_caches: int | None = None
+    """Prefix caches of a local model, which other runs may use, too; None is one for each architecture."""
 
     def open_model(self) -> OpenModel:
         """The given model, as `open_model` gives one for a name."""

@@ -7,7 +7,8 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -68,7 +69,19 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: str) -> Manifest:
+@dataclass(frozen=True)
+class StudyRound:
+    """A study's round of questions of a run."""
+
+    facts: Mapping[str, Any]
+    """What the manifest says of the study, where the run begins with this round."""
+    is_new_session: bool
+    """Whether this process has asked nothing of the run before."""
+
+
+def begin_manifest(
+    options: RunOptions, run: PreparedRun, folder: Path, run_id: str, study: StudyRound | None = None
+) -> Manifest:
     """The manifest of a new run, or that of the resumed run, after a check that nothing changed; none is written."""
     corpus, path = None, options.corpus or run.dataset.corpus
     if run.corpus is not None and path is not None:
@@ -94,6 +107,8 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
         "tokenizer": TOKENIZER,
         "environment": environment(),
     }
+    if study is not None:
+        facts["study"] = dict(study.facts)
     if options.engine != "local":
         ray = package_version("ray")
         facts["engine"] = {"name": options.engine, "version": ray, "workers": options.workers or 1}
@@ -107,8 +122,11 @@ def begin_manifest(options: RunOptions, run: PreparedRun, folder: Path, run_id: 
         learnt = before.sent.get(role or "default")  # by earlier sessions, of its endpoint
         if learnt and is_own_sent(before):
             run.models[model].recall(learnt)
-    kept = {name: getattr(before, name) for name in ("run_id", "started_at", "command", "recorded_calls")}
-    kept["sessions"] = [*before.sessions, {"command": command_line(), "started_at": now()}]
+    kept = {name: getattr(before, name) for name in ("run_id", "started_at", "command", "recorded_calls", "sessions")}
+    if before.study:
+        kept["study"] = before.study
+    if study is None or study.is_new_session:
+        kept["sessions"] = [*before.sessions, {"command": command_line(), "started_at": now()}]
     kept["seal"] = seal(before.run_id, manifest.options)
     if before.engine:
         kept["engine"] = manifest.engine or before.engine

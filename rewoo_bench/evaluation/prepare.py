@@ -177,7 +177,8 @@ async def _open(
 ) -> OpenModel:
     if python_inputs.model is not None and role.name == options.model:
         return python_inputs.open_model()
-    settings = replace(python_inputs.settings or model_settings(options), n_caches=len(options.architectures))
+    n_caches = python_inputs.n_caches or len(options.architectures)
+    settings = replace(python_inputs.settings or model_settings(options), n_caches=n_caches)
     if role.name.startswith(LOCAL):
         check_price(options, role.name, prices)  # before anything is fetched
     own = replace(settings, temperature=role.temperature, prices=prices or settings.prices)

@@ -94,6 +94,8 @@ class Outcome:
     """Questions x trials x architectures in the order of the tables, finished or not."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The columns of questions.parquet that all rows share."""
+    was_interrupted: bool = False
+    """Whether a signal ended it; a run may be done for all that."""
 
 
 @dataclass

@@ -36,7 +36,7 @@ from rewoo_bench.evaluation.inputs import (
     read_run_inputs,
     step_limit_notes,
 )
-from rewoo_bench.evaluation.new_manifest import begin_manifest, new_run_id, now, sent_differences
+from rewoo_bench.evaluation.new_manifest import StudyRound, begin_manifest, new_run_id, now, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
     connections,
@@ -112,10 +112,12 @@ async def run(
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,
+    study: StudyRound | None = None,
 ) -> Outcome:
     """Runs the benchmark; every finished question is in the folder, whatever ends the run.
 
-    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's.
+    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `study` says
+    that this is a part of one.
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     options = with_recorded_ids(options)
@@ -126,7 +128,7 @@ async def run(
             run_id = new_run_id([architecture.name for architecture in prepared_run.architectures])
             folder = options.resume or options.out or RESULTS / run_id
             stack.enter_context(taken(folder, is_new=options.resume is None))
-            manifest = begin_manifest(options, prepared_run, folder, run_id)
+            manifest = begin_manifest(options, prepared_run, folder, run_id, study)
             columns = run_columns(options, prepared_run, manifest.run_id)
             opened = await stack.enter_async_context(
                 open_run(folder, columns, recorded_calls=manifest.recorded_calls or 0, accept_loss=options.accept_loss)
@@ -167,7 +169,10 @@ async def run(
                 raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
-        return await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners)
+        shows_notes = study is None or study.is_new_session
+        done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, shows_notes=shows_notes)
+        shutdown = recorder.shutdown
+        return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
 
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
@@ -199,6 +204,8 @@ async def _evaluated(
     opened: RunFolder,
     manifest: Manifest,
     listeners: Listeners,
+    *,
+    shows_notes: bool,
 ) -> Outcome:
     """Asks the questions and writes the files, whatever ends the run."""
     folder = opened.folder
@@ -218,7 +225,8 @@ async def _evaluated(
     try:
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
-            for note in (*limits, *missing_reader_notes(options.model, prepared_run.architectures)):
+            readers = missing_reader_notes(options.model, prepared_run.architectures)
+            for note in (*limits, *readers) if shows_notes else ():
                 logging.getLogger(__name__).warning(note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(

@@ -136,6 +136,8 @@ class Manifest(_Facts):
     """The same over `sent`, which a later session obeys."""
     options_sha256: str | None = None
     """Of `options`, as they were written."""
+    study: dict[str, Any] | None = None
+    """Of a run that is a cell of a study: the study's file, its hash when the run began, and the cell."""
     imported: dict[str, Any] | None = None
     """Of a run that another program recorded: its files, their formats, and what they lack."""
     published: dict[str, Any] | None = None

@@ -1,0 +1,114 @@
+"""`rewoo-bench study`: many runs that one file declares."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+
+from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.runs.past_runs import RESULTS
+from rewoo_bench.text.escaping import terminal
+
+if TYPE_CHECKING:
+    from rewoo_bench.study.declaration import Cell, Study
+
+# fmt: off
+_FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+_OUT = click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+                    help="Folder of the study's runs.  [default: results/local/<name of the file>]")
+_SET = click.option("--set", "changes", multiple=True, metavar="TABLE.NAME.KEY=VALUE",
+                    help="Replace a value of the file on this machine: where a data set lies, a model's address. "
+                         "Repeatable.")
+_MODELS = click.option("--models", metavar="NAME,…", help="Only runs of these models of the file.")
+_CELLS = click.option("--cells", metavar="NAME,…", help="Only these cells of the file.")
+
+
+@click.group(context_settings=SETTINGS)
+def study() -> None:
+    """Make, watch and publish the runs that one file declares."""
+
+
+@study.command("run", context_settings=SETTINGS)
+@_FILE
+@_OUT
+@_MODELS
+@_CELLS
+@click.option("-n", "--questions", "n", type=click.IntRange(min=1), metavar="N",
+              help="Ask each run at most so many questions.")
+@click.option("--block", type=click.IntRange(min=1), metavar="N",
+              help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
+                   "answers at the same time, 1 for a local model]")
+@click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
+              help="Ask the questions in this process, or on the workers of a Ray cluster.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Number of Ray workers.  [default: 1]")
+@click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
+@_SET
+def run_study_command(file: Path, out: Path | None, models: str | None, cells: str | None, n: int | None,
+                      block: int | None, engine: str, workers: int | None, ray_address: str | None,
+                      changes: tuple[str, ...]) -> int:
+    """Ask what the runs of FILE lack, question by question across all of them.
+
+    Stop it whenever you like: it goes on from there. With a larger n in the file, finished runs get more questions.
+    """
+    from rewoo_bench.study.rounds import SessionChoices, run_study
+
+    declared, chosen, folder = _opened(file, out, models, cells, changes)
+    sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
+    options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
+    session = SessionChoices(n, block, {name: value for name, value in options.items() if value is not None})
+    end = anyio.run(run_study, declared, chosen, folder, session)
+    click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their questions"))
+    for name, reason in end.unfinished.items():
+        click.echo(terminal(f"unfinished: {name}: {reason}"), err=True)
+    return INCOMPLETE if end.unfinished else DONE
+
+
+@study.command("status", context_settings=SETTINGS)
+@_FILE
+@_OUT
+@_MODELS
+@_CELLS
+@_SET
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def status(file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...], *,
+           as_json: bool) -> int:
+    """Say what of FILE's runs is done, what the rest will take, and which runs no longer fit the file."""
+    from rewoo_bench.study.status import status_text, study_status
+
+    declared, chosen, folder = _opened(file, out, models, cells, changes)
+    found = anyio.run(study_status, declared, chosen, folder)
+    if as_json:
+        rows = [{**asdict(each), "cell": each.cell.name} for each in found]
+        click.echo(json.dumps(rows, indent=1))
+    else:
+        click.echo(terminal(status_text(found)))
+    return DONE
+# fmt: on
+
+
+def _opened(
+    file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...]
+) -> tuple[Study, list[Cell], Path]:
+    """The study, its runs that the flags choose, and its folder. Raises `UsageError`."""
+    from rewoo_bench.study.declaration import read_study
+
+    declared = read_study(file, changes)
+    chosen = list(declared.cells)
+    of_model = {cell.name: cell.model for cell in chosen}
+    of_cells = {cell.name: cell.cells for cell in chosen}
+    for flag, text, of in (("--models", models, of_model), ("--cells", cells, of_cells)):
+        wanted = [name.strip() for name in (text or "").split(",") if name.strip()]
+        known = list(dict.fromkeys(of.values()))
+        if strange := next((name for name in wanted if name not in known), None):
+            raise UsageError(f"{flag}: {unknown('name', strange, known)}")
+        chosen = [cell for cell in chosen if not wanted or of[cell.name] in wanted]
+    if not chosen:
+        raise UsageError("--models, --cells: no run of the study fits both")
+    return declared, chosen, out or RESULTS / file.stem

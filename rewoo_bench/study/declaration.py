@@ -1,0 +1,266 @@
+"""study.toml -> the runs of a study.
+
+    [study]
+    question = "When does planning ahead pay?"
+
+    [models]
+    qwen.model = "local/qwen2.5-coder-1.5b"         # each entry: options of `rewoo-bench run`
+
+    [datasets]
+    hotpotqa.dataset = "hotpotqa"
+    chain.dataset = "chain?hops={hops}"             # {hops} is a condition of the cells
+
+    [[cells]]
+    name = "main"
+    models = ["qwen"]
+    datasets = ["hotpotqa"]
+    architectures = ["rewoo", "react"]
+    n = 100
+    conditions.tool_failure_rate = [0.0, 0.3]
+
+Each combination of model, data set and conditions is a run of these architectures. A condition that isn't the name of
+an option has its place, in braces, in the name of the data set or of an architecture. Options of the study hold for
+every run; those of a model, a data set and the cells replace them, in this order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rewoo_bench.config.specs import read_values, validated
+from rewoo_bench.errors import SpecError, UsageError, unknown
+from rewoo_bench.evaluation.question_choice import read_ids
+from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
+
+_OF_A_RUN = frozenset({"architectures", "questions", "out", "resume", "accept_loss", "progress", "verbose", "report"})
+"""Options that the study itself gives to its runs."""
+_PLACE = re.compile(r"\{(\w+)\}")
+_UNFIT = re.compile(r"[^\w.+=-]+")
+Value = str | float | int | bool
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class About(_Table):
+    """The table `[study]`."""
+
+    title: str = ""
+    question: str
+    """What the study asks, in a sentence."""
+    declared: date | None = None
+    """The day on which its outcomes were decided."""
+    settings: dict[str, Any] = {}
+    """Options of every run."""
+
+
+class Cells(_Table):
+    """A table `[[cells]]`: a run for each combination of models, data sets and conditions."""
+
+    name: str = Field(pattern=r"^[\w.+-]+$")
+    models: list[str] = Field(min_length=1)
+    datasets: list[str] = Field(min_length=1)
+    architectures: list[str] = Field(min_length=1)
+    """Names as for `--arch`, agents as `agent:COMMAND`."""
+    n: int | None = Field(default=None, ge=1)
+    """Questions of each run; None is all that the data set has."""
+    conditions: dict[str, list[Value]] = {}
+    settings: dict[str, Any] = {}
+    stage: int = 1
+    """Cells of a later stage begin when those of earlier ones have all their questions."""
+    exploratory: bool = False
+    """Whether no outcome was declared for them."""
+
+
+class Outcome(_Table):
+    """A table `[[outcomes]]`: what is decided by the study, declared before its models are asked."""
+
+    name: str
+    cells: str
+    dataset: str | None = None
+    """None for a data set is each of the cells, as an outcome of its own; so for `model`."""
+    model: str | None = None
+    architectures: tuple[str, str]
+    measure: str
+    """A column, such as `total_tokens`, or `cost_usd`."""
+    statistic: Literal["ratio", "difference", "non-inferiority"]
+    """Of the first architecture to the second; `non-inferiority` says that the first is at most `margin` worse."""
+    prices: str | None = None
+    """For `cost_usd`: prices as for `--prices`."""
+    margin: float | None = None
+    family: str = "primary"
+    """The outcomes of a family share one error rate (Holm)."""
+
+
+class StudySpec(_Table):
+    """A study.toml."""
+
+    study: About
+    models: dict[str, dict[str, Any]]
+    datasets: dict[str, dict[str, Any]]
+    cells: list[Cells] = Field(min_length=1)
+    outcomes: list[Outcome] = []
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run of a study."""
+
+    name: str
+    """Its folder."""
+    cells: str
+    """The name of the table that declares it."""
+    model: str
+    dataset: str
+    conditions: Mapping[str, Value]
+    stage: int
+    exploratory: bool
+    options: RunOptions
+    """Without a folder."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study, read and checked: its declaration and its runs."""
+
+    file: Path
+    spec: StudySpec
+    cells: Sequence[Cell]
+    sha256: str
+    """Of all that the file declares but for the numbers of questions, which may grow."""
+
+
+def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
+    """The study of a file. `changes` are values for this machine (`datasets.hotpotqa.dataset=hotpotqa=dev.json`).
+
+    Changes are no part of the declaration, so they leave its hash as it is. Raises `SpecError` and `UsageError`.
+    """
+    values = read_values(file)
+    declared = {**values, "cells": [_without_n(each) for each in values.get("cells") or () if isinstance(each, dict)]}
+    digest = sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
+    for change in changes:
+        _change(values, change)
+    spec = validated(StudySpec, values, str(file))
+    cells = [cell for table in spec.cells for cell in _cells(spec, table, file)]
+    names = [cell.name for cell in cells]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SpecError(f"{file}: two runs would be in the folder {twice!r}: give their cells different names")
+    for outcome in spec.outcomes:
+        _check_outcome(spec, outcome, file)
+    return Study(file, spec, cells, digest)
+
+
+def _without_n(cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in cells.items() if name != "n"}
+
+
+def _change(values: dict[str, Any], change: str) -> None:
+    """Sets the value at a path, as `--set` gives it: text where TOML wouldn't read a value."""
+    path, equals, text = change.partition("=")
+    *tables, name = path.split(".")
+    if not equals or not tables or not name:
+        raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
+    place: Any = values
+    for table in tables:
+        if not isinstance(place, dict) or not isinstance(place.get(table), dict):
+            known = [each for each in place if isinstance(place[each], dict)] if isinstance(place, dict) else []
+            raise UsageError(f"--set {change}: {unknown('table', table, known)}")
+        place = place[table]
+    try:
+        place[name] = json.loads(text)
+    except (ValueError, RecursionError):
+        place[name] = text
+
+
+def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
+    """Raises `SpecError` for an outcome of cells, a data set, a model or architectures that the study doesn't have."""
+    where = f"{file}: outcome {outcome.name!r}"
+    tables = [table for table in spec.cells if table.name == outcome.cells]
+    if not tables:
+        raise SpecError(f"{where}: {unknown('cells', outcome.cells, [table.name for table in spec.cells])}")
+    (table,) = tables[:1]
+    for what, wanted, known in (
+        ("data set", outcome.dataset, table.datasets),
+        ("model", outcome.model, table.models),
+        *(("architecture", each, table.architectures) for each in outcome.architectures),
+    ):
+        if wanted is not None and wanted not in known:
+            raise SpecError(f"{where}: {unknown(what, wanted, known)}")
+    if outcome.statistic == "non-inferiority" and outcome.margin is None:
+        raise SpecError(f"{where}: give its margin, in points of the measure (0.05)")
+
+
+def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:
+    """The runs that a table declares. Raises `SpecError`."""
+    where = f"{file}: cells {table.name!r}"
+    for what, wanted, known in (("model", table.models, spec.models), ("data set", table.datasets, spec.datasets)):
+        if strange := next((each for each in wanted if each not in known), None):
+            raise SpecError(f"{where}: {unknown(what, strange, known)}")
+    names = [*table.conditions]
+    return [
+        _cell(spec, table, model, dataset, dict(zip(names, chosen, strict=True)), file, where)
+        for model, dataset in product(table.models, table.datasets)
+        for chosen in product(*table.conditions.values())
+    ]
+
+
+def _cell(
+    spec: StudySpec, table: Cells, model: str, dataset: str, conditions: dict[str, Value], file: Path, where: str
+) -> Cell:
+    settings = {
+        **spec.study.settings, **spec.models[model], **spec.datasets[dataset], **table.settings,
+        **{name: value for name, value in conditions.items() if name in OPTIONS},
+    }  # fmt: skip
+    if "dataset" not in settings:
+        raise SpecError(f"{where}: the data set {dataset!r} has no dataset")
+    free = {name: str(value) for name, value in conditions.items() if name not in OPTIONS}
+    used = set[str]()
+
+    def filled(text: str) -> str:
+        used.update(places := _PLACE.findall(text))
+        if missing := next((place for place in places if place not in free), None):
+            raise SpecError(f"{where}: {text!r} has a place {{{missing}}} for a condition that isn't given")
+        return _PLACE.sub(lambda place: free[place.group(1)], text)
+
+    architectures = tuple(each if each.startswith("agent:") else filled(each) for each in table.architectures)
+    settings["dataset"] = filled(str(settings["dataset"]))
+    if unused := next((name for name in free if name not in used), None):
+        raise SpecError(
+            f"{where}: the condition {unused!r} is no option of a run, and no data set or architecture has {{{unused}}}"
+        )
+    shown = "".join(f"-{name}={value}" for name, value in conditions.items())
+    name = _UNFIT.sub("-", f"{table.name}-{dataset}-{model}{shown}")
+    options = _options(settings, file.parent, where)
+    options = replace(options, architectures=architectures, questions=table.n)
+    return Cell(name, table.name, model, dataset, conditions, table.stage, table.exploratory, options)
+
+
+def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOptions:
+    """Options from values of TOML; a path that begins with `./` begins at the study's file. Raises `SpecError`."""
+    known = OPTIONS.keys() - _OF_A_RUN
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise SpecError(f"{where}: {unknown('option', name, sorted(known))}")
+        if name == "ids" and isinstance(value, str):
+            value = read_ids(folder / value)
+        elif isinstance(value, str) and value.startswith(("./", "../")):
+            value = str(folder / value)
+        elif isinstance(value, list):
+            value = tuple(value)
+        values[name] = Path(value) if isinstance(value, str) and is_path(OPTIONS[name]) else value
+    try:
+        return RunOptions(("rewoo",), **values)
+    except UsageError as error:
+        raise SpecError(f"{where}: {error}") from None

@@ -1,0 +1,170 @@
+"""A study over HTTP: its runs grow question by question, and an end at any point loses and pays for nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.folder import load
+from rewoo_bench.testing.server import ModelServer
+
+STUDY = """
+[study]
+question = "Which is cheaper?"
+settings.api_base = "{address}"
+settings.max_retries = 0
+
+[models]
+hosted.model = "openai/mine"
+other.model = "oracle"
+
+[datasets]
+sample.dataset = "sample"
+chain.dataset = "chain?hops=2"
+
+[[cells]]
+name = "main"
+models = ["hosted"]
+datasets = ["sample", "chain"]
+architectures = ["direct", "cot"]
+n = 6
+conditions.temperature = [{temperatures}]
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(lambda request: "Answer: Paris") as running:
+        yield running
+
+
+def written(folder: Path, server: ModelServer, temperatures: str = "0.0", **changes: str) -> Path:
+    text = STUDY.replace("{address}", server.api_base).replace("{temperatures}", temperatures)
+    for old, new in changes.items():
+        text = text.replace(old.replace("_", " "), new)
+    (folder / "study.toml").write_text(text)
+    return folder / "study.toml"
+
+
+def study(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["study", *map(str, arguments)])
+    return int(ended.value.code or 0)
+
+
+def temperatures_asked(server: ModelServer) -> list[float]:
+    return [entry.request["temperature"] for entry in server.books]
+
+
+def test_the_runs_take_turns(tmp_path: Path, server: ModelServer) -> None:
+    file = written(tmp_path, server, "0.0, 0.5")
+    assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "-n", 3) == 0
+    asked = temperatures_asked(server)
+    assert len(asked) == 4 * 3 * 2
+    for round_ in range(3):  # of four runs, each with a question of two architectures
+        assert Counter(asked[8 * round_ : 8 * round_ + 8]) == {0.0: 4, 0.5: 4}
+    rows = load(*(tmp_path / "runs").iterdir())
+    assert Counter(rows["run_folder"]) == {path.name: 6 for path in (tmp_path / "runs").iterdir()}
+
+
+def test_more_questions_go_on_from_what_is_there(tmp_path: Path, server: ModelServer) -> None:
+    file = written(tmp_path, server)
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 0
+    first = load(tmp_path / "runs/main-sample-hosted-temperature=0.0")
+    assert study("run", file, "--out", tmp_path / "runs") == 0
+    assert study("run", file, "--out", tmp_path / "runs") == 0
+    assert len(server.books) == 2 * 6 * 2  # each question once
+    later = load(tmp_path / "runs/main-sample-hosted-temperature=0.0")
+    assert set(first["example_id"]) < set(later["example_id"])
+    assert later["example_id"].nunique() == 6
+    manifest = json.loads((tmp_path / "runs/main-sample-hosted-temperature=0.0/run.json").read_text())
+    assert manifest["study"]["cell"] == "main-sample-hosted-temperature=0.0"
+    assert len(manifest["sessions"]) == 1  # the second command; the third had nothing to ask
+
+
+def test_a_run_that_was_begun_with_other_settings_is_stale_and_the_others_go_on(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 1) == 0
+    text = file.read_text().replace('chain.dataset = "chain?hops=2"', 'chain = { dataset = "chain?hops=2", seed = 5 }')
+    file.write_text(text)
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 3
+    assert "main-chain-hosted-temperature=0.0: --seed was 0 in this run" in capsys.readouterr().err
+    assert len(load(tmp_path / "runs/main-sample-hosted-temperature=0.0")) == 4
+    assert len(load(tmp_path / "runs/main-chain-hosted-temperature=0.0")) == 2
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    said = capsys.readouterr().out
+    assert "stale: main-chain-hosted-temperature=0.0: --seed was 0 in this run" in said
+    assert "stale: main-sample" not in said
+    assert "exploratory: main-sample-hosted-temperature=0.0: begun before the study was changed" in said
+
+
+def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, server)
+    assert study("status", file, "--out", tmp_path / "runs", "--json") == 0
+    assert [(row["asked"], row["wanted"], row["calls_left"], row["hours_left"]) for row in _printed(capsys)] == [
+        (0, 6, 12.0, None),
+        (0, 6, 12.0, None),
+    ]
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 4) == 0
+    capsys.readouterr()
+    assert study("status", file, "--out", tmp_path / "runs", "--json") == 0
+    seconds = load(*(tmp_path / "runs").iterdir())["latency_s"].mean()
+    for row in _printed(capsys):
+        assert (row["asked"], row["wanted"], row["calls_left"]) == (4, 6, 4.0)
+        assert row["hours_left"] == pytest.approx(4 * seconds / 3600)
+    assert not server.books[16:]
+
+
+def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_study_that_is_ended_goes_on_and_asks_nothing_twice(how: signal.Signals, tmp_path: Path) -> None:
+    with ModelServer(lambda request: "Answer: Paris", latency_s=0.05) as server:
+        file = written(tmp_path, server, "0.0, 0.5")
+        command = [sys.executable, "-m", "rewoo_bench", "study", "run", str(file), "--out", str(tmp_path / "runs")]
+        for reached in (9, 25):
+            process = subprocess.Popen(
+                [*command, "--block", "1"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ)
+            )
+            while len(server.books) < reached:
+                assert process.poll() is None, process.communicate()
+            process.send_signal(how)
+            process.communicate(timeout=60)
+            assert process.returncode in ((3, 130) if how is signal.SIGINT else (-9,))  # 130: between two rounds
+        assert study("run", file, "--out", tmp_path / "runs") == 0
+    asked = Counter(json.dumps([entry.request["messages"], entry.request["temperature"]]) for entry in server.books)
+    assert len(asked) == 4 * 6 * 2
+    again = sum(asked.values()) - len(asked)
+    assert again <= (0 if how is signal.SIGINT else 2 * 2)  # of a killed process, the calls in flight
+    for folder in (tmp_path / "runs").iterdir():
+        rows = load(folder)
+        assert len(rows) == 12
+        assert not rows[["example_id", "architecture"]].duplicated().any()
+
+
+def test_a_provider_that_refuses_one_model_leaves_the_other_runs_alone(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    gone = 'gone = { model = "openai/mine", api_base = "http://127.0.0.1:9/v1" }'
+    text = file.read_text().replace('other.model = "oracle"', gone)
+    file.write_text(text.replace('models = ["hosted"]', 'models = ["gone", "hosted"]'))
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 3
+    assert len(server.books) == 2 * 2 * 2
+    said = capsys.readouterr()
+    assert "2 of 4 runs have their questions" in said.out
+    assert "unfinished: main-sample-gone-temperature=0.0:" in said.err

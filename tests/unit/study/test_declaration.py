@@ -1,0 +1,132 @@
+"""What a study.toml declares, and the faults that it may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewoo_bench.errors import RewooBenchError
+from rewoo_bench.study.declaration import Study, read_study
+
+DECLARED = """
+[study]
+question = "When does it pay?"
+declared = 2026-11-26
+settings.seed = 3
+
+[models]
+oracle.model = "oracle"
+hosted = { model = "openai/mine", temperature = 0.5, max_connections = 4 }
+
+[datasets]
+sample = { dataset = "sample", ids = "some.ids" }
+chain.dataset = "chain?hops={hops}"
+
+[[cells]]
+name = "main"
+models = ["oracle", "hosted"]
+datasets = ["sample"]
+architectures = ["rewoo", "react?max_steps=6"]
+n = 2
+conditions = { tool_failure_rate = [0.0, 0.5] }
+
+[[cells]]
+name = "map"
+models = ["oracle"]
+datasets = ["chain"]
+architectures = ["rewoo?slot_tokens={slots}"]
+conditions = { hops = [1, "2..3"], slots = [50] }
+settings = { temperature = 0.7, corpus = "./pages.jsonl" }
+stage = 2
+
+[[outcomes]]
+name = "tokens"
+cells = "main"
+architectures = ["react?max_steps=6", "rewoo"]
+measure = "total_tokens"
+statistic = "ratio"
+"""
+
+
+def declared(folder: Path, text: str = DECLARED, *changes: str) -> Study:
+    (folder / "some.ids").write_text("q1\nq2\n")
+    (folder / "study.toml").write_text(text)
+    return read_study(folder / "study.toml", changes)
+
+
+def test_each_combination_is_a_run(tmp_path: Path) -> None:
+    study = declared(tmp_path)
+    assert [cell.name for cell in study.cells] == [
+        "main-sample-oracle-tool_failure_rate=0.0",
+        "main-sample-oracle-tool_failure_rate=0.5",
+        "main-sample-hosted-tool_failure_rate=0.0",
+        "main-sample-hosted-tool_failure_rate=0.5",
+        "map-chain-oracle-hops=1-slots=50",
+        "map-chain-oracle-hops=2..3-slots=50",
+    ]
+    hosted, last = study.cells[3].options, study.cells[-1].options
+    assert (hosted.model, hosted.temperature, hosted.max_connections, hosted.seed) == ("openai/mine", 0.5, 4, 3)
+    assert (hosted.tool_failure_rate, hosted.questions, hosted.ids) == (0.5, 2, ("q1", "q2"))
+    assert hosted.architectures == ("rewoo", "react?max_steps=6")
+    assert (last.dataset, last.architectures) == ("chain?hops=2..3", ("rewoo?slot_tokens=50",))
+    assert (last.temperature, last.corpus, last.questions) == (0.7, tmp_path / "pages.jsonl", None)
+    assert [cell.stage for cell in study.cells] == [1, 1, 1, 1, 2, 2]
+
+
+def test_the_hash_is_of_all_but_numbers_of_questions_and_this_machines_values(tmp_path: Path) -> None:
+    first = declared(tmp_path)
+    more = declared(tmp_path, DECLARED.replace("n = 2", "n = 200"))
+    moved = declared(tmp_path, DECLARED, "datasets.sample.dataset=hotpotqa=dev.json", "models.hosted.max_retries=2")
+    assert first.sha256 == more.sha256 == moved.sha256
+    assert moved.cells[2].options.dataset == "hotpotqa=dev.json"
+    assert moved.cells[2].options.max_retries == 2
+    for changed in (
+        DECLARED.replace("0.5]", "0.6]"),
+        DECLARED.replace("total_tokens", "cost_usd"),
+        DECLARED.replace("it pay", "it not pay"),
+    ):
+        assert declared(tmp_path, changed).sha256 != first.sha256
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('models = ["oracle", "hosted"]', 'models = ["orakel"]', "cells 'main': unknown model 'orakel'"),
+        ('datasets = ["sample"]', 'datasets = ["simple"]', "unknown data set 'simple'"),
+        ("seed = 3", "sed = 3", "unknown option 'sed'"),
+        ("seed = 3", "out = 'x'", "unknown option 'out'"),
+        ("temperature = 0.7", "temperature = 'hot'", "--temperature hot: it should be a valid number"),
+        ('"rewoo?slot_tokens={slots}"', '"rewoo"', "the condition 'slots' is no option of a run"),
+        ("slots = [50]", "hop = [50]", "has a place {slots} for a condition that isn't given"),
+        ('"total_tokens"', '"total_tokens"\nmargn = 0.1', "margn"),
+        ('cells = "main"\n', 'cells = "mein"\n', "outcome 'tokens': unknown cells 'mein'"),
+        ('["react?max_steps=6", "rewoo"]\nmeasure', '["react", "rewoo"]\nmeasure', "unknown architecture 'react'"),
+        ('"ratio"', '"non-inferiority"', "outcome 'tokens': give its margin"),
+        ('name = "map"', 'name = "a b/c"', "name"),
+        ("[study]", "[study", "study.toml"),
+        ('"some.ids"', '"none.ids"', "can't read"),
+        ("[0.0, 0.5]", "[0.5, 0.5]", "two runs would be in the folder"),
+    ],
+)
+def test_a_fault_is_one_line_that_says_where(old: str, new: str, said: str, tmp_path: Path) -> None:
+    assert old in DECLARED
+    with pytest.raises(RewooBenchError) as raised:
+        declared(tmp_path, DECLARED.replace(old, new))
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("datasets.sample.dataset", "expected TABLE.NAME.KEY=VALUE"),
+        ("n=3", "expected TABLE.NAME.KEY=VALUE"),
+        ("datasets.semple.dataset=x", "unknown table 'semple', did you mean 'sample'?"),
+        ("cells.main.n=3", "unknown table 'cells'"),
+    ],
+)
+def test_a_change_of_what_isnt_there_is_refused(change: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(RewooBenchError) as raised:
+        declared(tmp_path, DECLARED, change)
+    assert said in str(raised.value)
