@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
+from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PASS, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
 from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
+    FLIPS,
     FOUND,
     LOOPS,
     OF_OBJECTIVES,
@@ -30,9 +31,11 @@ from rewoo_bench.analysis.summary import (
     loops_text,
     mean_text,
     number_text,
+    passed_text,
     per_solved_text,
     reasons,
     recorded_text,
+    repeated,
     score_text,
 )
 from rewoo_bench.text.escaping import (
@@ -144,11 +147,13 @@ class Comparison:
 def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     summary = system.summary
     key = {"dataset": summary.dataset, "system": system.label}
-    kinds = dict.fromkeys(("exact_match", "f1", "objectives_right", "judged_correct"), "mean")
+    scores = {name: getattr(summary, name) for name in ("exact_match", "f1", "objectives_right", "judged_correct")}
+    scores |= {f"pass^{k}": value for k, value in summary.passes.items()} | {"flips": summary.flips}
+    estimates = {name: (value, "mean") for name, value in scores.items()}
     if not system.summary.oracle:
-        kinds |= dict.fromkeys(("tokens_per_solved", "usd_per_solved"), "per solved")
-    for measure, kind in kinds.items():
-        value = getattr(summary, measure)
+        solved = ("tokens_per_solved", "usd_per_solved")
+        estimates |= {name: (getattr(summary, name), "per solved") for name in solved}
+    for measure, (value, kind) in estimates.items():
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
             yield {**key, "measure": measure, **bounds, "kind": kind} | (
@@ -222,6 +227,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     is_paid = not is_priced or any(each.summary.cost_usd is not None for each in systems)
     means, endings, tokens, solved = [], [], [], []
     summaries = [each.summary for each in systems]
+    k = repeated(summaries)
     routed_to = dict.fromkeys(name for each in summaries for name in each.routed_to)
     knows_pages = any(each.means["gold_pages_found"] is not None for each in systems)
     has_router = any(each.means["router_tokens"] for each in systems)
@@ -234,6 +240,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 **label,
                 "n": f"{of.exact_match.n or of.questions:,}",
                 "EM": score_text(of.exact_match, mark),
+                **({f"pass^{k}": passed_text(of, k, mark), FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
                 "F1": score_text(of.f1, mark),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
@@ -286,7 +293,9 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
 def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     """The cells of the table of accuracy. Those that only one got right are named where there is one pair."""
     only = f"only {pairs[0].b} / only {pairs[0].a}" if len(pairs) == 1 else DISCORDANT
-    rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p"]]
+    passes = dict.fromkeys(each.measure for pair in pairs for each in pair.figures if each.measure.startswith(PASS))
+    of_passes = [head for name in passes for head in (name, "p")]
+    rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p", *of_passes]]
     for pair in pairs:
         effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
         row = [f"{pair.b} - {pair.a}", f"{pair.compared:,}", f"{pair.left_out:,} of {pair.rows:,}"]
@@ -297,8 +306,10 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
             row.append("-" if score.detectable == math.inf else number_text(score.detectable, ".3f"))
         else:
             row += ["-"] * 5
-        f1 = effects.get("f1")
-        rows.append([*row, *([_interval(f1.interval, "+.3f", mark), _p(f1.p)] if f1 else ["-", "-"])])
+        for name in ("f1", *passes):
+            effect = effects.get(name)
+            row += [_interval(effect.interval, "+.3f", mark), _p(effect.p)] if effect else ["-", "-"]
+        rows.append(row)
     return rows
 
 
@@ -384,6 +395,11 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
     if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):
         lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
+    if any(system.summary.passes for system in comparison.systems):
+        lines.append(
+            f"pass^k: the share of questions that k trials would all answer right; {FLIPS}: questions that some trials "
+            "answered right and others wrong"
+        )
     if comparison.pairs:
         sizes = sorted({max(pair.tests, 1) for pair in comparison.pairs})
         size = " or ".join(map(str, sizes))

@@ -34,6 +34,7 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.per_solved import ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
+from rewoo_bench.analysis.stats.trials import by_trials, difference_of_passes
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.runs.table_columns import read_columns
 
@@ -58,6 +59,8 @@ PRICED = "priced_usd"
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
 PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd", "priced_usd_per_solved": PRICED}
 """Measure -> its amount, of all questions for each one that was solved (an exact match)."""
+PASS = "pass^"
+"""What the measure of k trials that are all right begins with: `pass^4`."""
 LEFT_OUT = "left_out"
 ANSWERED = "answered"
 
@@ -152,7 +155,7 @@ def paired(dataset: str, a: tuple[str, PairColumns], b: tuple[str, PairColumns],
 
 
 def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) -> list[Effect]:
-    """The differences of exact match and F1; none where no pair has both scores."""
+    """The differences of exact match, F1 and pass^k, k all trials; none where no pair has both scores."""
     effects = []
     first, second, questions = _known_of_both("exact_match", a, b, clusters)
     if len(first):
@@ -164,6 +167,12 @@ def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) 
     if len(first):
         interval, p = difference_and_p(first, second, (0.0, 1.0), questions)
         effects.append(Effect("f1", "difference", interval, p, p))
+    first, second, questions = _known_of_both("exact_match", a, b, clusters)
+    if questions is not None and len(first):
+        outcomes = by_trials(first, questions), by_trials(second, questions)
+        if (k := int(outcomes[0].trials.max())) > 1:
+            interval, p = difference_of_passes(*outcomes, k)
+            effects.append(Effect(f"{PASS}{k}", "difference", interval, p, p))
     return effects
 
 

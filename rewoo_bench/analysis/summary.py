@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.paired import brackets, mean_of, proportion, quantile_interval
+from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
+from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.rows import UNMETERED, failed_in, flagged, oracle_rows
 from rewoo_bench.runs.table_columns import ColumnValues, model_labels, read_columns
@@ -126,6 +127,10 @@ class Summary:
     """Tool calls that a recording answered (`--tools recorded:RUN`), of the questions that count; None without one."""
     recorded_misses: int | None = None
     """Tool calls that it doesn't have."""
+    passes: dict[int, Estimate] = field(default_factory=dict)
+    """k -> pass^k: the share of questions that k trials would all answer right (stats/trials.py); from 2 on."""
+    flips: Estimate = NO_ESTIMATE
+    """Share of questions that some trials answered right and others wrong."""
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
@@ -166,6 +171,8 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     seconds, timed = _known(scored, "latency_s")
     quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
     p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
+    outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
+    has_trials = bool((outcomes.trials > 1).any())
     sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows["routed_to"]
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
     loop_share = loop_token_share = math.nan
@@ -210,6 +217,8 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         usd_per_solved=_per_solved(scored, "cost_usd") if priced else NO_ESTIMATE,
         intervals=dict(_intervals(scored, [*_MEANS, *(["cost_usd"] if priced else [])])),
         objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
+        passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
+        flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
         usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
@@ -229,9 +238,11 @@ def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = F
     if not len(known):
         return NO_ESTIMATE
     if binary:
-        interval = proportion(known, clusters=questions, level=CONFIDENCE)
-    else:
-        interval = mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE)
+        return _as_estimate(proportion(known, clusters=questions, level=CONFIDENCE))
+    return _as_estimate(mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE))
+
+
+def _as_estimate(interval: Interval) -> Estimate:
     return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
@@ -339,6 +350,18 @@ def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
 
 LOOPS = "in loops (of tokens)"
 OF_OBJECTIVES = "questions of a task right"
+FLIPS = "trials differ"
+
+
+def repeated(group: Sequence[Summary]) -> int:
+    """The largest k of which each of these has pass^k; 1 where one has no question with several trials."""
+    return min((max(summary.passes, default=1) for summary in group if summary.exact_match.n), default=1)
+
+
+def passed_text(summary: Summary, k: int, mark: str = "") -> str:
+    return score_text(summary.passes.get(k, NO_ESTIMATE), mark)
+
+
 FOUND = "calls in the recording"
 
 
@@ -377,11 +400,14 @@ def summary_table(summaries: Sequence[Summary]) -> str:
 def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]]:
     is_judged, is_unmetered = any(s.judged_correct.n for s in group), any(s.unmetered for s in group)
     is_joined = any(s.objectives_right.n for s in group)
+    k = repeated(group)
     return [
         {
             "architecture": s.architecture,
             "n": f"{s.exact_match.n or s.questions:,}",
             "EM [95% CI]": score_text(s.exact_match),
+            **({f"pass^{k} [95% CI]": passed_text(s, k)} if k > 1 else {}),
+            **({f"{FLIPS} [95% CI]": score_text(s.flips)} if k > 1 else {}),
             "F1 [95% CI]": score_text(s.f1),
             **({f"{OF_OBJECTIVES} [95% CI]": score_text(s.objectives_right)} if is_joined else {}),
             **({"judged [95% CI]": score_text(s.judged_correct)} if is_judged else {}),

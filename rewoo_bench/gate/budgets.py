@@ -9,6 +9,8 @@
     cached_input_tokens = { share_at_least = 0.6 }  # of all input tokens
     tokens_per_solved = { at_most = 6000 }          # total tokens of all questions for each exact match
     exact_match = { min = 0.30, margin = 0.02 }     # fails below 0.28; `margin` is optional
+    every_trial_right = { min = 0.20 }              # pass^k, where k is the number of trials
+    trials_differ = { max = 0.25 }                  # questions that some trials answered right and others wrong
     latency_s = { p95 = 20 }
 
 Limits are per question. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
@@ -22,6 +24,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.analysis.stats.per_solved import per_solved
+from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.gate.count_checks import ROUNDING, percent
@@ -203,6 +207,13 @@ class Floor(_Table):
     """How far a run may be below `min`, since accuracy differs from run to run."""
 
 
+class Ceiling(_Table):
+    """The largest share of questions; a check fails above `max + margin`."""
+
+    max: _Share
+    margin: _Share = 0.0
+
+
 class Budget(_Table):
     """A `[[budget]]` of one architecture on one data set with one model."""
 
@@ -221,6 +232,8 @@ class Budget(_Table):
     usd_per_solved: PerSolved | None = None
     exact_match: Floor | None = None
     f1: Floor | None = None
+    every_trial_right: Floor | None = None
+    trials_differ: Ceiling | None = None
 
     @property
     def group(self) -> Group:
@@ -236,8 +249,9 @@ class Budget(_Table):
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
         cache = self.cached_input_tokens or CacheFloor()
-        others = (cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved)
-        if not self.limits and (*others, self.exact_match, self.f1) == (None,) * 6:
+        others: list[object] = [cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved]
+        others += [self.exact_match, self.f1, self.every_trial_right, self.trials_differ]
+        if not self.limits and all(limit is None for limit in others):
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 
@@ -289,6 +303,9 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
         for metric, floor in (("exact_match", budget.exact_match), ("f1", budget.f1)):
             if floor:
                 yield _floor(budget.group, scored, metric, floor)
+        for metric in ("every_trial_right", "trials_differ"):
+            if bound := getattr(budget, metric):
+                yield _trials(budget.group, scored, metric, bound)
 
 
 def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
@@ -370,6 +387,24 @@ def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
             yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=_questions(rows))
 
 
+def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceiling) -> Check:
+    """Whether the trials of questions agree, in a run of several trials."""
+    outcomes = by_trials(rows["exact_match"].astype("float64").to_numpy(), rows["example_id"].to_numpy(str))
+    trials = int(outcomes.trials.max(initial=0))
+    is_floor = isinstance(bound, Floor)
+    limit = round(bound.min - bound.margin if isinstance(bound, Floor) else bound.max + bound.margin, 9)
+    name = f"{metric} {'min' if is_floor else 'max'}"
+    if trials < 2:
+        text = f"{name}: no question has several trials with a score (--trials)"
+        return Check("accuracy", "fail", group, name, text, limit=limit)
+    found = pass_hat(outcomes, trials) if is_floor else flips(outcomes)
+    missed = found.estimate < limit if is_floor else found.estimate > limit
+    relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
+    text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
+    return _of_accuracy(Check("accuracy", "fail" if missed else "pass", group, name, text, found.estimate, limit,
+                              n=found.n, oracle=bool(oracle_rows(rows).any())))  # fmt: skip
+
+
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
     scored = rows[["example_id", metric]].dropna()
     n, limit, name = _questions(scored), round(floor.min - floor.margin, 9), f"{metric} min"
@@ -381,9 +416,16 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     status: Status = "pass" if measured >= limit else "fail"
-    if status == "fail" and oracle:
-        status, text = "warn", f"{text}; an oracle's means nothing"
-    elif status == "fail" and n < ENOUGH_QUESTIONS:
-        few = f"too few to fail on: {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-        status, text = "warn", f"{text}; {few}"
-    return Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle)
+    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle))
+
+
+def _of_accuracy(check: Check) -> Check:
+    """The check, where it fails a warning for an oracle and for too few questions."""
+    if check.status != "fail":
+        return check
+    if check.oracle:
+        return replace(check, status="warn", text=f"{check.text}; an oracle's means nothing")
+    if check.n < ENOUGH_QUESTIONS:
+        few = f"too few to fail on: {counted(check.n, 'question')}, {ENOUGH_QUESTIONS} are enough"
+        return replace(check, status="warn", text=f"{check.text}; {few}")
+    return check

@@ -14,7 +14,17 @@ from rewoo_bench.analysis.claims.render import also, ours, run_of, sources
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_dollars, sentence, verdict
-from rewoo_bench.analysis.summary import LOOPS, OF_OBJECTIVES, dollars_text, has_loops, loops_text, mean_text, reasons
+from rewoo_bench.analysis.summary import (
+    FLIPS,
+    LOOPS,
+    OF_OBJECTIVES,
+    dollars_text,
+    has_loops,
+    loops_text,
+    mean_text,
+    reasons,
+    repeated,
+)
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
@@ -91,14 +101,16 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
     ends = [reason for reason in reasons(system.summary for system in systems) if reason != "error"]
     loops = [LOOPS] if has_loops(system.summary for system in systems) else []
     joined = [OF_OBJECTIVES] if any(system.summary.objectives_right.n for system in systems) else []
+    k = repeated([system.summary for system in systems])
     rows = []
     for system in systems:
         summary = system.summary
+        repeats = (summary.passes[k], summary.flips) if k > 1 else ()
         scores = [
             f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.summary.oracle else ''}"
             if each.n
             else "-"
-            for each in (summary.exact_match, summary.f1, *((summary.objectives_right,) if joined else ()))
+            for each in (summary.exact_match, *repeats, summary.f1, *((summary.objectives_right,) if joined else ()))
         ]
         rows.append(
             [
@@ -114,7 +126,7 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
                 *("-" if math.isnan(n) else f"{n:.2f}" for n in (summary.llm_calls, summary.tool_calls)),
             ]
         )
-    first = ("system", "n", "exact match", "F1", *joined, "answered")
+    first = ("system", "n", "exact match", *((f"pass^{k}", FLIPS) if k > 1 else ()), "F1", *joined, "answered")
     last = ("failed", "tokens", "$ / 1000", "model calls", "tool calls")
     return {"head": [*first, *ends, *loops, *last], "rows": rows}
 
