@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
-from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, split_by_role
+from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, price_of, split_by_role
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
@@ -276,7 +276,9 @@ def priced_rows(
 def pricing_of(
     runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`), else their own, else those of `EXAMPLE`.
+    """The dollars of some runs: of `prices` (as in `priced_rows`), else their own, else those of their model's sheet.
+
+    Where no sheet has the model, or where the models differ, they are those of `EXAMPLE`.
 
     Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what
     it takes.
@@ -284,8 +286,10 @@ def pricing_of(
     scored = ~failed(rows)
     if not prices and not np.isnan(read_columns(rows, ["cost_usd"])["cost_usd"].values[scored]).any():
         return own_prices(manifests)
+    models = read_columns(rows, ["model"])["model"].names_in_use
+    listed = price_of(models[0]) if len(models) == 1 and not own_models(read_columns(rows, _COLUMNS)) else None
     try:
-        (found,) = priced_rows(runs, rows, [prices or [EXAMPLE]])
+        (found,) = priced_rows(runs, rows, [prices or [listed or EXAMPLE]])
         if np.isnan(found.usd[scored]).any():
             raise DataError(SHARED_UNKNOWN)
     except DataError as error:
@@ -296,10 +300,9 @@ def pricing_of(
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
     notes = [STAND_IN] if found.stands_in else []
-    if not prices:
-        models = " and ".join(read_columns(rows, ["model"])["model"].names_in_use)
-        example = f"the price is an example, since none is known for {models} (compare --prices NAME: {SHORT_NAMES})"
-        notes.insert(0, example)
+    if not prices and listed is None:
+        unknown = f"none is known for {' and '.join(models)}"
+        notes.insert(0, f"the price is an example, since {unknown} (compare --prices NAME: {SHORT_NAMES})")
     return Pricing(under, "; ".join(notes), found.usd)
 
 

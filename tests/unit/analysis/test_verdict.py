@@ -167,6 +167,14 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     assert react == pytest.approx((2048 * 0.25 + 100 * 0.25 + 2048 * 0.025 + 20 * 2) / 1e6)
 
 
+def test_a_run_of_a_model_that_a_sheet_lists_has_its_dollars(tmp_path: Path) -> None:
+    run = run_of_two(tmp_path / "run")
+    rows = load(run).assign(**dict.fromkeys(("model", "planner_model", "solver_model"), "openai/gpt-4o"))
+    pricing = pricing_of([run], rows, manifests(run))
+    assert pricing.under == named_tariff("openai:gpt-4o").under
+    assert pricing.note == ""
+
+
 def test_a_chosen_sheet_replaces_the_runs_own_prices(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
     pricing = pricing_of([run], load(run), manifests(run), ["openai:gpt-4o"])
