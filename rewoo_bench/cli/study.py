@@ -90,6 +90,28 @@ def status(file: Path, out: Path | None, models: str | None, cells: str | None, 
     else:
         click.echo(terminal(status_text(found)))
     return DONE
+
+
+@study.command("publish", context_settings=SETTINGS)
+@_FILE
+@_OUT
+@_SET
+@click.option("--to", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Folder of the page, tables, figures and copies of the runs.  [default: that of FILE]")
+@click.option("--without-runs", is_flag=True, help="Write no copies of the runs.")
+def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: Path | None, *,
+                    without_runs: bool) -> int:
+    """Write the page of FILE's study: its outcomes, tables and figures, from the runs as they are.
+
+    The page is page.md beside FILE with its places filled in, {{table outcomes}} for example; without one it is made of
+    all tables. Runs are copied without the texts of their data sets.
+    """
+    from rewoo_bench.study.publish import publish_study
+
+    declared, _, folder = _opened(file, out, None, None, changes)
+    for path in publish_study(declared, folder, to or file.parent, with_runs=not without_runs):
+        click.echo(terminal(str(path)))
+    return DONE
 # fmt: on
 
 

@@ -17,7 +17,7 @@ from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.system.files import bundled_folder, bundled_names
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 NAMES = bundled_names("architectures", "architecture.toml")
 SLOWEST = ("llmcompiler", "plan-execute", "rewoo-json")

@@ -1,0 +1,221 @@
+"""A study's runs -> its page, tables and figures.
+
+    publish_study(study, Path("results/local/study"), Path("results/study"))
+
+The page is `page.md` beside the study's file with its places filled in: `{{main/hotpotqa/qwen/rewoo/exact_match}}` is a
+figure with its interval, `{{n NAME}}` its number of questions, `{{verdict OUTCOME/DATASET/MODEL}}` what was decided,
+and `{{table main}}` a table. Without such a file a page is made of all tables. The same runs give the same files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.errors import SpecError, UsageError, unknown
+from rewoo_bench.report.overview import claim_lines
+from rewoo_bench.report.plots.draw import save_figures
+from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.runs.publish import publish
+from rewoo_bench.study.declaration import Study
+from rewoo_bench.study.drawings import PAIR, drawings
+from rewoo_bench.study.outcomes import CellResults, StudyResults, read_results
+from rewoo_bench.system.files import replaced
+from rewoo_bench.text.escaping import csv_text, markdown_table
+
+PAGE = "page.md"
+_PLACE = re.compile(r"\{\{([^{}]+)\}\}")
+_DEFAULT = """# {{title}}
+
+{{question}}
+
+{{table outcomes}}
+
+{{table main}}
+
+{{table others}}
+
+{{table claims}}
+"""
+
+
+def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = True) -> list[Path]:
+    """Writes README.md, figures.csv, outcomes.csv, figures, and copies of the runs without texts; returns the files.
+
+    Raises `UsageError` where a file can't be written, `SpecError` for a place of the page that names nothing, and
+    `DataError` without any run.
+    """
+    results = read_results(study, folder)
+    written = list(save_figures(drawings(results, _main(study)), out, ["png"]))
+    texts = {
+        "README.md": page_of(results, folder),
+        "figures.csv": csv_text(figures_table(results)),
+        "outcomes.csv": csv_text(outcomes_table(results)),
+    }
+    for name, text in texts.items():
+        try:
+            with replaced(out / name) as file:
+                file.write(text.encode())
+        except OSError as error:
+            raise UsageError(f"can't write to {str(out / name)!r}: {error.strerror or error}") from None
+        written.append(out / name)
+    for each in results.cells if with_runs else ():
+        copy = out / "runs" / each.cell.name
+        if (copy / MANIFEST).exists():
+            for old in copy.iterdir():  # of an earlier publication
+                old.unlink()
+        publish(folder / each.cell.name, copy)
+        written.append(copy)
+    return written
+
+
+def page_of(results: StudyResults, folder: Path) -> str:
+    """The page of a study. Raises `SpecError` for a place that names nothing."""
+    path = results.study.file.with_name(PAGE)
+    text = path.read_text(encoding="utf-8") if path.is_file() else _DEFAULT
+    about = results.study.spec.study
+    runs = [folder / each.cell.name for each in results.cells]
+    tables: Mapping[str, Callable[[], list[list[str]]]] = {
+        "outcomes": lambda: _outcomes(results),
+        "main": lambda: _main_table(results),
+        "others": lambda: _others(results),
+        "trials": lambda: _trials(results),
+        "claims": lambda: _claims(runs),
+        "reached": lambda: _reached(results),
+    }
+    verdicts = {f"{each.outcome.name}/{each.dataset}/{each.model}": each.verdict for each in results.outcomes}
+
+    def filled(place: re.Match[str]) -> str:
+        name = place.group(1).strip()
+        kind, _, of = name.partition(" ")
+        if name in ("title", "question"):
+            return str(getattr(about, name))
+        if kind == "table" and of in tables:
+            return "\n".join(markdown_table(tables[of]()))
+        if kind == "verdict" and of in verdicts:
+            return verdicts[of]
+        if kind == "n" and of in results.figures:
+            return f"{results.figures[of].interval.n:,}"
+        if name in results.figures:
+            return results.figures[name].text
+        known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in verdicts)]
+        raise SpecError(f"{path}: {{{{{name}}}}}: {unknown('figure', name, known)}")
+
+    return _PLACE.sub(filled, text).rstrip() + "\n"
+
+
+def figures_table(results: StudyResults) -> pd.DataFrame:
+    """Every figure by its name: estimate, 95% interval and number of questions."""
+    rows = [(name, each.interval) for name, each in results.figures.items()]
+    return pd.DataFrame(
+        [{"figure": name, "estimate": one.estimate, "low": one.low, "high": one.high, "n": one.n} for name, one in rows]
+    ).round(6)
+
+
+def outcomes_table(results: StudyResults) -> pd.DataFrame:
+    """The declared outcomes: what each came to, and how it is decided."""
+    return pd.DataFrame(
+        [
+            {
+                "outcome": each.outcome.name, "dataset": each.dataset, "model": each.model,
+                "architectures": " / ".join(each.outcome.architectures), "measure": each.outcome.measure,
+                "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
+                "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
+                "n": each.interval.n, "p": each.p, "p_holm": each.p_holm, "verdict": each.verdict,
+                "exploratory": each.exploratory,
+            }
+            for each in results.outcomes
+        ]
+    ).round(6)  # fmt: skip
+
+
+def _main(study: Study) -> str:
+    """The cells of the first outcome, else the first cells."""
+    return study.spec.outcomes[0].cells if study.spec.outcomes else study.spec.cells[0].name
+
+
+def _outcomes(results: StudyResults) -> list[list[str]]:
+    rows = [["outcome", "data set", "n", "estimate [95% CI]", "p, Holm", "verdict"]]
+    for each in results.outcomes:
+        figure = results.figures[f"{each.outcome.name}/{each.dataset}/{each.model}"]
+        p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
+        sign = " / " if each.outcome.statistic == "ratio" else " - "
+        named = f"{each.outcome.name}: {sign.join(each.outcome.architectures)}"
+        verdict = each.verdict if each.exploratory is None else f"exploratory: {each.exploratory}"
+        rows.append([named, each.dataset, f"{each.interval.n:,}", figure.text, p, verdict])
+    return rows
+
+
+def _main_table(results: StudyResults) -> list[list[str]]:
+    heads = ["data set", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
+    rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
+    for each in results.cells:
+        if each.cell.cells != _main(results.study):
+            continue
+        for name in each.cell.options.architectures:
+            own = f"{each.cell.name}/{name}"
+            texts = [
+                results.figures[f"{own}/{what}"].text for what in ("exact_match", "total_tokens", "llm_calls", *SHOWN)
+            ]
+            rows.append([each.cell.dataset, name, f"{each.n:,}", *texts])
+    return rows
+
+
+def _others(results: StudyResults) -> list[list[str]]:
+    """The exploratory runs of two architectures, a row each: their ratios and the difference of exact match."""
+    titles = [f"$, {title}" for title in SHOWN.values()]
+    rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
+    for each in results.cells:
+        names = list(each.cell.options.architectures)
+        if "hops" in each.cell.conditions or len(names) < 2:
+            continue
+        first, second = _pair_of(names)
+        ratios = [
+            results.figures[f"{each.cell.name}/{first} / {second}/{what}"].text for what in ("total_tokens", *SHOWN)
+        ]
+        difference = results.figures.get(f"{each.cell.name}/{first} - {second}/exact_match")
+        shown = difference.text if difference else "-"
+        rows.append([each.cell.name, f"{first} against {second}", f"{each.n:,}", *ratios, shown])
+    return rows
+
+
+def _pair_of(names: Sequence[str]) -> tuple[str, str]:
+    """ReAct against ReWOO where a run has both, in whatever form; else the second against the first."""
+    found = [next((name for name in names if name.partition("?")[0] == wanted), None) for wanted in PAIR]
+    return (found[0], found[1]) if found[0] and found[1] else (names[1], names[0])
+
+
+def _trials(results: StudyResults) -> list[list[str]]:
+    rows = [["run", "architecture", "n", "pass@1", "pass^k", "trials differ"]]
+    for each in results.cells:
+        trials = each.cell.options.trials
+        for name in each.cell.options.architectures if trials > 1 else ():
+            own = f"{each.cell.name}/{name}"
+            passed = results.figures.get(f"{own}/pass^{trials}")
+            if passed is not None:
+                texts = [results.figures[f"{own}/exact_match"].text, passed.text, results.figures[f"{own}/flips"].text]
+                rows.append([each.cell.name, name, f"{each.n:,}", *texts])
+    return rows
+
+
+def _claims(runs: Sequence[Path]) -> list[list[str]]:
+    lines = claim_lines(runs)
+    return [
+        ["claim", "source", "claimed", "measured", "verdict"],
+        *([each["says"], each["source"], each["claimed"], each["measured"], each["verdict"]] for each in lines),
+    ]
+
+
+def _reached(results: StudyResults) -> list[list[str]]:
+    """How many questions each run has, of those declared."""
+    return [["run", "questions", "declared", "status"], *_rows_reached(results.cells)]
+
+
+def _rows_reached(cells: Sequence[CellResults]) -> Iterator[list[str]]:
+    for each in cells:
+        declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
+        yield [each.cell.name, f"{each.n:,}", declared, each.exploratory or "registered"]

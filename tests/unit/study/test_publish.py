@@ -1,0 +1,204 @@
+"""What is published of a study: its figures against pandas, its outcomes by their rules, its page by its places."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pandas as pd
+import pytest
+
+from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
+from rewoo_bench.analysis.stats.tests import holm
+from rewoo_bench.errors import DataError, SpecError
+from rewoo_bench.runs.folder import load
+from rewoo_bench.study.declaration import Outcome, Study, read_study
+from rewoo_bench.study.outcomes import Decided, _p_of_difference, read_results
+from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
+from rewoo_bench.study.rounds import run_study
+
+DECLARED = """
+[study]
+title = "A study"
+question = "Which is cheaper?"
+
+[models]
+oracle.model = "oracle"
+
+[datasets]
+sample.dataset = "sample"
+chain.dataset = "chain?hops={hops}&objectives={objectives}"
+
+[[cells]]
+name = "main"
+models = ["oracle"]
+datasets = ["sample"]
+architectures = ["rewoo", "react"]
+n = 12
+
+[[cells]]
+name = "map"
+models = ["oracle"]
+datasets = ["chain"]
+architectures = ["rewoo", "react"]
+n = 3
+conditions = { hops = [1, 2], objectives = [1] }
+
+[[cells]]
+name = "twice"
+models = ["oracle"]
+datasets = ["sample"]
+architectures = ["direct", "cot"]
+n = 4
+settings.trials = 2
+exploratory = true
+
+[[outcomes]]
+name = "tokens"
+cells = "main"
+architectures = ["react", "rewoo"]
+measure = "total_tokens"
+statistic = "ratio"
+
+[[outcomes]]
+name = "dollars"
+cells = "main"
+architectures = ["react", "rewoo"]
+measure = "cost_usd"
+prices = "openai"
+statistic = "ratio"
+
+[[outcomes]]
+name = "accuracy"
+cells = "main"
+architectures = ["rewoo", "react"]
+measure = "exact_match"
+statistic = "non-inferiority"
+margin = 0.05
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "study.toml").write_text(DECLARED)
+    study = read_study(folder / "study.toml")
+    end = anyio.run(partial(run_study, study, study.cells, folder / "runs"))
+    assert not end.unfinished
+    return study, folder / "runs"
+
+
+def test_figures_are_those_of_the_rows(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    figures = read_results(study, folder).figures
+    rows = load(folder / "main-sample-oracle")
+    means = {
+        (name, column): float(rows[rows["architecture"] == name][column].astype(float).mean())
+        for name in ("rewoo", "react")
+        for column in ("total_tokens", "llm_calls", "exact_match")
+    }
+    for (name, column), mean in means.items():
+        found = figures[f"main-sample-oracle/{name}/{column}"].interval
+        assert found.estimate == pytest.approx(mean)
+        assert found.n == 12
+    ratio = means["react", "total_tokens"] / means["rewoo", "total_tokens"]
+    assert figures["main-sample-oracle/react / rewoo/total_tokens"].interval.estimate == pytest.approx(ratio)
+    assert figures["tokens/sample/oracle"].interval.estimate == pytest.approx(ratio)
+    assert figures["twice-sample-oracle/direct/pass^2"].interval.estimate == 1.0
+    assert figures["twice-sample-oracle/direct/flips"].interval.n == 4
+
+
+def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    outcomes = read_results(study, folder).outcomes
+    assert [each.outcome.name for each in outcomes] == ["tokens", "dollars", "accuracy"]
+    assert [each.p_holm for each in outcomes] == holm([each.p for each in outcomes])
+    table = outcomes_table(read_results(study, folder)).set_index("outcome")
+    assert table.loc["tokens", "verdict"] == "undecided"  # twelve questions are too few to rule out a rare event
+    assert table.loc["accuracy", "margin"] == 0.05
+
+
+def decided(statistic: str, interval: Interval, p_holm: float) -> str:
+    outcome = Outcome.model_validate(
+        {"name": "x", "cells": "main", "architectures": ["react", "rewoo"], "measure": "total_tokens",
+         "statistic": statistic, "margin": 0.05}
+    )  # fmt: skip
+    return Decided(outcome, "d", "m", interval, 0.01, None, p_holm).verdict
+
+
+def test_a_verdict_needs_the_interval_the_adjusted_p_and_no_rare_event() -> None:
+    above, below = Interval(2.0, 1.5, 2.5, 100), Interval(0.5, 0.4, 0.8, 100)
+    assert decided("ratio", above, 0.01) == "react takes more"
+    assert decided("ratio", below, 0.01) == "rewoo takes more"
+    assert decided("ratio", above, 0.06) == "undecided"
+    assert decided("ratio", replace(above, rare=True), 0.01) == "undecided"
+    better, worse = Interval(0.01, -0.03, 0.05, 100), Interval(-0.2, -0.3, -0.1, 100)
+    assert decided("non-inferiority", better, 0.01) == "react is at most 0.05 worse"
+    assert decided("non-inferiority", better, 0.2) == "undecided"
+    assert decided("non-inferiority", worse, 0.01) == "react is worse by more than 0.05"
+    assert decided("ratio", Interval(math.nan, 0, math.inf, 0), math.nan) == "no data"
+
+
+def test_p_is_below_005_exactly_where_the_interval_leaves_the_null_out() -> None:
+    random = np.random.default_rng(2)
+    seen = set()
+    for _ in range(60):
+        a, b = (random.integers(0, 2, 150).astype(float) for _ in range(2))
+        b = np.where(random.uniform(size=150) < 0.7, a, b)
+        interval = difference_of_proportions(a, b)
+        is_out = not interval.low <= -0.05 <= interval.high
+        assert (_p_of_difference(a, b, -0.05) < 0.05) == is_out
+        seen.add(is_out)
+    assert seen == {True, False}
+
+
+def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    page = study.file.with_name("page.md")
+    page.write_text("{{title}}: {{tokens/sample/oracle}} (n = {{n tokens/sample/oracle}})\n\n{{table outcomes}}\n")
+    try:
+        text = page_of(read_results(study, folder), folder)
+        figure = read_results(study, folder).figures["tokens/sample/oracle"].text
+        assert text.startswith(f"A study: {figure} (n = 12)\n\n| outcome |")
+        page.write_text("{{tokens/sample/orakel}}")
+        with pytest.raises(SpecError, match=r"unknown figure 'tokens/sample/orakel', did you mean 'tokens/sample/or"):
+            page_of(read_results(study, folder), folder)
+    finally:
+        page.unlink()
+
+
+def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    for name in ("a", "b", "b"):  # the second time into a folder that has an earlier publication
+        publish_study(study, folder, tmp_path / name)
+    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png", "accuracy.png"}
+    for path in files:
+        assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
+    again = read_results(study, tmp_path / "a/runs")  # from the published copies
+    first = read_results(study, folder)
+    assert {name: figure.text for name, figure in again.figures.items()} == {
+        name: figure.text for name, figure in first.figures.items()
+    }
+    assert list(pd.read_csv(tmp_path / "a/figures.csv")["figure"]) == list(first.figures)
+
+
+def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Study, Path], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    study, folder = made
+    publish_study(study, folder, tmp_path / "copy")
+    file = tmp_path / "copy/runs/main-sample-oracle/questions.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.slice(0, len(table) - 1), file)
+    assert read_results(study, tmp_path / "copy/runs").figures["tokens/sample/oracle"].interval.n == 11
+
+
+def test_a_study_without_runs_says_how_to_begin(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(DECLARED)
+    with pytest.raises(DataError, match="begin with rewoo-bench study run"):
+        read_results(read_study(tmp_path / "study.toml"), tmp_path)
