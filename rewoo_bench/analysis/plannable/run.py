@@ -16,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import accumulate
@@ -75,7 +75,10 @@ def plannable(
     most: int | None = None,
     on_task: Callable[[TracedTask], None] | None = None,
 ) -> Plannable:
-    """Reads a run. `prices` are short names or SHEET:MODEL; by default that of the run's model, and those of `SHOWN`.
+    """Reads a run. `prices` are short names or SHEET:MODEL.
+
+    By default they are those of the run's model with the rule of its provider's cache and without a cache, where a
+    sheet has the model, else those of `SHOWN`.
 
     Of each architecture at most `most` trajectories are read, those of a random sample of tasks, always the same one.
     `on_task` is called with each trajectory that counts.
@@ -84,7 +87,9 @@ def plannable(
     rows = load_table(folder).select([*_KEY, "model"]).to_pylist()
     named = Counter(str(row["model"]) for row in rows).most_common(1)
     own_price = price_of(named[0][0]) if named else None
-    tariffs = {name: named_tariff(name) for name in prices or (*([own_price] if own_price else ()), *SHOWN)}
+    tariffs = {name: named_tariff(name) for name in prices or ([own_price] if own_price else SHOWN)}
+    if own_price and not prices:  # the same prices without the cache
+        tariffs["none"] = replace(tariffs[own_price], rule=None, cache_rule=SHOWN["none"])
     path = folder / TRACES_FILE
     if not path.is_file():
         raise DataError(

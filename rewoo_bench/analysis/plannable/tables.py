@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE
 from rewoo_bench.analysis.plannable.bounds import HORIZONS
 from rewoo_bench.analysis.plannable.run import Plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
@@ -24,6 +25,7 @@ ASSUMPTIONS = (
 )
 
 
+OF_RARE = f"{RARE} {A_RARE_EVENT}: few tasks make most of the spread"
 FEWEST_TASKS = 10
 """Tasks of which an interval is shown; of fewer it says nothing."""
 
@@ -74,10 +76,12 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     where = f"{'without a cache' if rule == 'no cache' else f'under {rule}'}, at {model}'s prices"
     bounds = min(first["low"], last["low"]), max(first["high"], last["high"])
     shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds) if np.isfinite(value)]
+    ways = ["a whole plan", "programs"] if first["saved"] <= last["saved"] else ["programs", "a whole plan"]
+    saved = f"between {shares[0]} ({ways[0]}) and {shares[1]} ({ways[1]})" if shares[0] != shares[1] else shares[0]
     few = last["n"] < FEWEST_TASKS
     interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}"
     return (
-        f"{architecture}: planning ahead would have saved between {shares[0]} and {shares[1]} of the cost {where} "
+        f"{architecture}: planning ahead would have saved {saved} of the cost {where} "
         f"({interval}; {counted(last['n'], 'task')})"
     )
 
@@ -94,7 +98,8 @@ def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
     """Of each horizon the median and the range of what planners took, divided by what was predicted."""
     measured = errors()
     names = {"model_calls": "model calls", "total_tokens": "tokens"}
-    names |= {f"usd:{name}": f"$, {title}" for name, title in prices.items() if name in SHOWN}
+    rules = {title.rpartition(", ")[0] for title in prices.values()}
+    names |= {f"usd:{name}": f"$, {title}" for name, title in SHOWN.items() if title in rules}
     rows = [["measured / predicted", *names.values()]]
     for horizon in HORIZONS[1:]:
         cells = []
@@ -112,8 +117,8 @@ def trust_note() -> str:
     models = ", ".join(f"{count} of {model}" for model, count in counts.items())
     return (
         f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each), where a planner was run, "
-        "too; 1.00 is a right prediction. Planners have prompts of their own, shorter than the loop's, and a cache "
-        "holds less of them"
+        "too; 1.00 means that they took what was predicted, dollars at gpt-5-mini's prices, under Anthropic's rule at "
+        "claude-sonnet-4-5's. Planners have prompts of their own, shorter than the loop's: a cache holds less of them"
     )
 
 
@@ -129,8 +134,9 @@ def text(found: Plannable) -> str:
         blocks.append("\n".join(text_table(calls_table(calls))))
         blocks.append("\n".join(text_table(horizons_table(found, architecture))))
         blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
+    rare = [OF_RARE] if any(RARE in block for block in blocks) else []
     blocks.append("\n".join([*text_table(trust_table(found.prices)), trust_note()]))
-    return "\n\n".join([*blocks, "\n".join(notes(found))])
+    return "\n\n".join([*blocks, "\n".join([*rare, *notes(found)])])
 
 
 def notes(found: Plannable) -> list[str]:
@@ -150,7 +156,13 @@ def _shown(interval: Interval) -> str:
         return "-"
     if interval.n < FEWEST_TASKS:
         return f"{interval.estimate:.1%}"
-    return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+    return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]{RARE if interval.rare else ''}"
+
+
+def _change(saved: float) -> str:
+    """What falls away, as a change: `-5.3%`; a zero has no sign."""
+    shown = f"{-saved:+.1%}"
+    return "0.0%" if shown in ("+0.0%", "-0.0%") else shown
 
 
 def values_table(calls: pd.DataFrame) -> list[list[str]]:
@@ -210,8 +222,8 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
                 cells.append(_amount(measure, part[measure].mean()))
             else:
                 each = saved[horizon, measure]
-                interval = "" if each["n"] < FEWEST_TASKS else f" [{-each['high']:+.1%}, {-each['low']:+.1%}]"
-                cells.append(f"{-each['saved']:+.1%}{interval}")
+                bounds = f" [{_change(each['high'])}, {_change(each['low'])}]{RARE if each['rare'] else ''}"
+                cells.append(_change(each["saved"]) + ("" if each["n"] < FEWEST_TASKS else bounds))
         rows.append(cells)
     return rows
 

@@ -5,11 +5,11 @@
 
 Two values are the same where their form is:
 
-    number    1500, 1500.0, "1,500", "$1,500.00"; in a text also words from zero to twenty
+    number    1500, 1500.0, "1,500", "$1,500.00"; in a text also words from zero to twenty; 02134 isn't 2134
     date      2024-05-20, "May 20, 2024", "20 May 2024", "May 20th", 5/20/2024, 20.5.2024; a text without the year is
               the same in each year
     time      15:00, 15:00:00, "3 PM", "3:00 pm"
-    sum       152 + 103, with its signs
+    sum       152 + 103, with its signs; 555-1234 without spaces is none
     words     letters and digits in their order, whatever the case, the accents and what stands between them
 
 A list or an object is its single values; a text that is JSON is read as such. A number is never a part of a longer one,
@@ -55,6 +55,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _SUM = re.compile(r"(?=.*\d\s*[+*/-]\s*[\d(])[\d\s.,$€£%+*/()-]{3,200}")
+_CALCULATES = re.compile(r"[+*/]|\s-\s")
 _SIGNS = re.compile(r"[\s$€£%+*/()-]+")
 _MARK = re.compile(r"^[ \t]*\d{1,9}[.)](?=\s)", re.MULTILINE)
 _NUMBERS = [
@@ -135,7 +136,11 @@ def _forms(text: str) -> tuple[Form, ...]:
             return (("date", date),)
     if (found := _TIME.fullmatch(stripped)) and (moment := _time(found)):
         return (("time", moment),)
-    if _SUM.fullmatch(stripped) and all(map(_NUMBER.fullmatch, filter(None, _SIGNS.split(stripped)))):
+    if (
+        _SUM.fullmatch(stripped)
+        and _CALCULATES.search(stripped)
+        and all(map(_NUMBER.fullmatch, filter(None, _SIGNS.split(stripped))))
+    ):
         return (("sum", "".join(stripped.split())),)
     words = _words(stripped)
     return (("words", words),) if words else (("sum", "".join(stripped.split())),)
@@ -146,7 +151,8 @@ def _canonical(number: str) -> str:
     text = number.replace(",", "")
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     whole, _, rest = digits.partition(".")
-    whole, rest = whole.lstrip("0") or "0", rest.rstrip("0")
+    is_code = whole.startswith("0") and len(whole) > 2
+    whole, rest = whole if is_code else whole.lstrip("0") or "0", rest.rstrip("0")
     found = f"{whole}.{rest}" if rest else whole
     return found if found == "0" else sign + found
 
@@ -240,7 +246,7 @@ class Index:
         if kind == "time":
             return text in self._times
         if kind == "sum":
-            return text in "".join(self._text.split())
+            return re.search(rf"(?<![\d.,]){re.escape(text)}(?!\d|[.,]\d)", "".join(self._text.split())) is not None
         if isinstance(value, str) and _CODE.fullmatch(value.strip()):
             return re.search(rf"(?<![^\W_]){value.strip()}(?![^\W_])", self._text) is not None
         return f" {text} " in self._words
