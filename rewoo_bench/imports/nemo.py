@@ -47,6 +47,7 @@ class _Document:
             for ancestry in (_part(extra, "ancestry"), *_listed(extra, "tool_ancestry")):
                 self._parents[str(ancestry.get("function_id"))] = str(ancestry.get("parent_id") or "root")
                 self._names[str(ancestry.get("function_id"))] = str(ancestry.get("function_name"))
+        self._parents = self._without_circles()
         self._callers = {_function(step) for step in self._steps if _is_model_call(step)}
         self._agents: dict[str, dict[str, Any]] = {"": {**document, "steps": []}}
         self._systems: dict[str, str] = {}
@@ -76,14 +77,23 @@ class _Document:
 
     def _agent_of(self, function: str) -> str:
         """The innermost agent that a function is or is part of."""
-        for _ in range(len(self._parents)):  # a stranger's parents may go in a circle
-            if self._is_main(function) or function in self._callers:
-                break
+        while not self._is_main(function) and function not in self._callers:
             function = self._parents[function]
         return "" if self._is_main(function) else function
 
     def _is_main(self, function: str) -> bool:
         return self._parents.get(function, "root") == "root"
+
+    def _without_circles(self) -> dict[str, str]:
+        """The parents; a function that would be its own ancestor is one of the main agent."""
+        found: dict[str, str] = {}
+        for function, parent in self._parents.items():
+            seen, above = {function}, parent
+            while above != "root" and above in found and above not in seen:
+                seen.add(above)
+                above = found[above]
+            found[function] = "root" if above in seen else parent
+        return found
 
     def _id_of(self, record: Mapping[str, Any]) -> str:
         return str(record["trajectory_id"]) if record is not self._agents[""] else ""

@@ -217,6 +217,25 @@ def test_an_agent_that_is_a_tool_of_nemos_agent_is_a_sub_agent() -> None:
     assert conversation == [call["roles"] for call in delegated["calls"]]
 
 
+@pytest.mark.parametrize("how", ["itself", "each other"])
+def test_functions_of_nemo_that_are_their_own_parents_lose_no_call(how: str, tmp_path: Path) -> None:
+    (line,) = file_of("nemo-delegated").read_text().splitlines()
+    steps = json.loads(line)["trajectory"]["steps"]
+    ids = {each["extra"]["ancestry"]["function_name"]: each["extra"]["ancestry"]["function_id"] for each in steps}
+    of, parent = ("guide", "guide") if how == "itself" else ("<workflow>", "guide")
+    changed = json.loads(line)
+    for step in changed["trajectory"]["steps"]:
+        for ancestry in (step["extra"]["ancestry"], *step["extra"].get("tool_ancestry", ())):
+            if ancestry["function_id"] == ids[of]:
+                ancestry["parent_id"] = ids[parent]
+    (tmp_path / "a.json").write_text(json.dumps(changed))
+    (found,) = read_files([tmp_path])
+    assert found.trajectory is not None, found.fault
+    assert len([*found.trajectory.calls]) == 5
+    if how == "itself":
+        assert sum(isinstance(event, ToolUse) for event in found.trajectory.events) == 3
+
+
 def test_a_run_of_nemo_without_its_profiler_says_why_it_has_no_calls(tmp_path: Path) -> None:
     samples = [json.loads(line) for line in file_of("nemo").read_text().splitlines()]
     for sample in samples:
