@@ -11,9 +11,8 @@ from matplotlib.colors import TwoSlopeNorm
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
-from rewoo_bench.study.outcomes import CellResults, StudyResults
+from rewoo_bench.study.outcomes import PAIR, CellResults, StudyResults
 
-PAIR = ("react", "rewoo")
 _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and where they are dark
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
 

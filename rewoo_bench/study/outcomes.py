@@ -38,6 +38,8 @@ from rewoo_bench.runs.rows import left_out
 from rewoo_bench.study.declaration import Cell, Outcome, Study
 from rewoo_bench.study.status import why_exploratory
 
+PAIR = ("react", "rewoo")
+"""The architectures that the study is about, in any form (`react?repeat_guard=stop`)."""
 _ROUND = 1e-6
 _AMOUNTS = ("total_tokens", "llm_calls", "input_tokens", "output_tokens")
 
@@ -69,6 +71,8 @@ class Decided:
     p: float
     """Of the null hypothesis: a ratio of 1, no difference, or a difference of the margin and more."""
     exploratory: str | None = None
+    detectable: float | None = None
+    """Of exact match: the smallest difference that exact McNemar shows 4 times in 5 on so many questions."""
     p_holm: float = math.nan
 
     @property
@@ -184,7 +188,8 @@ def _decide(outcome: Outcome, of: CellResults) -> Decided:
         interval, p = ratio_and_p(b, a, None)
         return Decided(outcome, *more, interval, p, of.exploratory)
     margin = outcome.margin or 0.0 if outcome.statistic == "non-inferiority" else 0.0
-    return Decided(outcome, *more, _difference(b, a), _p_of_difference(b, a, -margin), of.exploratory)
+    shown = minimum_detectable_difference(float((a != b).mean()), float(len(a)), ALPHA) if len(a) else math.nan
+    return Decided(outcome, *more, _difference(b, a), _p_of_difference(b, a, -margin), of.exploratory, shown)
 
 
 def _difference(a: Floats, b: Floats, level: float = 0.95) -> Interval:
@@ -208,12 +213,17 @@ def _p_of_difference(a: Floats, b: Floats, null: float) -> float:
     return high
 
 
+def family(architecture: str) -> str:
+    """`react` of `react?repeat_guard=stop`."""
+    return architecture.partition("?")[0]
+
+
 def _of_outcome(decided: Decided) -> Figure:
     return Figure(decided.interval, "+.3f" if decided.outcome.statistic != "ratio" else ".2f")
 
 
 def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
-    """Means of each architecture, and each pair's ratios and difference with the last one."""
+    """Means of each architecture; ratios and differences with the first one, and of each ReAct with each ReWOO."""
     cell = of.cell
     where = cell.name
     names = list(cell.options.architectures)
@@ -237,7 +247,8 @@ def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
             yield f"{where}/{name}/in loops", Figure(Interval(share, share, share, of.n), ".0%")
     for first in names:
         for second in names:
-            if first == second:
+            is_loop_and_plan = family(first) == PAIR[0] and family(second) == PAIR[1]
+            if first == second or not (is_loop_and_plan or second == names[0] or names == [second, first]):
                 continue
             pair = f"{where}/{first} / {second}"
             for column in ("total_tokens", *SHOWN):
@@ -246,9 +257,3 @@ def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
             a, b = of.both(first, second, "exact_match")
             if len(a):
                 yield f"{where}/{first} - {second}/exact_match", Figure(_difference(b, a), "+.3f")
-
-
-def detectable(decided: Decided, of: CellResults) -> float:
-    """The smallest difference of exact match that exact McNemar shows 4 times in 5 on so many questions."""
-    a, b = of.both(*decided.outcome.architectures, "exact_match")
-    return minimum_detectable_difference(float((a != b).mean()), float(len(a)), ALPHA)

@@ -9,6 +9,7 @@ and `{{table main}}` a table. Without such a file a page is made of all tables. 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,8 +23,8 @@ from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.runs.manifest import MANIFEST
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
-from rewoo_bench.study.drawings import PAIR, drawings
-from rewoo_bench.study.outcomes import CellResults, StudyResults, read_results
+from rewoo_bench.study.drawings import drawings
+from rewoo_bench.study.outcomes import PAIR, CellResults, StudyResults, family, read_results
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
@@ -95,7 +96,8 @@ def page_of(results: StudyResults, folder: Path) -> str:
         if name in ("title", "question"):
             return str(getattr(about, name))
         if kind == "table" and of in tables:
-            return "\n".join(markdown_table(tables[of]()))
+            cells = tables[of]()
+            return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in verdicts:
             return verdicts[of]
         if kind == "n" and of in results.figures:
@@ -126,7 +128,7 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
                 "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
                 "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
                 "n": each.interval.n, "p": each.p, "p_holm": each.p_holm, "verdict": each.verdict,
-                "exploratory": each.exploratory,
+                "detectable": each.detectable, "exploratory": each.exploratory,
             }
             for each in results.outcomes
         ]
@@ -146,6 +148,8 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
         sign = " / " if each.outcome.statistic == "ratio" else " - "
         named = f"{each.outcome.name}: {sign.join(each.outcome.architectures)}"
         verdict = each.verdict if each.exploratory is None else f"exploratory: {each.exploratory}"
+        if each.detectable is not None and math.isfinite(each.detectable):
+            verdict += f" (a difference of {each.detectable:.2f} would be seen 4 times in 5)"
         rows.append([named, each.dataset, f"{each.interval.n:,}", figure.text, p, verdict])
     return rows
 
@@ -185,7 +189,7 @@ def _others(results: StudyResults) -> list[list[str]]:
 
 def _pair_of(names: Sequence[str]) -> tuple[str, str]:
     """ReAct against ReWOO where a run has both, in whatever form; else the second against the first."""
-    found = [next((name for name in names if name.partition("?")[0] == wanted), None) for wanted in PAIR]
+    found = [next((name for name in names if family(name) == wanted), None) for wanted in PAIR]
     return (found[0], found[1]) if found[0] and found[1] else (names[1], names[0])
 
 

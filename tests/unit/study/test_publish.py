@@ -127,7 +127,7 @@ def decided(statistic: str, interval: Interval, p_holm: float) -> str:
         {"name": "x", "cells": "main", "architectures": ["react", "rewoo"], "measure": "total_tokens",
          "statistic": statistic, "margin": 0.05}
     )  # fmt: skip
-    return Decided(outcome, "d", "m", interval, 0.01, None, p_holm).verdict
+    return Decided(outcome, "d", "m", interval, 0.01, p_holm=p_holm).verdict
 
 
 def test_a_verdict_needs_the_interval_the_adjusted_p_and_no_rare_event() -> None:
