@@ -5,7 +5,11 @@
 
 A prefix is there from the end of the call that sent it on: calls at the same time don't find each other's. It may end
 after each message and after each 128 characters of one, so up to 127 characters are missed. Characters become tokens
-by the call's own ratio: input tokens as in `input_tokens`, by characters of the prompt.
+by the call's own ratio: input tokens as in `input_tokens`, by characters of the prompt. They are never more than the
+tokens of an earlier prompt that begins with them.
+
+A prefix has no age where the time of either call is missing, as in imported runs (imports/write.py): such calls are in
+the order in which they were made.
 
 Each architecture, trial and model has prefixes of its own, as for a user who runs one of them.
 """
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 _CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _MOST = 500_000  # prefixes that are remembered; the ones not sent for longest are forgotten
 _SEVERAL = -1
+_FIRST_TIME = 1.0  # in seconds since 1970; earlier ones are missing, or made up for an order
 
 
 class Shared(NamedTuple):
@@ -144,18 +149,22 @@ def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
     def shared(length: int) -> int:
         if not length:
             return 0
-        scaled = min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1)
+        scaled = max(0, min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1))
         return min(scaled, sent.tokens_of.get(prefixes[length - 1], scaled))  # a whole prompt has as many as it had
 
-    longer = shared(max(own, others))
-    mine, theirs = min(shared(own), longer), min(shared(others), longer)
+    mine, theirs = min(shared(own), sent.longest_of.get(call.task, 0)), shared(others)
+    longest = mine if own >= others else theirs
+    mine, theirs = min(mine, longest), min(theirs, longest)
 
     def up_to(text: int) -> int:
-        return round(call.input_tokens * texts[text] / whole)
+        """Tokens up to the end of a text: rounded, where prefixes are rounded down."""
+        tokens = round(call.input_tokens * texts[text] / whole)
+        is_shared = max(own, others) > 0 and texts[text] <= ends[max(own, others) - 1]
+        return min(tokens, longest + 1) if is_shared else tokens
 
     first = up_to(marks[0]) if marks and marks[0] < len(texts) - 1 else 0
     last = up_to(marks[-1]) if marks else 0
-    found = up_to(at_mark - 1) if at_mark else 0
+    found = min(up_to(at_mark - 1), longest + 1) if at_mark else 0
     found = min(found, marked.tokens_of.get(before[at_mark - 1], found)) if at_mark else 0
     return Shared(mine, own_age, theirs, others_age, first, last, found)
 
@@ -173,6 +182,8 @@ class _Sent:
         self._pending: list[tuple[float, int, int, Sequence[int], int]] = []
         self.tokens_of: dict[int, int] = {}
         """Input tokens of the prompts that were sent, by the prefix that is the whole prompt."""
+        self.longest_of: dict[int, int] = {}
+        """Input tokens of the longest prompt that each question sent."""
 
     def longest(self, prefixes: Sequence[int], call: SentCall) -> tuple[int, float, int, float]:
         """Of the prefixes that earlier calls of the question had, the place of the longest, from 1, and its age.
@@ -183,12 +194,14 @@ class _Sent:
             end, _, task, before, tokens = heapq.heappop(self._pending)
             self._use(before, task, end)
             self._of_task[task].update(before)
+            self.longest_of[task] = max(tokens, self.longest_of.get(task, 0))
             if tokens:
                 self.tokens_of[before[-1]] = tokens
         sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
         own = next((n for n in longest_first if prefixes[n - 1] in mine and prefixes[n - 1] in sent), 0)
         others = next((n for n in longest_first if sent.get(prefixes[n - 1], (0, call.task))[1] != call.task), 0)
-        ages = (call.start - sent[prefixes[n - 1]][0] if n else math.nan for n in (own, others))
+        times = (sent[prefixes[n - 1]][0] if n else math.nan for n in (own, others))
+        ages = (call.start - time if min(time, call.start) >= _FIRST_TIME else math.nan for time in times)
         return own, next(ages), others, next(ages)
 
     def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall, *, ends: bool) -> None:
@@ -200,6 +213,7 @@ class _Sent:
     def forget(self, task: int) -> None:
         """Forgets which prefixes were those of a question: its last call was sent."""
         self._of_task.pop(task, None)
+        self.longest_of.pop(task, None)
 
     def _use(self, prefixes: Sequence[int], task: int, now: float) -> None:
         for prefix in prefixes:
