@@ -63,7 +63,9 @@ class Calls:
     role: NDArray[np.object_]
     columns: Mapping[str, Floats]
     """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
-    `lost_input_tokens` and `lost_output_tokens`."""
+    `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
+    unrecorded: NDArray[np.bool_]
+    """The calls of which no cached tokens were recorded."""
     stands_in: bool = False
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
@@ -112,6 +114,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
     row, missing = row[some], np.full(some.sum(), np.nan)
     columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
+    unrecorded = np.isnan(columns["cached_input_tokens"])
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])
     for name in SHARED:  # of a call that failed
@@ -126,7 +129,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     if stands_in:
         stand_in = _stand_in(columns, row).items()
         columns |= {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
-    return Calls(len(asked["trial"].values), row, roles[some], columns, stands_in)
+    return Calls(len(asked["trial"].values), row, roles[some], columns, unrecorded, stands_in)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:

@@ -375,14 +375,15 @@ def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Ch
 def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
     """Input tokens read from the prefix cache: the mean of a question, and their share."""
     floor = budget.cached_input_tokens or CacheFloor()
-    cached = float(rows["cached_input_tokens"].mean())
-    share = cached / max(float(rows["input_tokens"].mean()), 1.0)
+    rows = rows[rows["cached_input_tokens"].notna()]
+    cached = float(rows["cached_input_tokens"].mean()) if len(rows) else 0.0
+    share = cached / max(float(rows["input_tokens"].mean()), 1.0) if len(rows) else 0.0
     measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
     for kind, (measured, limit, form) in measures.items():
         if limit is not None:
             below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
             text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
-            text += "" if cached else f"; {NOTHING_CACHED}"
+            text += "" if cached else f"; {NOTHING_CACHED if len(rows) else 'no cached tokens were recorded'}"
             status: Status = "fail" if below else "pass"
             yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=_questions(rows))
 

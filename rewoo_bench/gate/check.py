@@ -78,7 +78,9 @@ def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
     Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes.
     """
     manifest, rows = read_manifest(run), load(run)
-    for fault in chain(_faults(manifest, rows), _wrong_sums(run, rows), _wrong_calls(run)) if len(rows) else ():
+    for fault in (
+        chain(_faults(manifest, rows), _wrong_sums(run, rows), _wrong_calls(run, manifest)) if len(rows) else ()
+    ):
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
     if manifest.status != "done":
         return manifest, rows, manifest.reason or f"its status is {manifest.status!r}"
@@ -101,12 +103,13 @@ def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
     if (most := architectures * examples * trials) < len(rows):
         yield f"it has {len(rows):,} rows, and {architectures} x {examples} x {trials} = {most:,} were to be asked"
     default = manifest.models.get("default", {}).get("name")
+    recorded = (manifest.imported or {}).get("models") or []  # each trajectory of an imported run may have its own
     named: dict[str, Collection[object]] = {
         "architecture": [each.name for each in manifest.architectures],
         "dataset": [manifest.dataset.name],
-        "model": [default],
-        "planner_model": [manifest.models.get("planner", {}).get("name", default)],
-        "solver_model": [manifest.models.get("solver", {}).get("name", default)],
+        "model": [default, *recorded],
+        "planner_model": [manifest.models.get("planner", {}).get("name", default), *recorded],
+        "solver_model": [manifest.models.get("solver", {}).get("name", default), *recorded],
         "trial": range(trials),
     }
     for column, allowed in named.items():
@@ -141,7 +144,9 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
         calls = read_table(path, CALLS, columns=[*_KEY, "kind", "role", *tokens]).to_pandas()
         asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
         calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
+        unknown = calls[calls["cached_input_tokens"].isna() & (calls["kind"] == "model")]
         sums = calls.groupby(_KEY)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
+        sums.loc[sums.index.isin(unknown.set_index(_KEY).index), "cached_input_tokens"] = 0  # of a part is no sum
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
     for column, (parts, sums) in expected.items():
         written, sums = measured[column].fillna(0).astype("int64"), sums.astype("int64")
@@ -150,12 +155,12 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
             yield f"{column!r} is {said:,} in the row of {_place(*key)}, and {parts} have {found:,}"
 
 
-def _wrong_calls(folder: Path) -> Iterator[str]:
+def _wrong_calls(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Calls whose columns say what no call was billed for and no prompt can share.
 
     A prefix is in the call's own tokens by its own ratio to characters, so it may be somewhat longer than the earlier
     call it comes from, as counted there. Where a text of the journal is damaged, nothing is known of the prompts from
-    then on. A model of the user's own may bill nothing.
+    then on; of an imported run some prompts may not have been recorded. A model of the user's own may bill nothing.
     """
     if not (folder / CALLS_FILE).is_file():
         return
@@ -187,6 +192,8 @@ def _wrong_calls(folder: Path) -> Iterator[str]:
     if (wrong := (billed > 0) & (billed < used) & (asked["replayed"] == False)).any():  # noqa: E712 - not null either
         said = _of_call(asked[wrong].iloc[0], "billed_tokens", numbers)
         yield f"{said}, and its input and output tokens are {used[wrong].iloc[0]:,.0f}"
+    if (manifest.imported or {}).get("lacks", {}).get("prompts"):
+        return
     some = (asked["status"] == "ok") & ~asked["role"].isin(UNPRICED_ROLES)
     in_turn = numbers[of_prompt].notna()[some].loc[asked[some].sort_values("started_at", kind="stable").index[::-1]]
     later = in_turn.groupby([asked.loc[in_turn.index, name] for name in ("architecture", "trial", "role")]).cummax()

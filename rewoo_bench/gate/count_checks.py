@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -127,8 +128,10 @@ def growth_of(group: Group, before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     now = now.reindex(before.index)
     scored = before["exact_match"].notna() & now["exact_match"].notna()
     old, new = before[scored], now[scored]
-    names = [name for name in COUNTS if name in old and name in new and len(old)]
-    changes = {name: CountChange(float(old[name].mean()), float(new[name].mean())) for name in names}
+    changes = {}
+    for name in (name for name in COUNTS if name in old and name in new):
+        if (known := old[name].notna() & new[name].notna()).any():  # not every row may say what was cached
+            changes[name] = CountChange(float(old[name][known].mean()), float(new[name][known].mean()))
     return Growth(group, old, new, len(before) - len(old), changes)
 
 
@@ -216,7 +219,8 @@ def cache_check(
             status = "fail"
             if not exact and cached.now:
                 old, new = (side[metric].to_numpy(float) for side in (growth.old, growth.new))
-                halved = ratio_beyond(new, old, growth.ids, 1.0, tests)
+                known = ~np.isnan(old + new)
+                halved = ratio_beyond(new[known], old[known], growth.ids[known], 1.0, tests)
                 status = "fail" if halved and halved.low > 1 else "warn"
             before, now = inputs.before - cached.before, inputs.now - cached.now
             text += f", and {amount(metric, now)} input tokens a question {arent} instead of {amount(metric, before)}"

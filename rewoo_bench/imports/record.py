@@ -48,6 +48,8 @@ class ModelCall:
     """Name of the sub-agent that made it."""
     is_estimated: bool = False
     """Whether whoever recorded `usage` had counted it with a tokenizer."""
+    is_cached_known: bool = True
+    """Whether whoever recorded `usage` has a field for the cached tokens; without one they aren't known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ class RecordedTrajectory:
     `solved` and `score` (0 to 1) are None where nobody judged the answer. `system` is what the agent was told before
     the task. `trial` is None where the format doesn't say; trials of a task are then numbered as they come.
     `cost_usd` is that of the whole trajectory, where it is known of more than its calls. `stop_reason` is None where
-    it follows from the answer and the error.
+    it follows from the answer and the error. `is_without_texts`: its texts and its tools' arguments were left out when
+    it was written (publish.py).
     """
 
     task: str
@@ -92,6 +95,7 @@ class RecordedTrajectory:
     error: str | None = None
     stop_reason: StopReason | None = None
     cost_usd: float | None = None
+    is_without_texts: bool = False
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -100,10 +104,12 @@ class RecordedTrajectory:
 
 
 MISSING: Mapping[str, str] = {
+    "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
+    "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
     "solved": "nobody says whether tasks were solved: there is no accuracy",
     "results": "results of tools weren't recorded",
 }

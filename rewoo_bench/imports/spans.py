@@ -145,6 +145,9 @@ def read_spans(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         if log["log"] in spans:
             spans[log["log"]]["events"].append(log)
     nodes = [_node(span) for span in spans.values()]
+    is_cached_known = any(node.kind == "model" and node.is_cached_known for node in nodes)
+    for node in nodes:
+        node.is_cached_known = is_cached_known
     yield from trajectories_of(nodes, default_task, _own_facts(spans.values()))
 
 
@@ -216,6 +219,7 @@ def _node(span: Mapping[str, Any]) -> Node:
 def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
     node.model = str(first_of(found, _MODELS) or "")
     node.usage = _usage(found)
+    node.is_cached_known = any(name in found for name in ("langfuse.observation.usage_details", *_TOKENS[2]))
     node.cost_usd = number(
         first_of(found, ("gen_ai.usage.cost", "llm.cost.total", "operation.cost", "rewoo_bench.cost_usd"))
     )

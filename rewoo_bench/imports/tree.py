@@ -51,6 +51,8 @@ class Node:
     messages: list[Any] | None = None
     reply: Any = None
     usage: Usage | None = None
+    is_cached_known: bool = True
+    """Whether who recorded it has a field for cached tokens."""
     model: str = ""
     tools: Sequence[Any] = ()
     finish_reason: str | None = None
@@ -253,6 +255,7 @@ def _model_call(node: Node, agent: str) -> ModelCall:
         times=node.times,
         error=node.error,
         agent=agent,
+        is_cached_known=node.is_cached_known,
     )
 
 

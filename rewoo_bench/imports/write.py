@@ -42,7 +42,7 @@ from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
 from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
 
-_TICK_S = 1e-6  # between calls whose times weren't recorded
+_TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MOST_FAULTS = 1_000  # lines that are remembered
 
 
@@ -136,9 +136,13 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
             "files": [path.name for path in paths],
             "formats": dict(done.formats),
             "lacks": dict(done.lacks),
+            "models": list(writer.models),  # of the rows, whose first call says it
             "unreadable": done.unreadable,
         },
     }
+
+
+_Event = ModelCall | ToolUse | Turn
 
 
 @dataclass(frozen=True)
@@ -193,13 +197,14 @@ class _Writer:
         self._dataset = dataset
         self._choices = choices
         self._trials: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        self._models: Counter[str] = Counter()
+        self.models: dict[str, None] = {}
+        self._calls_of: Counter[str] = Counter()  # by model
         self._clock = 0.0
 
     @property
     def main_model(self) -> str:
         """The model of most calls."""
-        return next((name for name, _ in self._models.most_common(1)), "unknown")
+        return next((name for name, _ in self._calls_of.most_common(1)), "unknown")
 
     async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         """Writes a trajectory into the journal. Raises `JournalError`."""
@@ -208,31 +213,38 @@ class _Writer:
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
         events = self._timed([*_with_turns(recorded.events)])
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
+        made.sort(key=lambda pair: pair[0].start)
         result = _result(task, recorded, steps, [call for call, _ in made])
-        rows, traced = self._rows(result, recorded), self._traced(result, recorded, turns)
+        rows, traced = self._rows(result, recorded, [event for _, event in made]), self._traced(result, recorded, turns)
         tables_of([rows.decode()])  # raises for a value that a table can't hold
         for call, event in made:
             if isinstance(event, ModelCall):
                 opened.journal.put_call(_model_record(task.key, call, event))
-                self._models[event.model] += bool(event.model)
+                self._calls_of.update([event.model] if event.model else ())
             else:
                 opened.journal.put_call(_tool_record(task.key, call, event))
         self.keys.append(task.key)
         self.agents[agent] = None
+        self.models[_model_of(result.calls)] = None
         self.tasks.add(recorded.task)
         lacks.update(_lacks(recorded))
         await opened.journal.add_question(task.key, rows, traced, failed=False)
 
-    def _rows(self, result: _Result, recorded: RecordedTrajectory) -> bytes:
-        """The rows of the question and of its calls, as JSON."""
-        model = next((call.name for call in result.calls if call.kind == "model" and call.name), "unknown")
+    def _rows(self, result: _Result, recorded: RecordedTrajectory, events: Sequence[ModelCall | ToolUse]) -> bytes:
+        """The rows of the question and of its calls, as JSON; `events` are those of the calls."""
         run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
-        run |= dict.fromkeys(("model", "planner_model", "solver_model"), model)
+        run |= dict.fromkeys(("model", "planner_model", "solver_model"), _model_of(result.calls))
         calls = call_rows(result, self.run_id)
-        for row, call in zip(calls, result.calls, strict=True):
-            if call.start < 1:  # a made-up time
+        question = {**question_row(result, run), "exact_match": recorded.solved}
+        for row, event in zip(calls, events, strict=True):
+            if event.times is None:
                 row |= {"latency_s": None, "started_at": None, "waiting_s": None}
-        return as_bytes({"question": {**question_row(result, run), "exact_match": recorded.solved}, "calls": calls})
+            else:
+                seconds = event.times.end - event.times.start
+                row |= {"latency_s": seconds, "started_at": datetime.fromtimestamp(event.times.start, UTC)}
+            if isinstance(event, ModelCall) and not _knows_cached(event):
+                row["cached_input_tokens"] = question["cached_input_tokens"] = None
+        return as_bytes({"question": question, "calls": calls})
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
         """The line of traces.jsonl, as JSON."""
@@ -249,19 +261,34 @@ class _Writer:
         taken_.add(trial)
         return trial
 
-    def _timed(self, events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelCall | ToolUse | Turn]:
-        """The events with times, made up in their order where some weren't recorded."""
-        are_known = all(isinstance(event, Turn) or event.times for event in events)
+    def _timed(self, events: Sequence[_Event]) -> Iterator[tuple[_Event, Times]]:
+        """Each event with times, made up where they weren't recorded: a user's turn has none.
+
+        A tool's are those of the moment when the event before it ended. Where a model call has none, or nothing has,
+        all of the trajectory's are made up in their order: no age of a prefix follows from them (journal/prefixes.py).
+        """
+        known = [event.times for event in events if not isinstance(event, Turn) and event.times]
+        is_known = bool(known) and all(event.times for event in events if isinstance(event, ModelCall))
+        moment = min((times.start for times in known), default=0.0)
         for event in events:
-            if isinstance(event, Turn) or are_known:
-                yield event
+            if isinstance(event, Turn):
+                yield event, Times(moment, moment)
                 continue
-            start = self._clock
-            self._clock += _TICK_S
-            yield replace(event, times=Times(start, self._clock))
+            if is_known:
+                times = event.times or Times(moment, moment)
+            else:
+                times = Times(self._clock, self._clock + _TICK_S)
+                self._clock = times.end
+            moment = times.end
+            yield event, times
 
 
-def _with_turns(events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelCall | ToolUse | Turn]:
+def _model_of(calls: Sequence[Call]) -> str:
+    """The model of a trajectory's first call that says it."""
+    return next((call.name for call in calls if call.kind == "model" and call.name), "unknown")
+
+
+def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
     """The events with the user's later turns, which formats of single calls have only in the prompts."""
     if any(isinstance(event, Turn) for event in events):
         yield from events
@@ -277,7 +304,7 @@ def _with_turns(events: Sequence[ModelCall | ToolUse | Turn]) -> Iterator[ModelC
 
 
 def _steps(
-    events: Iterable[ModelCall | ToolUse | Turn], question: str, default_model: str
+    events: Iterable[tuple[_Event, Times]], question: str, default_model: str
 ) -> tuple[list[Step], list[dict[str, Any]], list[tuple[Call, ModelCall | ToolUse]]]:
     """The steps of a trajectory, the user's turns with the number of steps before them, and each call with its event.
 
@@ -286,31 +313,33 @@ def _steps(
     steps, turns = list[Step](), list[dict[str, Any]]()
     made: list[tuple[Call, ModelCall | ToolUse]] = []
     turn, thought = 0, ""
-    for index, event in enumerate(events):
+    for index, (event, times) in enumerate(events):
         if isinstance(event, Turn):
             turns.append({"before_step": len(steps), "text": event.text})
         elif isinstance(event, ModelCall):
             event = replace(event, model=event.model or default_model)
             turn, thought = turn + 1, event.reply
-            made.append((_model_call(index, f"turn {turn}", event, question), event))
+            made.append((_model_call(index, f"turn {turn}", event, times, question), event))
             if not event.tool_calls:
                 steps.append(Step(str(turn), event.reply))
         else:
             argument = json.dumps(dict(event.arguments), ensure_ascii=False)
             steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
-            made.append((_tool_call(index, f"turn {turn}", event), event))
+            made.append((_tool_call(index, f"turn {turn}", event, times), event))
             thought = ""
     return steps, turns, made
 
 
 def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], calls: Sequence[Call]) -> _Result:
     times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
-    whole = Times(min(t.start for t in times), max(t.end for t in times)) if times else None
+    is_known = bool(times) and all(call.times for call in recorded.calls)
+    whole = Times(min(t.start for t in times), max(t.end for t in times)) if is_known else None
     priced = [call.cost_usd for call in recorded.calls]
     cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
+    notes = {**recorded.notes, **({"without_texts": True} if recorded.is_without_texts else {})}
     return _Result(
         task,
-        Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=dict(recorded.notes)),
+        Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
         calls,
         recorded.error,
         cost_usd if recorded.cost_usd is None else recorded.cost_usd,
@@ -319,20 +348,28 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
     )
 
 
-def _model_call(index: int, place: str, event: ModelCall, question: str) -> Call:
-    assert event.times is not None
-    is_estimated = event.usage is None or event.is_estimated
+def _model_call(index: int, place: str, event: ModelCall, times: Times, question: str) -> Call:
+    is_estimated = _is_estimated(event)
     usage = event.usage or _counted(event)
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
         index, "model", event.model or "unknown", "agent", Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
-        *event.times, datetime.fromtimestamp(event.times.start, UTC), usage, reason, cost,
+        *times, datetime.fromtimestamp(times.start, UTC), usage, reason, cost,
         PromptParts() if event.messages is None else prompt_parts_of(event.messages, question),
         event.thoughts,
         content=content_of(event.reply, [(each.name, dict(each.arguments)) for each in event.tool_calls]),
     )  # fmt: skip
+
+
+def _is_estimated(event: ModelCall) -> bool:
+    return event.usage is None or event.is_estimated
+
+
+def _knows_cached(event: ModelCall) -> bool:
+    """Whether the source says how many tokens were cached, 0 where it says nothing but has a field for them."""
+    return event.is_cached_known and event.usage is not None
 
 
 def _counted(event: ModelCall) -> Usage:
@@ -344,12 +381,11 @@ def _counted(event: ModelCall) -> Usage:
     return Usage(input_tokens=prompt, output_tokens=reply)
 
 
-def _tool_call(index: int, place: str, event: ToolUse) -> Call:
-    assert event.times is not None
+def _tool_call(index: int, place: str, event: ToolUse, times: Times) -> Call:
     return Call(
         index, "tool", event.name, "tool", Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.failed else "empty" if event.result == "" else "ok",
-        *event.times, datetime.fromtimestamp(event.times.start, UTC),
+        *times, datetime.fromtimestamp(times.start, UTC),
         content=content_of(event.name, dict(event.arguments), event.result),
     )  # fmt: skip
 
@@ -399,11 +435,15 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
     """Which of `MISSING` a trajectory lacks."""
     calls = list(recorded.calls)
     uses = [event for event in recorded.events if isinstance(event, ToolUse)]
+    is_estimated = any(map(_is_estimated, calls))
+    without_times = any(call.times is None for call in calls) or not (calls or any(use.times for use in uses))
     found = {
-        "usage": any(call.usage is None for call in calls),
+        "texts": recorded.is_without_texts,
+        "usage": is_estimated,
         "prompts": any(call.messages is None for call in calls),
-        "tools": bool(uses) and not any(call.tools for call in calls) and any(call.usage is None for call in calls),
-        "times": not all(event.times for event in recorded.events if not isinstance(event, Turn)),
+        "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated,
+        "times": without_times,
+        "tool times": not without_times and any(use.times is None for use in uses),
         "solved": recorded.solved is None,
         "results": any(use.result is None for use in uses),
     }

@@ -152,12 +152,12 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
 def _point(system: System) -> dict[str, Any]:
     """A system's means, as the page's figures take them."""
     summary = system.summary
-    score = summary.exact_match
+    score, cached = summary.exact_match, summary.cached_input_tokens
     values = {
         "n": score.n,
         **({} if system.summary.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
-        **{"tokens": summary.total_tokens, "input": summary.input_tokens - summary.cached_input_tokens},
-        **{"cached": summary.cached_input_tokens, "output": summary.output_tokens, "cost": summary.cost_usd},
+        **{"tokens": summary.total_tokens, "input": summary.input_tokens - (0 if math.isnan(cached) else cached)},
+        **{"cached": cached, "output": summary.output_tokens, "cost": summary.cost_usd},
     }
     known = {name: value for name, value in values.items() if value is not None and math.isfinite(value)}
     return {"label": system.label, **known}

@@ -193,6 +193,7 @@ def _of_model(path: str) -> Callable[[CallSource], Any]:
 
 _NO_SCORE = "where the infrastructure failed, and without gold answers"
 _NO_RECORDING = "where no tool answers from a recording"
+_NO_CACHED = "in an imported run where it wasn't recorded"
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
 _LOOP = "[the definition](../rewoo_bench/text/loops.py)"
@@ -305,7 +306,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column("input_tokens", LONG, "tokens of the prompts", lambda q: q.usage.input_tokens),
     Column(
         "cached_input_tokens", LONG, "part of the input that the provider read from its cache",
-        lambda q: q.usage.cached_input_tokens,
+        lambda q: q.usage.cached_input_tokens, null=_NO_CACHED,
     ),
     Column("output_tokens", LONG, "tokens of the replies", lambda q: q.usage.output_tokens),
     Column(
@@ -415,7 +416,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOOL),
     Column(
         "cached_input_tokens", LONG, "part of the input that the provider read from its cache",
-        _of_model("usage.cached_input_tokens"), null=_TOOL,
+        _of_model("usage.cached_input_tokens"), null=f"{_TOOL}, and {_NO_CACHED}",
     ),
     Column("output_tokens", LONG, "tokens of the reply", _of_model("usage.output_tokens"), null=_TOOL),
     Column(

@@ -139,7 +139,8 @@ class Manifest(_Facts):
     study: dict[str, Any] | None = None
     """Of a run that is a cell of a study: the study's file, its hash when the run began, and the cell."""
     imported: dict[str, Any] | None = None
-    """Of a run that another program recorded: its files, their formats, and what they lack."""
+    """Of a run that another program recorded: its files, their formats, what they lack, and the models that answered.
+    """
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
 

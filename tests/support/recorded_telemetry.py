@@ -79,7 +79,8 @@ def ledger_calls(name: str, unrecorded: Collection[str] = ()) -> list[Any]:
     for question in ledger_of(name, unrecorded):
         tools = iter(question["tools"])
         for call in question["calls"]:
-            rows.append(("model", "test-model", *(call[count] for count in COUNTS)))
+            counts = (None if count == "cached" in unrecorded else call[count] for count in COUNTS)
+            rows.append(("model", "test-model", *counts))
             rows += [("tool", next(tools)["name"], *[None] * 4) for _ in call["tool_calls"]]
     return rows
 

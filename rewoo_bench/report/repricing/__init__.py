@@ -233,6 +233,8 @@ def reprice(
         raise UsageError(unknown("baseline", baseline, architectures))
     charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
     calls = read_calls(folder, rows)
+    if recorded_cache and calls.unrecorded.all():
+        raise DataError(f"{str(folder)!r}: no cached tokens were recorded; leave out --recorded-cache")
     repriced = Repriced(
         folder=folder,
         baseline=baseline or architectures[0],
@@ -252,13 +254,18 @@ def reprice(
 
 
 def _rounds(calls: Calls) -> NDArray[np.int64]:
-    """Of each row the longest chain of calls, each begun when the one before had ended."""
+    """Of each row the longest chain of calls, each begun when the one before had ended.
+
+    A call whose time wasn't recorded is taken to have begun so, as in a conversation.
+    """
     rounds, until = np.zeros(calls.rows, dtype=np.int64), np.full(calls.rows, -np.inf)
     start = calls.columns["started_at"]
     end = start + np.nan_to_num(calls.columns["latency_s"])
     for place in np.argsort(end, kind="stable"):
         row = calls.row[place]
-        if start[place] >= until[row] - _CLOCKS_DIFFER_S:
+        if np.isnan(start[place]):
+            rounds[row] += 1
+        elif start[place] >= until[row] - _CLOCKS_DIFFER_S:
             rounds[row] += 1
             until[row] = end[place]
     return rounds
@@ -315,8 +322,15 @@ def _notes(
             "--batch: each round of model calls is one batch of all questions, at the batch price and without a cache; "
             "a question needs as many batches, one after the other, as the column `rounds` says"
         )
+        if np.isnan(calls.columns["started_at"]).any():
+            yield "calls whose times weren't recorded are taken to be made one after the other, each in a round"
     elif recorded:
         yield "cached tokens are those that the provider reported, whatever the sheet's cache is (--recorded-cache)"
+        if unrecorded := int(calls.unrecorded.sum()):
+            yield (
+                f"of {unrecorded:,} of {len(calls.row):,} calls no cached tokens were recorded: they count as without "
+                "any"
+            )
     elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
         yield "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
         if calls.stands_in:

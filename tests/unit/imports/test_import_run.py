@@ -15,9 +15,11 @@ from click.testing import CliRunner
 import rewoo_bench
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import group
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
+from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
+from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.rows import failed
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import Message
@@ -250,3 +252,109 @@ def test_reading_commands_take_an_imported_run(command: str, tmp_path: Path) -> 
     assert (
         result.exception is None or "only one" in str(result.exception) or "one architecture" in str(result.exception)
     )
+
+
+def calls_of(done: Imported, kind: str) -> list[dict[str, Any]]:
+    return [row for row in pq.read_table(done.folder / "calls.parquet").to_pylist() if row["kind"] == kind]
+
+
+def test_cached_tokens_are_null_where_nobody_recorded_them(tmp_path: Path) -> None:
+    without_field = {"usage": {"prompt_tokens": 40, "completion_tokens": 5}}
+    cities: dict[str, dict[str, Any]] = {"Oslo": {}, "Bergen": USAGE, "Moss": without_field}
+    done = imported(tmp_path, [record(city, 0, 1.0, **usage) for city, usage in cities.items()], agent="bot")
+    assert [row["cached_input_tokens"] for row in calls_of(done, "model")] == [None, None, 32, 32, 0, 0]
+    questions = pq.read_table(done.folder / "questions.parquet")
+    assert questions["cached_input_tokens"].to_pylist() == [None, 64, 0]
+    (summary,) = rewoo_bench.summarise(rewoo_bench.load(done.folder))
+    assert summary.cached_input_tokens == 32  # of the two that say it
+    budgets = tmp_path / "budgets.toml"
+    limits = 'architecture = "bot"\ndataset = "traces"\nmodel = "unknown"\ncached_input_tokens = { mean_at_least = 30 }'
+    budgets.write_text(f"[[budget]]\n{limits}\n")
+    assert check_run(done.folder, budgets=budgets, baseline=done.folder).code == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "reprice", "gate", "report", "advise", "claims"])
+def test_cached_tokens_that_nobody_recorded_are_no_number(command: str, tmp_path: Path) -> None:
+    done = imported(tmp_path, [record(city, 0, 1.0) for city in ("Oslo", "Bergen", "Tromsø")], agent="bot")
+    budgets = tmp_path / "budgets.toml"
+    limits = 'architecture = "bot"\ndataset = "traces"\nmodel = "unknown"\ncached_input_tokens = { mean_at_least = 1 }'
+    budgets.write_text(f"[[budget]]\n{limits}\n")
+    more = {
+        "reprice": ["--prices", "openai"],
+        "gate": ["--budgets", str(budgets)],
+        "report": ["--out", str(tmp_path / "report.html")],
+    }
+    result = CliRunner().invoke(group, [command, str(done.folder), *more.get(command, [])], standalone_mode=False)
+    assert result.exception is None or isinstance(result.exception, RewooBenchError)
+    said = f"{result.output} {result.exception}"
+    assert "nan" not in said.casefold().split()
+    if command == "compare":
+        lines = result.output.splitlines()
+        head = next(number for number, line in enumerate(lines) if " cached " in line)
+        end = lines[head].index("cached") + len("cached")
+        assert lines[head + 1][:end].endswith(" -")
+    if command == "gate":
+        assert result.return_value == 1
+        assert "no cached tokens were recorded" in said
+
+
+def test_what_the_provider_reported_of_its_cache_is_refused_where_it_reported_nothing(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record(city, 0, 1.0) for city in ("Oslo", "Bergen")])
+    with pytest.raises(DataError, match="no cached tokens were recorded; leave out --recorded-cache"):
+        reprice(done.folder, prices="openai", recorded_cache=True)
+    some = tmp_path / "some"
+    some.mkdir()
+    done = imported(some, [record("Oslo", 0, 1.0), record("Bergen", 0, 1.0, **USAGE)])
+    notes = reprice(done.folder, prices="openai", recorded_cache=True).notes
+    assert any(note.startswith("of 2 of 4 calls no cached tokens were recorded") for note in notes)
+
+
+def test_rounds_of_calls_whose_times_werent_recorded_are_their_number(tmp_path: Path) -> None:
+    done = imported(tmp_path, [record(city, 0, 1.0) for city in ("Oslo", "Bergen")])
+    (line,) = reprice(done.folder, prices="openai:gpt-4o", batch=True).lines
+    assert (line.rounds, line.most_rounds) == (2.0, 2)
+
+
+def timed(task: str, begun: float | None, *, tool: bool) -> dict[str, Any]:
+    """A trajectory in ATIF with two calls of 2 seconds, 10 seconds apart; `begun` is None where no time is known."""
+
+    def times(start: float) -> dict[str, Any]:
+        if begun is None:
+            return {}
+        return {"invocation": {"start_timestamp": begun + start, "end_timestamp": begun + start + 2}}
+
+    call = {"tool_call_id": "a", "function_name": "weather", "arguments": {"city": task}}
+    call |= {"extra": times(4)} if tool else {}
+    found = {"results": [{"source_call_id": "a", "content": "12"}]}
+    steps = [
+        {"source": "user", "message": "How warm is it? " * 400},
+        {"source": "agent", "message": "", "tool_calls": [call], "observation": found, "extra": times(0)},
+        {"source": "agent", "message": "12 degrees.", "extra": times(10)},
+    ]
+    about = {"task": task, "solved": True}
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": steps, "extra": {"rewoo_bench": about}}
+
+
+def test_a_tool_whose_time_is_missing_takes_nothing_from_the_other_calls(tmp_path: Path) -> None:
+    done = imported(tmp_path, [timed("Oslo", 1.7e9, tool=False), timed("Bergen", 1.7e9 + 60, tool=True)])
+    assert dict(done.lacks) == {"usage": 2, "tools": 2, "tool times": 1}
+    assert [row["latency_s"] for row in calls_of(done, "model")] == [2.0] * 4
+    assert [row["latency_s"] for row in calls_of(done, "tool")] == [None, 2.0]
+    assert [row["started_at"] is None for row in calls_of(done, "tool")] == [True, False]
+    places = [(row["kind"], row["call_index"]) for row in pq.read_table(done.folder / "calls.parquet").to_pylist()]
+    assert places[:3] == [("model", 0), ("tool", 1), ("model", 2)]
+    assert pq.read_table(done.folder / "questions.parquet")["latency_s"].to_pylist() == [12.0, 12.0]
+    assert [row["shared_question_age_s"] for row in calls_of(done, "model")] == [None, 8.0, None, 8.0]
+    assert calls_of(done, "model")[2]["shared_run_age_s"] == pytest.approx(48.0)
+
+
+def test_no_age_follows_from_a_missing_time(tmp_path: Path) -> None:
+    done = imported(tmp_path, [timed("Oslo", None, tool=False), timed("Bergen", 1.7e9, tool=True)])
+    assert done.lacks["times"] == 1
+    first, second, third, _ = calls_of(done, "model")
+    assert first["latency_s"] is None
+    assert second["shared_question_tokens"] > 0
+    assert second["shared_question_age_s"] is None
+    assert third["shared_run_tokens"] > 0
+    assert third["shared_run_age_s"] is None
+    assert reprice(done.folder, prices="openai:gpt-4o").lines[0].cached_share.estimate > 0.7  # 3 of 4 prompts

@@ -144,7 +144,7 @@ function blocks(call: Call, start: number, scale: number) {
 
 function describe(call: Call): string {
   const what = call.kind === "model" ? `${call.role || "model"}${call.place ? ` at ${call.place}` : ""}` : `${call.name}${call.place ? ` at ${call.place}` : ""}`;
-  const tokens = call.kind === "model" ? `, ${number(call.input_tokens)} tokens in (${number(call.cached_input_tokens ?? 0)} cached), ${number(call.output_tokens)} out` : "";
+  const tokens = call.kind === "model" ? `, ${number(call.input_tokens)} tokens in (${number(call.cached_input_tokens)} cached), ${number(call.output_tokens)} out` : "";
   const time = call.latency_s !== undefined ? `, ${number(call.latency_s, 2)} s` : "";
   const tries = (call.attempts ?? 1) > 1 ? `, ${call.attempts} attempts` : "";
   return visible(`${what}${tokens}${time}${tries}${call.status && call.status !== "ok" ? `, ${call.status}` : ""}${call.replayed ? ", replayed" : ""}`);
