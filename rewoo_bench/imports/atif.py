@@ -152,6 +152,8 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         default_task,
     )  # fmt: skip
     stop_reason = ours.get("stop_reason")
+    marked = [_extra(step, _OURS).get("without_texts") for step in record["steps"] if step.get("source") == "agent"]
+    is_marked = not reader.question and any(marked) and not any(call.reply for call in reader.calls)
     trial = number(ours.get("trial"))
     expected = sample.get("expected_output_obj")
     answers = ours.get("answers", None if expected in (None, "") else [expected])
@@ -169,6 +171,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         error=str(error) if (error := ours.get("error", harbor.get("error"))) else None,
         stop_reason=stop_reason if stop_reason in get_args(StopReason) else None,
         cost_usd=number(metrics.get("total_cost_usd")) if None in priced or not priced else None,
+        is_without_texts=bool(ours.get("without_texts")) or is_marked,
         notes={"merged_calls": reader.merged} if reader.merged else {},
     )
 
@@ -259,6 +262,7 @@ class _Reader:
                     text_of(ours.get("error")) or None,
                     agent,
                     bool(ours.get("is_estimated")),
+                    not ours.get("without_cached"),
                 )
             )
         if not ours.get("is_side_call"):
@@ -354,6 +358,7 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
     ours = {
         "task": trajectory.task, "trial": trajectory.trial, "solved": trajectory.solved, "score": trajectory.score,
         "stop_reason": trajectory.stop_reason, "error": trajectory.error, "answers": list(trajectory.answers) or None,
+        "without_texts": trajectory.is_without_texts or None,
     }  # fmt: skip
     usages = [call.usage for call in trajectory.calls if call.usage]
     costs = [call.cost_usd for call in trajectory.calls if call.cost_usd is not None]
@@ -400,7 +405,7 @@ def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[st
     ours = {
         "finish_reason": event.finish_reason, "error": event.error, "agent": event.agent or None,
         "is_estimated": event.is_estimated or None, "without_texts": event.messages is None or None,
-        "is_side_call": is_side or None,
+        "is_side_call": is_side or None, "without_cached": not event.is_cached_known or None,
     }  # fmt: skip
     calls = [
         {"tool_call_id": each.id or f"call_{position}_{place}", "function_name": each.name,

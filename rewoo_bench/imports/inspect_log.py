@@ -130,6 +130,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
                 _model_call(event, agents.get(span, "")) if kind == "model" else _tool(event, agents.get(span, ""))
             )
     ours = _ours(record.get("metadata"))
+    of_models = [_ours(event.get("metadata")) for event in events if event.get("event") == "model"]
+    is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
     solved, score = _verdict(record.get("scores"))
     error, stop_reason = _end(record, ours)
     notes = {
@@ -139,13 +141,16 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         "scores": {name: each.get("value") for name, each in (record.get("scores") or {}).items()},
     }
     target = record.get("target")
+    prompts = (event.messages for event in found if isinstance(event, ModelCall) and not event.agent)
+    told = [message.content for message in inputs if message.role == "system"]
+    told = told or [message.content for message in next(prompts, None) or () if message.role == "system"]
     yield RecordedTrajectory(
         task=str(record["id"]),
         question=next((message.content for message in inputs if message.role == "user"), ""),
         events=found,
         agent=str(header.get("agent") or ""),
         trial=max(0, count(record["epoch"]) - 1),
-        system="\n\n".join(message.content for message in inputs if message.role == "system"),
+        system="\n\n".join(told),
         answer=_answer(record),
         answers=[text for each in (target if isinstance(target, list) else [target]) if (text := text_of(each))],
         solved=solved,
@@ -153,6 +158,7 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         error=error,
         stop_reason=stop_reason,
         cost_usd=number(ours.get("cost_usd")),
+        is_without_texts=bool(ours.get("without_texts")) or is_marked,
         notes={name: value for name, value in notes.items() if value},
     )
 
@@ -257,12 +263,13 @@ def _model_call(event: Mapping[str, Any], agent: str) -> ModelCall:
         str(event.get("model") or ""),
         event.get("tools") or (),
         thoughts,
-        _FINISHED.get(str(reason), reason),
+        None if reason == "unknown" else _FINISHED.get(str(reason), reason),
         number((usage or {}).get("total_cost")),
         _times(event),
         str(error) if error else None,
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
+        not ours.get("without_cached"),
     )
 
 
@@ -362,7 +369,8 @@ def _sample(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> EvalSam
         scores["exact_match"] = Score(value="C" if trajectory.solved else "I", answer=trajectory.answer)
     if trajectory.score is not None:
         scores["f1"] = Score(value=trajectory.score, answer=trajectory.answer)
-    ours = {"stop_reason": trajectory.stop_reason, "cost_usd": trajectory.cost_usd}
+    ours: dict[str, Any] = {"stop_reason": trajectory.stop_reason, "cost_usd": trajectory.cost_usd}
+    ours |= {"without_texts": True} if trajectory.is_without_texts else {}
     failed = trajectory.error or (trajectory.stop_reason if trajectory.stop_reason in ("error", "agent_failed") else "")
     usages: dict[str, Any] = {}
     for call in trajectory.calls:
@@ -444,7 +452,7 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
         GenerateConfig,
         ModelOutput,
     )
-    from inspect_ai.tool import ToolCallError, ToolInfo
+    from inspect_ai.tool import ToolCallError
 
     start, end = (_moment(event.times.start), _moment(event.times.end)) if event.times else (begun, None)
     working = {"working_start": 0.0, "working_time": event.times.end - event.times.start if event.times else None}
@@ -460,6 +468,7 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
         )  # fmt: skip
     ours |= {"without_texts": True} if event.messages is None else {}
     ours |= {"is_estimated": True} if event.is_estimated else {}
+    ours |= {} if event.is_cached_known else {"without_cached": True}
     reason = {"length": "max_tokens"}.get(event.finish_reason or "", event.finish_reason)
     known: Any = reason if reason in ("stop", "max_tokens", "tool_calls", "content_filter") else "unknown"
     ours |= {"finish_reason": event.finish_reason} if known == "unknown" and reason else {}
@@ -470,13 +479,9 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
             *([ContentText(text=event.reply)] if event.reply else []),
         ]
     message = ChatMessageAssistant(content=content, tool_calls=_tool_calls(event.tool_calls) or None)
-    tools = [
-        ToolInfo(name=str(tool["name"]), description=str(tool.get("description") or tool.get("about") or ""))
-        for tool in event.tools
-        if isinstance(tool, Mapping) and tool.get("name")
-    ]
     return ModelEvent(
-        model=event.model, input=_chat(event.messages or ()), tools=tools, tool_choice="auto", config=GenerateConfig(),
+        model=event.model, input=_chat(event.messages or ()), tools=list(_tools(event)), tool_choice="auto",
+        config=GenerateConfig(),
         output=ModelOutput(
             model=event.model,
             choices=[] if event.error else [ChatCompletionChoice(message=message, stop_reason=known)],
@@ -484,3 +489,21 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
         ),
         error=event.error, timestamp=start, completed=end, **working, metadata={_OURS: ours} if ours else None,
     )  # fmt: skip
+
+
+def _tools(event: ModelCall) -> Iterator[Any]:
+    """The tools that were offered, with their schemas where inspect's own form can hold these."""
+    from inspect_ai.tool import ToolInfo, ToolParams
+
+    for tool in event.tools:
+        function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+        if not isinstance(function, Mapping) or not function.get("name"):
+            continue
+        about = str(function.get("description") or function.get("about") or "")
+        found = (function.get(name) for name in ("parameters", "input_schema", "inputSchema", "args"))
+        schema = next((each for each in found if isinstance(each, Mapping)), {})
+        fields = {name: schema[name] for name in ("properties", "required") if name in schema}
+        try:
+            yield ToolInfo(name=str(function["name"]), description=about, parameters=ToolParams.model_validate(fields))
+        except ValueError:
+            yield ToolInfo(name=str(function["name"]), description=about)

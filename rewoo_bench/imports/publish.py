@@ -5,25 +5,27 @@
 A run becomes the trajectories that an import would have read (record.py), and these are written. Without texts, a
 trajectory has its numbers, times, names and predictions, as the copy of a published run has (runs/publish.py): prompts,
 replies and results of tools may repeat the data set, whose licence may forbid that. With them, it also has what the
-journal and the traces hold. A judge's calls belong to no agent's work and are left out.
+journal and the traces hold, such as what the user of an imported conversation said later. A judge's calls belong to no
+agent's work and are left out.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
 from rewoo_bench.imports.inspect_log import write_log
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.database import connect_to_read
@@ -44,6 +46,8 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
     """
     if form not in PUBLISHED_FORMATS:
         raise UsageError(f"--format: {unknown('format', form, PUBLISHED_FORMATS)}")
+    if form == "inspect" and importlib.util.find_spec("inspect_ai") is None:
+        raise UsageError("--format: logs of inspect_ai need it: pip install 'rewoo-bench[inspect]'")
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"--out: {str(out)!r} isn't empty; choose a new folder")
     manifest = read_manifest(run)
@@ -90,13 +94,13 @@ def _short_names(names: Sequence[str]) -> list[str]:
 
 
 def _write_atif(folder: Path, facts: Mapping[str, Any], trajectories: Iterator[RecordedTrajectory]) -> int:
-    """A file a trajectory, as the format's other tools read them."""
+    """A file a trajectory, as the format's other tools read them; sorted by name they are in the run's order."""
     number = 0
     folder.mkdir()
     for number, each in enumerate(trajectories, 1):
         name = re.sub(r"[^\w.-]+", "-", each.task).strip("-.")[:80]
         document = json.dumps(as_atif(each, facts), ensure_ascii=False, indent=1, default=str)
-        (folder / f"{number}-{name}.json").write_bytes(document.encode("utf-8", "replace"))
+        (folder / f"{number:06}-{name}.json").write_bytes(document.encode("utf-8", "replace"))
     return number
 
 
@@ -115,7 +119,7 @@ class _Run:
             self._journal = JournalReader(stack.enter_context(closing(connect_to_read(folder / JOURNAL_FILE))))
         elif texts:
             raise UsageError(f"--texts: {str(folder)!r} has no {JOURNAL_FILE}, which holds the texts of its calls")
-        self._steps = _steps(folder / TRACES_FILE) if texts else {}
+        self._traces = _traces(folder / TRACES_FILE) if texts else {}
         names = self._questions["architecture"].to_pylist()
         self.architectures = list(dict.fromkeys(names))
         models = self._questions["model"].to_pylist()
@@ -136,7 +140,7 @@ class _Run:
         key = TaskKey(row["architecture"], row["example_id"], row["trial"])
         calls = sorted(self._calls.take(self._of_task[key]).to_pylist(), key=lambda call: call["call_index"])
         records = _Records(self._journal.calls(key) if self._journal else ())
-        steps = self._steps.get(key, {})
+        trace = self._traces.get(key, _Trace())
         events: list[ModelCall | ToolUse] = []
         for call in calls:
             if call["role"] == "judge":
@@ -145,12 +149,12 @@ class _Run:
             if call["kind"] == "model":
                 events.append(self._model_call(call, record))
             else:
-                events.append(self._tool_use(call, record, steps))
+                events.append(self._tool_use(call, record, trace.steps))
         prompt = next((event.messages for event in events if isinstance(event, ModelCall) and event.messages), ())
         return RecordedTrajectory(
             task=row["example_id"],
             question=(row["question"] or "") if self._texts else "",
-            events=events,
+            events=list(_with_later_turns(events, trace.turns)),
             agent=file_name(row["architecture"]),
             trial=row["trial"],
             system=prompt[0].content if prompt and prompt[0].role == "system" else "",
@@ -161,6 +165,7 @@ class _Run:
             error=row["error"] if self._texts else None,
             stop_reason=row["stop_reason"],
             cost_usd=row["cost_usd"],
+            is_without_texts=not self._texts or trace.is_without_texts,
         )
 
     def _model_call(self, row: Mapping[str, Any], record: CallRecord | None) -> ModelCall:
@@ -174,6 +179,7 @@ class _Run:
             "times": _times(row),
             "error": row["status"] if row["status"] not in ("ok", "empty") else None,
             "is_estimated": row["usage_source"] == "estimated",
+            "is_cached_known": row["cached_input_tokens"] is not None,
         }
         if not self._texts or record is None or self._journal is None:
             return ModelCall(None, **numbers)
@@ -249,12 +255,40 @@ def _times(row: Mapping[str, Any]) -> Times | None:
     return Times(begun.timestamp(), begun.timestamp() + row["latency_s"])
 
 
-def _steps(traces: Path) -> dict[TaskKey, dict[tuple[str, str], Any]]:
-    """The steps with tools of each question, by place and tool."""
-    found: dict[TaskKey, dict[tuple[str, str], Any]] = {}
-    with traces.open("rb") as lines:
+class _Trace(NamedTuple):
+    """Of a question: its steps with tools by place and tool, and the user's later turns."""
+
+    steps: Mapping[tuple[str, str], Any] = {}
+    turns: Sequence[Mapping[str, Any]] = ()
+    is_without_texts: bool = False
+    """Whether it was imported from a file without texts."""
+
+
+def _traces(path: Path) -> dict[TaskKey, _Trace]:
+    found: dict[TaskKey, _Trace] = {}
+    with path.open("rb") as lines:
         for line in lines:
             trace = json.loads(line)
             key = TaskKey(trace["architecture"], trace["example_id"], trace["trial"])
-            found[key] = {(step["id"], step["tool"]): step for step in trace["steps"] if step["tool"]}
+            steps = {(step["id"], step["tool"]): step for step in trace["steps"] if step["tool"]}
+            is_without_texts = bool((trace.get("notes") or {}).get("without_texts"))
+            found[key] = _Trace(steps, trace.get("turns") or (), is_without_texts)
     return found
+
+
+def _with_later_turns(
+    events: Iterable[ModelCall | ToolUse], turns: Sequence[Mapping[str, Any]]
+) -> Iterator[ModelCall | ToolUse | Turn]:
+    """The events with what the user said later, each before the model call that answers it.
+
+    A turn has the number of the steps before it, as an import counts them (write.py): a tool's call is one, and a
+    reply that asks for none.
+    """
+    waiting = list(turns)
+    steps = 0
+    for event in events:
+        while waiting and isinstance(event, ModelCall) and waiting[0]["before_step"] <= steps:
+            yield Turn(waiting.pop(0)["text"])
+        steps += isinstance(event, ToolUse) or not event.tool_calls
+        yield event
+    yield from (Turn(turn["text"]) for turn in waiting)

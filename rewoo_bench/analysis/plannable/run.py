@@ -50,6 +50,7 @@ _KEY = ("architecture", "example_id", "trial")
 _READ = (*_KEY, "kind", "role", "place", "input_tokens", "output_tokens", "latency_s", *SHARED)
 _PLANS = {"planner", "router"}
 """Roles of calls that a loop doesn't make."""
+_WITHOUT_TEXTS = "it was written without texts"
 _TURN = re.compile(r"turn (\d+)$")
 
 
@@ -114,6 +115,9 @@ def plannable(
             if calls is None or not (models := _loop_calls(calls)):
                 left_out["no model call was recorded"] += 1
                 continue
+            if not task.has_texts:
+                left_out[_WITHOUT_TEXTS] += 1
+                continue
             turns = [turn for turn, _ in models]
             if any(step.turn not in turns for step in task.steps):
                 left_out["its tool calls can't be told apart by the model calls that asked for them"] += 1
@@ -123,7 +127,7 @@ def plannable(
             of_calls += _call_rows(task)
             of_tasks += _task_rows(task, calls, models, works(task, turns), tariffs)
     titles = {name: f"{each.cache_rule.partition(':')[0]}, {each.model}" for name, each in tariffs.items()}
-    if of_calls and not any(row["values"] for row in of_calls):
+    if not any(row["values"] for row in of_calls) and (of_calls or left_out[_WITHOUT_TEXTS]):
         raise DataError(
             f"{str(folder)!r}: the arguments of its tool calls weren't recorded, as in a copy without texts"
         )

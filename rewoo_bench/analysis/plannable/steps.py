@@ -113,6 +113,8 @@ class TracedTask:
     steps: tuple[ToolStep, ...]
     starts: tuple[int, ...]
     segment_of_turn: Mapping[int, int]
+    has_texts: bool = True
+    """Whether its texts and its tools' arguments were kept when it was written."""
 
 
 def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[TracedTask]:
@@ -157,6 +159,8 @@ class _Line:
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools"))
+        notes = trace.get("notes")
+        self.has_texts = not (isinstance(notes, Mapping) and notes.get("without_texts"))
         for position, step in enumerate(_listed(trace.get("steps"))):
             if not isinstance(step, Mapping):  # of a runner of somebody's own
                 continue
@@ -326,6 +330,5 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
         steps.append(
             ToolStep(call.at, call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice)
         )
-    return TracedTask(
-        line.architecture, line.task, line.trial, tuple(steps), tuple(line.starts), dict(line.segment_of_turn)
-    )
+    places = tuple(line.starts), dict(line.segment_of_turn)
+    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, line.has_texts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import warnings
 from functools import partial
 from pathlib import Path
@@ -12,11 +14,13 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.cli.main import main
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.publish import publish_as
-from rewoo_bench.imports.write import ImportChoices, import_run
+from rewoo_bench.imports.write import ImportChoices, Imported, import_run
+from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.publish import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of what inspect_ai imports
@@ -141,3 +145,145 @@ def test_wrong_choices_are_a_line(run: BenchRun, tmp_path: Path, capfd: pytest.C
     with pytest.raises(SystemExit):
         main(["publish", str(run.folder), "--out", str(tmp_path / "none"), "--texts"])
     assert "it is for --format" in capfd.readouterr().err
+
+
+WEATHER = {"name": "weather", "parameters": {"type": "object", "properties": {"unit": {"enum": ["C", "F"]}}}}
+
+
+def conversation(task: str) -> dict[str, Any]:
+    """A conversation in which the user speaks four times, the last time without a reply, and its tools' schema."""
+
+    def asked(id_: str, **arguments: Any) -> dict[str, Any]:
+        function = {"name": "weather", "arguments": json.dumps(arguments)}
+        return {"role": "assistant", "content": None, "tool_calls": [{"id": id_, "function": function}]}
+
+    messages = [
+        {"role": "system", "content": "Answer briefly, in the unit of the country."},
+        {"role": "user", "content": f"I'm going to {task}."},
+        {"role": "assistant", "content": "When?"},
+        {"role": "user", "content": "On 2024-05-03."},
+        asked("a", city=task, date="2024-05-03", unit="C"),
+        {"role": "tool", "tool_call_id": "a", "content": json.dumps({"degrees": 12, "station": "S-4711"})},
+        {"role": "assistant", "content": "12 degrees. Anything else?"},
+        {"role": "user", "content": "The day after, and in Bergen?"},
+        asked("b", city="Bergen", date="2024-05-04", station="S-4711"),
+        {"role": "tool", "tool_call_id": "b", "content": "error: no such station"},
+        asked("c", city="Bergen", unit="F"),
+        {"role": "tool", "tool_call_id": "c", "content": "9"},
+        {"role": "assistant", "content": "9 degrees."},
+        {"role": "user", "content": "Thanks."},
+    ]
+    tools = [{"type": "function", "function": WEATHER}] if task != "Moss" else []
+    return {"task_id": task, "reward": 1.0, "tools": tools, "messages": messages}
+
+
+def imported(file: Path, out: Path) -> Imported:
+    return anyio.run(partial(import_run, [file], out, ImportChoices(dataset="mine")))
+
+
+def traces(folder: Path) -> list[dict[str, Any]]:
+    names = ("example_id", "trial", "question", "system", "answer", "steps")
+    lines = (json.loads(line) for line in (folder / "traces.jsonl").read_text().splitlines())
+    return [{name: line[name] for name in names} | {"turns": line["turns"]} for line in lines]
+
+
+def check_same_after(form: str, records: list[Any], folder: Path) -> None:
+    """Imports records, writes them with their texts, and imports them again."""
+    (folder / "mine.json").write_text(json.dumps(records))
+    first = imported(folder / "mine.json", folder / "first")
+    publish_as(form, first.folder, folder / "out", texts=True)
+    again = imported(folder / "out", folder / "again")
+    assert again.lacks == first.lacks
+    counted = [] if form == "atif" else SHARED  # inspect has schemas in words of its own, of another length
+    for table, columns in (("questions", ["run_id"]), ("calls", ["run_id", *counted])):
+        one, other = (pq.read_table(run / f"{table}.parquet").drop(columns) for run in (first.folder, again.folder))
+        assert one.equals(other)
+    before, after = (traces(run) for run in (first.folder, again.folder))
+    if form == "inspect":  # it has no place for what the user says at the end
+        for trace in (*before, *after):
+            end = {"before_step": len(trace["steps"]), "text": trace["turns"][-1]["text"]} if trace["turns"] else None
+            trace["turns"] = [turn for turn in trace["turns"] if turn != end]
+    assert before == after
+    found, once_more = plannable(first.folder), plannable(again.folder)
+    assert found.calls.equals(once_more.calls)
+    priced = [name for name in map(str, found.tasks) if form == "inspect" and name.startswith(("usd:", "cached:"))]
+    assert found.tasks.drop(columns=priced).equals(once_more.tasks.drop(columns=priced))
+
+
+@pytest.mark.parametrize("form", ["inspect", "atif"])
+def test_a_conversation_is_the_same_after_it_was_written_and_read(form: str, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    check_same_after(form, [conversation(task) for task in ("Oslo", "Moss", "Hamar")], tmp_path)
+    (line, *_) = traces(tmp_path / "first")
+    texts = ["On 2024-05-03.", "The day after, and in Bergen?", "Thanks."]
+    assert [turn["text"] for turn in line["turns"]] == texts
+    assert [turn["before_step"] for turn in line["turns"]] == [1, 3, 6]
+
+
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
+def test_tau_bench_is_the_same_after_it_was_written_and_read(tmp_path: Path) -> None:
+    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+    check_same_after("atif", json.loads(path.read_text())[:10], tmp_path)
+
+
+def test_what_a_user_says_later_stands_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo")]))
+    first = imported(tmp_path / "mine.json", tmp_path / "first")
+    publish_as("every-eval-ever", first.folder, tmp_path / "out", texts=True)
+    (file,) = (tmp_path / "out").rglob("*_samples.jsonl")
+    said = [each["role"] for each in json.loads(file.read_text().splitlines()[0])["messages"]]
+    assert said.count("user") == 4
+    assert said[:5] == ["system", "user", "assistant", "user", "assistant"]
+
+
+def test_an_own_run_has_no_user_who_speaks_again(tmp_path: Path) -> None:
+    names = "rewoo,react,react-json,rewoo-code"
+    own = bench(names, model="oracle?wrong_title=0.3", out=tmp_path / "run", questions=3)
+    publish_as("atif", own.folder, tmp_path / "out", texts=True)
+    files = sorted((tmp_path / "out").rglob("*.json"))
+    assert len(files) == 12
+    for file in files:
+        sources = [step["source"] for step in json.loads(file.read_text())["steps"]]
+        assert sources.count("user") == 1
+
+
+@pytest.mark.parametrize("form", ["inspect", "atif"])
+def test_what_was_written_without_texts_is_known_as_such(form: str, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), conversation("Moss")]))
+    first = imported(tmp_path / "mine.json", tmp_path / "first")
+    assert "texts" not in first.lacks
+    publish_as(form, first.folder, tmp_path / "out")
+    again = imported(tmp_path / "out", tmp_path / "again")
+    assert again.lacks["texts"] == 2
+    with pytest.raises(DataError, match="the arguments of its tool calls weren't recorded, as in a copy without texts"):
+        plannable(again.folder)
+    publish_as("atif", again.folder, tmp_path / "more", texts=True)  # there are none to write
+    assert imported(tmp_path / "more", tmp_path / "third").lacks["texts"] == 2
+
+
+def test_traces_without_texts_are_left_out_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo")]))
+    first = imported(tmp_path / "mine.json", tmp_path / "both" / "first")
+    publish_as("atif", first.folder, tmp_path / "out")
+    (file,) = (tmp_path / "out").rglob("*.json")
+    unmarked = json.loads(file.read_text())
+    del unmarked["extra"]["rewoo_bench"]["without_texts"]  # as written before the whole trajectory was marked
+    unmarked["extra"]["rewoo_bench"]["task"] = "Moss"
+    (tmp_path / "files").mkdir()
+    for name, record in (("a", conversation("Oslo")), ("b", unmarked), ("c", conversation("Hamar"))):
+        (tmp_path / "files" / f"{name}.json").write_text(json.dumps(record | {"agent": {"name": "bot"}}))
+    done = anyio.run(partial(import_run, [tmp_path / "files"], tmp_path / "again", ImportChoices(agent="bot")))
+    assert (done.rows, done.lacks["texts"]) == (3, 1)
+    found = plannable(done.folder)
+    assert set(found.calls["example_id"]) == {"Oslo", "Hamar"}
+    assert found.left_out == {"it was written without texts": 1}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is not None, reason="inspect_ai is installed")
+def test_a_log_that_cant_be_written_leaves_no_folder(run: BenchRun, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"need it: pip install 'rewoo-bench\[inspect\]'"):
+        publish_as("inspect", run.folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
