@@ -30,6 +30,7 @@ from rewoo_bench.imports.record import (
     as_time,
     count,
     number,
+    role_of,
     times_of,
 )
 from rewoo_bench.types import Message, StopReason, Usage
@@ -263,6 +264,7 @@ class _Reader:
                     agent,
                     bool(ours.get("is_estimated")),
                     not ours.get("without_cached"),
+                    role_of(ours),
                 )
             )
         if not ours.get("is_side_call"):
@@ -406,6 +408,7 @@ def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[st
         "finish_reason": event.finish_reason, "error": event.error, "agent": event.agent or None,
         "is_estimated": event.is_estimated or None, "without_texts": event.messages is None or None,
         "is_side_call": is_side or None, "without_cached": not event.is_cached_known or None,
+        "role": event.role if event.role != "agent" else None,
     }  # fmt: skip
     calls = [
         {"tool_call_id": each.id or f"call_{position}_{place}", "function_name": each.name,

@@ -28,6 +28,7 @@ from rewoo_bench.imports.record import (
     as_time,
     count,
     number,
+    role_of,
     times_of,
 )
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
@@ -270,6 +271,7 @@ def _model_call(event: Mapping[str, Any], agent: str) -> ModelCall:
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
         not ours.get("without_cached"),
+        role_of(ours),
     )
 
 
@@ -469,6 +471,7 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
     ours |= {"without_texts": True} if event.messages is None else {}
     ours |= {"is_estimated": True} if event.is_estimated else {}
     ours |= {} if event.is_cached_known else {"without_cached": True}
+    ours |= {} if event.role == "agent" else {"role": event.role}
     reason = {"length": "max_tokens"}.get(event.finish_reason or "", event.finish_reason)
     known: Any = reason if reason in ("stop", "max_tokens", "tool_calls", "content_filter") else "unknown"
     ours |= {"finish_reason": event.finish_reason} if known == "unknown" and reason else {}

@@ -36,6 +36,7 @@ from rewoo_bench.runs.publish import file_name
 from rewoo_bench.types import Message, ToolCall, Usage
 
 PUBLISHED_FORMATS = ("inspect", "atif", "every-eval-ever")
+_OF_SUB_AGENT = re.compile(r"(.+)/turn \d+", re.DOTALL)
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 
 
@@ -114,6 +115,7 @@ class _Run:
         except FileNotFoundError as error:
             raise no_table(folder, Path(str(error.filename)).name) from None
         self._texts = texts
+        self._is_imported = read_manifest(folder).imported is not None
         self._journal: JournalReader | None = None
         if (folder / JOURNAL_FILE).is_file():
             self._journal = JournalReader(stack.enter_context(closing(connect_to_read(folder / JOURNAL_FILE))))
@@ -180,6 +182,8 @@ class _Run:
             "error": row["status"] if row["status"] not in ("ok", "empty") else None,
             "is_estimated": row["usage_source"] == "estimated",
             "is_cached_known": row["cached_input_tokens"] is not None,
+            "role": row["role"],
+            "agent": self._sub_agent(row),
         }
         if not self._texts or record is None or self._journal is None:
             return ModelCall(None, **numbers)
@@ -206,7 +210,13 @@ class _Run:
             result = record.answer.get("error") or record.answer.get("text")
         elif step := steps.get((row["place"], row["name"])):
             arguments, result = {"argument": step["argument"]}, step["observation"]
-        return ToolUse(file_name(row["name"]), arguments, result, row["status"] not in ("ok", "empty"), _times(row))
+        failed = row["status"] not in ("ok", "empty")
+        return ToolUse(file_name(row["name"]), arguments, result, failed, _times(row), self._sub_agent(row))
+
+    def _sub_agent(self, row: Mapping[str, Any]) -> str:
+        """The name of the sub-agent that made a call of an imported run, as an import puts it into the place."""
+        found = _OF_SUB_AGENT.fullmatch(row["place"]) if self._is_imported else None
+        return found[1] if found else ""
 
 
 class _Records:

@@ -50,6 +50,16 @@ class ModelCall:
     """Whether whoever recorded `usage` had counted it with a tokenizer."""
     is_cached_known: bool = True
     """Whether whoever recorded `usage` has a field for the cached tokens; without one they aren't known."""
+    role: str = "agent"
+    """Its part in the architecture, of a run of rewoo_bench: `planner`, `solver`."""
+
+
+_ROLES = ("planner", "solver", "tool", "router")  # a judge's tokens would be in no sum
+
+
+def role_of(ours: Mapping[str, Any]) -> str:
+    """The role of a call that rewoo_bench wrote; that of an agent for what isn't one."""
+    return str(ours.get("role")) if ours.get("role") in _ROLES else "agent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,7 +354,7 @@ def _model_call(index: int, place: str, event: ModelCall, times: Times, question
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
-        index, "model", event.model or "unknown", "agent", Place(f"{event.agent}/{place}" if event.agent else place),
+        index, "model", event.model or "unknown", event.role, Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
         *times, datetime.fromtimestamp(times.start, UTC), usage, reason, cost,
         PromptParts() if event.messages is None else prompt_parts_of(event.messages, question),

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pyarrow.parquet as pq
 import pytest
+from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.api import BenchRun, bench
@@ -28,9 +29,10 @@ SCHEMAS = Path(__file__).parents[2] / "golden" / "every_eval_ever"
 TOKENS = [f"{name}_tokens" for name in ("input", "cached_input", "output", "reasoning", "cache_write")]
 OF_QUESTIONS = [
     "architecture", "example_id", "trial", "model", "prediction", "exact_match", "stop_reason", "llm_calls",
-    "tool_calls", *TOKENS, "total_tokens", "cost_usd", "usage_source",
+    "tool_calls", *TOKENS, "total_tokens", "cost_usd", "usage_source", "planner_tokens", "solver_tokens",
+    "agent_tokens",
 ]  # fmt: skip
-OF_CALLS = ["call_index", "kind", "name", *TOKENS, "usage_source", "finish_reason", "started_at"]
+OF_CALLS = ["call_index", "kind", "name", "role", *TOKENS, "usage_source", "finish_reason", "started_at"]
 WITH_TEXTS = ["question", "answers", "evidence_tokens"]
 
 
@@ -222,6 +224,15 @@ def test_a_conversation_is_the_same_after_it_was_written_and_read(form: str, tmp
 
 
 @pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
+def test_sub_agents_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
+    anyio.run(partial(import_run, [file_of("nemo-delegated")], tmp_path / "run"))
+    publish_as("atif", tmp_path / "run", tmp_path / "out", texts=True)
+    anyio.run(partial(import_run, [tmp_path / "out"], tmp_path / "again"))
+    before, after = ([row["place"] for row in rows(tmp_path / name, "calls")] for name in ("run", "again"))
+    assert before == after
+    assert any(place.startswith("guide/") for place in before)
+
+
 def test_tau_bench_is_the_same_after_it_was_written_and_read(tmp_path: Path) -> None:
     path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
     check_same_after("atif", json.loads(path.read_text())[:10], tmp_path)
