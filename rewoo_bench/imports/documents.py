@@ -2,7 +2,8 @@
 
     for where, record in records_of(Path("results.json")):    # "results.json, record 3"
 
-A file is one JSON document, several, a list of records, a record a line, or a log of inspect_ai; each also with gzip.
+A file is one JSON document, several, a list of records, a record or a message a line, or a log of inspect_ai; each also
+with gzip.
 None is in memory as a whole: of a large one, at most one record.
 """
 
@@ -98,12 +99,8 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
     is_lines = is_whole_line and first.lstrip()[:1] == b"{" and not isinstance(_parsed(first), Unreadable)
     with _opened(path) as file:
         if is_lines:
-            for number, line in enumerate(iter(lambda: file.readline(_WHOLE + 1), b""), 1):
-                if len(line) > _WHOLE:
-                    yield f"{path.name}, line {number}", Unreadable(f"more than {_WHOLE >> 20} MB")
-                    return
-                if line.strip():
-                    yield from _expanded(f"{path.name}, line {number}", _parsed(line))
+            lines = _lines(path.name, file)
+            yield from _of_messages(path.name, lines, file) if _is_message(_parsed(first)) else _all_expanded(lines)
             return
         reader = _Reader(file)
         try:
@@ -122,6 +119,38 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
                 yield from _of_large_object(path.name, reader)
         except Unreadable as error:
             yield path.name, error
+
+
+def _lines(name: str, file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """The value of each line with its place."""
+    for number, line in enumerate(iter(lambda: file.readline(_WHOLE + 1), b""), 1):
+        if len(line) > _WHOLE:
+            yield f"{name}, line {number}", Unreadable(f"more than {_WHOLE >> 20} MB")
+            return
+        if line.strip():
+            yield f"{name}, line {number}", _parsed(line)
+
+
+def _is_message(value: Any) -> bool:
+    """Whether it is a single message of a conversation."""
+    return isinstance(value, Mapping) and isinstance(value.get("role"), str) and conversation_of(value) is None
+
+
+def _of_messages(name: str, lines: Iterator[tuple[str, Any]], file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """One conversation of lines that are a message each; the lines as they are where one isn't, or for a large file."""
+    found: list[tuple[str, Any]] = []
+    for where, value in lines:
+        found.append((where, value))
+        if not _is_message(value) or file.tell() > _WHOLE:
+            yield from _all_expanded(found)
+            yield from _all_expanded(lines)
+            return
+    yield name, [value for _, value in found]
+
+
+def _all_expanded(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    for where, value in values:
+        yield from _expanded(where, value)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from rewoo_bench.imports.observability import (
     read_mlflow,
 )
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
+from rewoo_bench.imports.request_log import Logged, RequestLog
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import without_credentials
 
@@ -128,20 +129,25 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
 
 
 def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) -> Iterator[Found]:
+    log = RequestLog(lambda record: fields.task and _at(record, fields.task))
     try:
         for where, record in records_of(path):
             if isinstance(record, Unreadable):
                 yield Found(None, fault=f"{where}: {record}")
                 continue
-            format_ = next(
-                (each for each in FORMATS if (each.name == chosen if chosen else _matches(each, record))), None
-            )
-            if format_ is None:
-                yield Found(None, fault=f"{where}: no known format: {_shown(record)}")
+            fitting = [each for each in FORMATS if _matches(each, record)]
+            format_ = next((each for each in fitting if chosen in (None, each.name)), None)
+            if format_ is not None:
+                yield from _read_record(format_, record, path, where, fields, parts, log)
+            elif chosen is None or not fitting:
+                what = "no known format" if chosen is None else f"not of the format {chosen}, nor of another known one"
+                yield Found(None, fault=f"{where}: {what}: {_shown(record)}")
             else:
-                yield from _read_record(format_, record, path, where, fields, parts)
+                yield Found(None, fault=f"{where}: not of the format {chosen}: it looks like {fitting[0].name}")
     except (OSError, EOFError, zlib.error) as error:
         yield Found(None, fault=f"{path}: can't be read: {getattr(error, 'strerror', None) or error}")
+    for logged in log.rest():
+        yield from _logged(logged, fields)
 
 
 def _matches(format_: Format, record: Any) -> bool:
@@ -152,11 +158,15 @@ def _matches(format_: Format, record: Any) -> bool:
 
 
 def _read_record(
-    format_: Format, record: Any, path: Path, where: str, fields: Fields, parts: _Parts
+    format_: Format, record: Any, path: Path, where: str, fields: Fields, parts: _Parts, log: RequestLog
 ) -> Iterator[Found]:
     """What a record holds; of a format whose records are parts it is kept until all are there."""
     try:
         if format_.beside is not None and (record := format_.beside(record, path)) is None:
+            return
+        if format_ is MESSAGES:
+            for logged in log.add(where, record):
+                yield from _logged(logged, fields)
             return
         record = without_credentials(record)
         if format_.parts is not None:
@@ -173,16 +183,23 @@ def _trajectories(format_: Format, record: Any, where: str, task: str, fields: F
     """What a reader finds in a record, whatever a stranger wrote into it."""
     try:
         for trajectory in format_.read(record, task):
-            yield Found(fields.applied(trajectory, record), format_.name)
+            found = fields.applied(trajectory, record)
+            yield Found(replace(found, task=without_credentials(found.task)), format_.name)
     except FAULTS as error:
         yield _fault(format_, where, error)
+
+
+def _logged(logged: Logged, fields: Fields) -> Iterator[Found]:
+    """The conversation of one record, or of several."""
+    whole = replace(MESSAGES, read=lambda record, task: iter([logged.trajectory(task)]))
+    yield from _trajectories(whole, logged.request.facts, logged.where, logged.where, fields)
 
 
 def _fault(format_: Format, where: str, error: Exception) -> Found:
     said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
     if isinstance(error, RecursionError):
         said = "nested too deeply"
-    return Found(None, format_.name, f"{where}: not readable as {format_.name}: {said}")
+    return Found(None, format_.name, f"{where}: not readable as {format_.name}: {without_credentials(said)}")
 
 
 def _shown(record: Any) -> str:

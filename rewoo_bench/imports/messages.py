@@ -3,7 +3,8 @@
     read_conversation([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}])
 
 Each message of the assistant is a model call whose prompt is all messages before it. The results that follow it belong
-to its tool calls, by their ids; where ids are missing or are used twice, in their order.
+to its tool calls, by their ids; where ids are missing or are used twice, in their order. A record is a conversation, or
+a request with its response; requests of one conversation are joined before (request_log.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
+from rewoo_bench.imports.responses import input_of, messages_of_items, output_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
 from rewoo_bench.types import Message, ToolCall, Usage
 
@@ -23,7 +25,8 @@ _ROLES = {
 }  # fmt: skip
 _CONVERSATION = ("messages", "traj", "trajectory", "conversation", "conversations", "history", "turns", "dialogue")
 _TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "problem_id", "custom_id")
-_ID = ("id", "uuid", "session_id", "conversation_id", "thread_id")
+_SESSION = ("session_id", "conversation_id", "thread_id")
+_ID = ("id", "uuid", *_SESSION)
 _TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
 _SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
 _MOST_TRIALS = 1_000_000
@@ -44,7 +47,8 @@ def conversation_of(record: Any) -> list[Any] | None:
         for name in _CONVERSATION:
             if _is_conversation(place.get(name)):
                 return list(place[name])
-    return None
+    response = _response_of(record)
+    return next((found for place in places if (found := input_of({**place, **response})) is not None), None)
 
 
 def _is_conversation(value: Any) -> bool:
@@ -52,26 +56,58 @@ def _is_conversation(value: Any) -> bool:
     return isinstance(first, Mapping) and ("role" in first or "from" in first)
 
 
-def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
-    """The trajectory of a record with messages. Raises `Unreadable`."""
+@dataclass(slots=True)
+class LoggedRequest:
+    """What a record says of a conversation: `messages` with the system's first, and the reply that a log has beside."""
+
+    facts: Mapping[str, Any]
+    messages: list[Any]
+    reply: Mapping[str, Any] | None
+    model: str
+    tools: Sequence[Any]
+
+    @property
+    def whole(self) -> list[Any]:
+        """The messages with the reply."""
+        return self.messages if self.reply is None else [*self.messages, self.reply]
+
+
+def request_of(record: Any) -> LoggedRequest:
+    """The messages of a record and what it says of them. Raises `Unreadable`."""
     messages = conversation_of(record)
     if messages is None:
         raise Unreadable(f"no messages: expected a list of them under one of {', '.join(_CONVERSATION)}")
     facts: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
     inner = next((facts[name] for name in ("request", "body") if isinstance(facts.get(name), Mapping)), facts)
-    system = inner.get("system")
-    if system and not (isinstance(messages[0], Mapping) and _role(messages[0]) == "system"):  # Anthropic's requests
+    system = inner.get("system") or (inner.get("instructions") if "input" in inner else None)
+    if system and not (isinstance(messages[0], Mapping) and role_of(messages[0]) == "system"):  # outside the messages
         messages = [{"role": "system", "content": system}, *messages]
-    if (reply := _reply_of(facts)) is not None:
-        messages = [*messages, reply]
-    read = read_conversation(messages, tools=inner.get("tools") or inner.get("functions") or ())
+    tools = inner.get("tools") or inner.get("functions") or ()
+    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools)
+
+
+def identity_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The task, session and trial that a record names; an id of its own may be a request's."""
+    return first_of(facts, _TASK), first_of(facts, _SESSION), first_of(facts, _TRIAL)
+
+
+def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
+    """The trajectory of a record with messages. Raises `Unreadable`."""
+    yield trajectory_of(request_of(record), default_task)
+
+
+def trajectory_of(
+    request: LoggedRequest, default_task: str, start: int = 0, lacks_reply: bool = False
+) -> RecordedTrajectory:
+    """The trajectory of a conversation; the other arguments as for `read_conversation`. Raises `Unreadable`."""
+    facts, tools = request.facts, request.tools
+    read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply)
     solved, score = verdict_of(facts)
-    model = str(inner.get("model") or "")
-    yield RecordedTrajectory(
+    return RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
         events=[
-            replace(event, model=event.model or model) if isinstance(event, ModelCall) else event
+            replace(event, model=event.model or request.model) if isinstance(event, ModelCall) else event
             for event in read.events
         ],
         agent=str(first_of(facts, ("agent", "agent_name", "agent_strategy")) or ""),
@@ -83,19 +119,36 @@ def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory
     )
 
 
-def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reply beside a logged request: OpenAI's `choices`, or Anthropic's message."""
+def _response_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The response beside a logged request; empty where there is none."""
     response = facts.get("response")
     if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):  # a batch's output
         response = response["body"]
-    if not isinstance(response, Mapping):
-        return None
-    choices = response.get("choices")
+    return response if isinstance(response, Mapping) else {}
+
+
+def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The reply in a response: OpenAI's `choices` or `output`, or Anthropic's message."""
+    response = _response_of(facts) or facts
+    choices, output = response.get("choices"), output_of(response)
+    named = {**{name: response.get(name) for name in ("usage", "model")}, "cost": facts.get("response_cost")}
+    of_response = {name: value for name, value in named.items() if value is not None}
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
         if isinstance(message, Mapping):
-            return {**message, "usage": response.get("usage"), "model": response.get("model")}
-    return response if response.get("role") == "assistant" else None
+            return {**message, **of_response}
+    if output is not None:
+        said = [each for each in messages_of_items(output) if each.get("role") == "assistant"]
+        return {**said[-1], **of_response} if said else None
+    return response if response is not facts and response.get("role") == "assistant" else None
+
+
+def ids_of(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """The id of a record's response in OpenAI's Responses API, and that of the one which it goes on; else empty."""
+    response = _response_of(facts) or facts
+    places = [response, facts, *(facts[name] for name in ("request", "body") if isinstance(facts.get(name), Mapping))]
+    before = next((place["previous_response_id"] for place in places if place.get("previous_response_id")), "")
+    return str(response.get("id") or "") if output_of(response) is not None else "", str(before)
 
 
 def first_of(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -147,56 +200,82 @@ class Conversation:
     answer: str | None = None
 
 
-def read_conversation(messages: Sequence[Any], tools: Sequence[Any] = ()) -> Conversation:
-    """The events of a conversation. Raises `Unreadable`."""
+def read_conversation(
+    messages: Sequence[Any], tools: Sequence[Any] = (), *, start: int = 0, lacks_reply: bool = False
+) -> Conversation:
+    """The events of a conversation. Raises `Unreadable`.
+
+    Messages before `start` are only context: their calls were made in another conversation. With `lacks_reply` the last
+    message was answered, and the answer isn't there. A reply that a log has with its request may have its `tools`.
+    """
     found = Conversation()
     prompt: list[Message] = []
     waiting: list[ToolCall] = []  # of the last reply, without a result yet
+    asked_at = start  # where the last reply stands
     for position, raw in enumerate(messages):
-        if not isinstance(raw, Mapping):
-            raise Unreadable(f"message {position} is {type(raw).__name__}, expected an object with a role")
-        role = _role(raw)
+        _check(position, raw)
+        role = role_of(raw)
         if role is None or raw.get("requestor") == "user":
             continue  # a role that nobody knows, and results of the user's own tools in tau2-bench
         text, calls, results = _parts(raw)
         for id_, name, result, failed in results:
             call = _taken(waiting, id_, name)
-            found.events.append(ToolUse(call.name, call.arguments, result, failed))
+            if asked_at >= start:
+                found.events.append(ToolUse(call.name, call.arguments, result, failed))
             prompt.append(Message("tool", result, tool_call_id=id_ or call.id))
         if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
             continue
         if role == "assistant":
-            _unanswered(found, waiting)
-            found.events.append(
-                ModelCall(
-                    tuple(prompt), text, tuple(calls), usage_of(raw.get("usage")), str(raw.get("model") or ""),
-                    tuple(tools), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
-                    number(raw.get("cost")),
-                )
-            )  # fmt: skip
+            _unanswered(found, waiting if asked_at >= start else [])
+            offered = raw["tools"] if isinstance(raw.get("tools"), list | tuple) else tools
+            if position >= start:
+                found.events.append(
+                    ModelCall(
+                        tuple(prompt), text, tuple(calls), usage_of(raw.get("usage")), str(raw.get("model") or ""),
+                        tuple(offered), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
+                        number(raw.get("cost")),
+                    )
+                )  # fmt: skip
+                found.answer = text or found.answer
             prompt.append(Message("assistant", text, tuple(calls)))
-            waiting = list(calls)
-            found.answer = text or found.answer
+            waiting, asked_at = list(calls), position
             continue
         if role == "system":
             found.system += ("\n\n" if found.system else "") + text
         elif not found.question:
             found.question = text
-        else:
+        elif position >= start:
             found.events.append(Turn(text))
         prompt.append(Message(role, text))
-    _unanswered(found, waiting)
+    _unanswered(found, waiting if asked_at >= start else [])
+    if lacks_reply:
+        found.events.append(ModelCall(tuple(prompt), tools=tuple(tools)))
+        found.answer = None
     return found
 
 
-def _unanswered(found: Conversation, waiting: list[ToolCall]) -> None:
+def _unanswered(found: Conversation, waiting: Sequence[ToolCall]) -> None:
     """Tool calls without a result were asked for all the same."""
-    for call in waiting:
-        found.events.append(ToolUse(call.name, call.arguments, None))
-    waiting.clear()
+    found.events += [ToolUse(call.name, call.arguments, None) for call in waiting]
 
 
-def _role(raw: Mapping[str, Any]) -> Any:
+def _check(position: int, raw: Any) -> None:
+    if not isinstance(raw, Mapping):
+        raise Unreadable(f"message {position} is {type(raw).__name__}, expected an object with a role")
+
+
+def compared(position: int, raw: Any) -> str:
+    """A message as a text that is the same for a reply in a response and in the next request. Raises `Unreadable`."""
+    _check(position, raw)
+    if (role := role_of(raw)) is None:
+        return json.dumps(raw, sort_keys=True, default=str)
+    text, calls, results = _parts(raw)
+    asked = [(call.id, call.name, dict(call.arguments)) for call in calls]
+    return json.dumps([role, text.strip(), asked, results], sort_keys=True, default=str)
+
+
+def role_of(raw: Mapping[str, Any]) -> Any:
+    """One of `system`, `user`, `assistant` and `tool`; None for any other."""
     return _ROLES.get(str(raw.get("role") or raw.get("from") or raw.get("type")).casefold())
 
 
@@ -206,7 +285,7 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
     texts: list[str] = []
     calls = list(_calls(raw))
     results: list[tuple[str, str, str, bool]] = []
-    if _role(raw) == "tool":
+    if role_of(raw) == "tool":
         id_, name = str(raw.get("tool_call_id") or raw.get("id") or ""), str(raw.get("name") or "")
         failed = bool(raw.get("error") or raw.get("is_error") or raw.get("status") == "error")
         return "", [], [(id_, name, text_of(content), failed or looks_failed(text_of(content)))]

@@ -14,10 +14,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from recorded_telemetry import file_of
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.documents import local_files, records_of
-from rewoo_bench.imports.formats import Fields, Found, read_files
+from rewoo_bench.imports.formats import FORMATS, Fields, Found, read_files
 from rewoo_bench.imports.record import Unreadable
 
 CHAT = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
@@ -65,6 +66,23 @@ def test_a_list_of_messages_is_one_conversation(tmp_path: Path) -> None:
     assert tasks([*read_files([write(tmp_path / "chat.json", json.dumps(CHAT))])]) == ["chat.json"]
 
 
+def test_a_message_a_line_is_one_conversation(tmp_path: Path) -> None:
+    lines = [*CHAT, {"role": "user", "content": "And 3 + 3?"}, {"role": "assistant", "content": "6"}]
+    path = write(tmp_path / "chat.jsonl", "\n".join(map(json.dumps, lines)))
+    (found,) = read_files([path])
+    assert found.trajectory is not None
+    assert (found.trajectory.task, found.trajectory.answer) == ("chat.jsonl", "6")
+    assert len(list(found.trajectory.calls)) == 2
+
+
+def test_lines_that_begin_with_a_message_and_go_on_with_something_else_are_read_each(tmp_path: Path) -> None:
+    lines = [*CHAT, rows(1)[0], {"rows": 1}, CHAT[0]]
+    found = [*read_files([write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))])]
+    assert tasks(found) == ["t0"]
+    faults = [each.fault for each in found if each.fault]
+    assert [fault.partition(": ")[0] for fault in faults] == [f"a.jsonl, line {number}" for number in (1, 2, 4, 5)]
+
+
 def test_what_cant_be_read_is_a_line_and_the_rest_is_read(tmp_path: Path) -> None:
     first, last = map(json.dumps, rows(2))
     lines = [first, '{"task_id": ', "[1, 2]", '{"rows": 3}', json.dumps({"messages": [CHAT[0], 5]}), last]
@@ -82,7 +100,8 @@ def test_a_list_that_is_cut_off_has_what_came_before(tmp_path: Path) -> None:
     text = json.dumps(rows(3))[:-20]
     found = [*read_files([write(tmp_path / "a.json", text)])]
     assert tasks(found) == ["t0", "t1"]
-    assert found[-1].fault.startswith("a.json, after record 2: not valid JSON, or cut off")
+    (fault,) = (each.fault for each in found if each.fault)
+    assert fault.startswith("a.json, after record 2: not valid JSON, or cut off")
 
 
 @pytest.mark.parametrize("content", ["", "   ", "hello", "\0\1", '"text"', "[" * 100_000, '{"a":' * 100_000])
@@ -130,6 +149,37 @@ def test_a_text_of_many_key_beginnings_takes_no_time(tmp_path: Path) -> None:
 def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--format: unknown format 'mesages', did you mean 'messages'"):
         list(read_files([write(tmp_path / "a.json", "[]")], "mesages"))
+
+
+SAMPLES = {
+    "messages": json.dumps(rows(1)),
+    "atif": json.dumps({"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": []}),
+    "otel": "traceloop", "langfuse": "langfuse-api", "langsmith": "langsmith", "mlflow": "mlflow",
+}  # fmt: skip
+"""A record of each format, or the name of a file that a package wrote."""
+
+
+def sample(name: str, folder: Path) -> Path:
+    text = SAMPLES[name]
+    return write(folder / "a.json", text) if text[0] in "[{" else file_of(text)
+
+
+@pytest.mark.parametrize("chosen", [each.name for each in FORMATS])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_record_of_another_format_than_the_chosen_one_is_said(name: str, chosen: str, tmp_path: Path) -> None:
+    path = sample(name, tmp_path)
+    found = [*read_files([path], chosen)]
+    if name == chosen:
+        assert [each.fault for each in found] == [each.fault for each in read_files([path])]
+        return
+    assert found
+    assert all(each.fault.endswith(f": not of the format {chosen}: it looks like {name}") for each in found)
+
+
+def test_a_record_of_no_format_is_said_with_the_chosen_one(tmp_path: Path) -> None:
+    (found,) = read_files([write(tmp_path / "a.json", '[{"rows": 1}]')], "otel")
+    said = "not of the format otel, nor of another known one: an object with 'rows'"
+    assert found.fault == f"a.json, record 1: {said}"
 
 
 def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""Requests of one conversation, as a proxy logs them one by one, joined: each repeats what the one before had.
+
+    {"messages": [user]}  {"messages": [user, assistant, tool]}      two calls of one conversation
+
+A record goes on with an earlier one of its file where its messages begin with all of that one's and, where that one has
+a response, go on with its reply; or where it names that response (`previous_response_id`). Conversations may be
+interleaved. Of several records that go on with one, the first one does; another is a conversation of its own, whose
+calls begin where it departs. What is kept is bounded: open conversations by number and size, those longest without a
+new request are closed first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from rewoo_bench.imports.messages import (
+    LoggedRequest,
+    compared,
+    identity_of,
+    ids_of,
+    request_of,
+    role_of,
+    trajectory_of,
+)
+from rewoo_bench.imports.record import RecordedTrajectory
+from rewoo_bench.text.redaction import without_credentials
+
+_MOST_OPEN = 256
+_LARGEST = 64 * 2**20  # characters of all open conversations
+_MOST_PASSED = 100_000  # beginnings that are remembered, for conversations that depart from another one
+
+
+@dataclass(eq=False)
+class Logged:
+    """A conversation of a log. `where` is the place of its first record, and `request` is the last one."""
+
+    where: str
+    request: LoggedRequest
+    start: int = 0
+    """Number of messages before its own: their calls are another conversation's."""
+    replies: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """What the log has of replies to its earlier requests, by their places in the messages."""
+    are_whole: bool = False
+    """Whether a record was no request, but a conversation with its last reply."""
+    end: bytes = b""
+    size: int = 0
+    answered: list[str] = field(default_factory=list)
+    """Ids of its responses."""
+
+    def trajectory(self, default_task: str) -> RecordedTrajectory:
+        """All its calls. The last request of a log was answered, as the earlier ones were. Raises `Unreadable`.
+
+        Credentials are taken out here: in every record, that would take most of the time that a log takes.
+        """
+        is_log = (self.start > 0 or bool(self.replies)) and not self.are_whole
+        lacks_reply = is_log and role_of(self.request.whole[-1]) != "assistant"
+        known = self.known()
+        parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
+        found = trajectory_of(replace(known, **parts), default_task, self.start, lacks_reply)
+        return replace(found, agent=without_credentials(found.agent))
+
+    def known(self) -> LoggedRequest:
+        """The last request, whose messages have what the log knows of each reply."""
+        messages = list(self.request.messages)
+        for place, reply in self.replies.items():
+            if role_of(messages[place]) == "assistant":
+                messages[place] = {**messages[place], **reply}
+        return replace(self.request, messages=messages)
+
+
+class RequestLog:
+    """The conversations of a file that may still go on. Of each record `named` says what else identifies its task."""
+
+    def __init__(self, named: Callable[[Any], Any] = lambda record: None) -> None:
+        self._named = named
+        self._open: OrderedDict[Logged, None] = OrderedDict()  # the one longest without a new request first
+        self._by_end: defaultdict[bytes, list[Logged]] = defaultdict(list)
+        self._by_response: dict[str, tuple[Logged, int]] = {}
+        self._passed: OrderedDict[bytes, None] = OrderedDict()
+        self._size = 0
+
+    def add(self, where: str, record: Any) -> Iterator[Logged]:
+        """Takes a record; yields the conversations that are closed for it. Raises `Unreadable`."""
+        request = request_of(record)
+        identity = (*identity_of(request.facts), self._named(record))
+        id_, before = ids_of(request.facts)
+        digests, size = _digests(identity, request.whole)
+        earlier, start = self._extended(request.messages, digests), 0
+        if earlier is None and before in self._by_response:
+            of, length = self._by_response[before]
+            is_said = role_of(request.messages[0]) == role_of(of.request.messages[0]) == "system"
+            request.messages = [*of.known().whole[:length], *request.messages[is_said:]]
+            digests, size = _digests(identity, request.whole)
+            earlier, start = (of, 0) if length == len(of.request.whole) else (None, length)
+        if earlier is None:
+            passed = (at for at in range(len(request.whole) - 1, 0, -1) if digests[at] in self._passed)
+            logged = Logged(where, request, start or next(passed, 0))
+        else:
+            logged = self._joined(earlier, request, digests)
+        logged.end, logged.size = digests[-1], size
+        self._size += size
+        self._open[logged] = None
+        self._by_end[logged.end].append(logged)
+        if id_:
+            logged.answered.append(id_)
+            self._by_response[id_] = logged, len(request.whole)
+        while len(self._open) > _MOST_OPEN or (self._size > _LARGEST and len(self._open) > 1):
+            yield self._closed(next(iter(self._open)))
+
+    def rest(self) -> Iterator[Logged]:
+        """Closes all."""
+        while self._open:
+            yield self._closed(next(iter(self._open)))
+
+    def _extended(self, messages: Sequence[Any], digests: Sequence[bytes]) -> Logged | None:
+        """The open conversation that has the most of these messages, and that they go on with."""
+        for length in range(len(messages) - 1, 0, -1):
+            for logged in self._by_end.get(digests[length], ()):
+                if "assistant" in (role_of(messages[length - 1]), role_of(messages[length])):
+                    return logged
+        return None
+
+    def _joined(self, logged: Logged, request: LoggedRequest, digests: Sequence[bytes]) -> Logged:
+        """The conversation with a further request."""
+        self._take_out(logged)
+        last = logged.request
+        if request.tools == last.tools:
+            request.tools = last.tools  # kept once
+        is_whole = last.reply is None and role_of(last.messages[-1]) == "assistant"
+        logged.are_whole |= is_whole
+        known = {"model": last.model, **(last.reply or {}), "tools": last.tools}
+        logged.replies[len(last.messages) - is_whole] = known
+        first = {name: last.facts[name] for name in ("id", "uuid") if name in last.facts}
+        request.facts = {**last.facts, **request.facts, **first}
+        logged.request = request
+        for length, message in enumerate(request.messages, 1):
+            if role_of(message) == "assistant":
+                self._passed[digests[length]] = None
+                self._passed.move_to_end(digests[length])
+        while len(self._passed) > _MOST_PASSED:
+            self._passed.popitem(last=False)
+        return logged
+
+    def _closed(self, logged: Logged) -> Logged:
+        self._take_out(logged)
+        for id_ in logged.answered:
+            self._by_response.pop(id_, None)
+        return logged
+
+    def _take_out(self, logged: Logged) -> None:
+        del self._open[logged]
+        self._size -= logged.size
+        self._by_end[logged.end].remove(logged)
+        if not self._by_end[logged.end]:
+            del self._by_end[logged.end]
+
+
+def _digests(identity: Sequence[Any], messages: Sequence[Any]) -> tuple[list[bytes], int]:
+    """A hash of the first 0, 1, 2, … messages of a task, and the size of all in characters. Raises `Unreadable`."""
+    found, size = [sha256(json.dumps(identity, default=str).encode()).digest()], 0
+    for position, message in enumerate(messages):
+        text = compared(position, message)
+        size += len(text)
+        found.append(sha256(found[-1] + text.encode()).digest())
+    return found, size

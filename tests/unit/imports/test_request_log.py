@@ -1,0 +1,312 @@
+"""Requests that a proxy logged one by one: each call is counted once, in the conversation that it belongs to."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.imports.request_log import RequestLog
+from rewoo_bench.types import Usage
+
+TOOLS = [{"type": "function", "function": {"name": "weather"}}]
+
+
+def message(role: str, content: str | None, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": content, **more}
+
+
+def asked(id_: str, city: str) -> dict[str, Any]:
+    function = {"name": "weather", "arguments": json.dumps({"city": city})}
+    return message("assistant", None, tool_calls=[{"id": id_, "type": "function", "function": function}])
+
+
+def whole(city: str) -> list[dict[str, Any]]:
+    """A conversation of four calls, three of them with a tool."""
+    found = [message("system", "Be brief."), message("user", f"How warm is it in {city}?")]
+    for number in range(3):
+        id_ = f"{city}{number}"
+        found += [asked(id_, city), message("tool", str(number), tool_call_id=id_)]
+    return [*found, message("assistant", f"2 degrees in {city}.")]
+
+
+def requests(messages: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """The growing requests, a line each, without responses."""
+    places = [place for place, each in enumerate(messages) if each["role"] == "assistant"]
+    return [{"model": "m", "messages": messages[:place], "tools": TOOLS, **more} for place in places]
+
+
+def pairs(messages: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """The requests with their responses, as a proxy logs them. The n-th call has 100 n + 1 tokens."""
+    found = []
+    for number, request in enumerate(requests(messages), 1):
+        usage = {"prompt_tokens": 100 * number, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 64}}
+        reply = {**messages[len(request["messages"])], "refusal": None, "reasoning_content": f"thought {number}"}
+        response = {"id": f"r{number}", "model": f"m-{number}", "choices": [{"message": reply}], "usage": usage}
+        found.append({"request": request, "response": response, **more})
+    return found
+
+
+def read(folder: Path, records: list[Any], fields: Fields = NO_FIELDS) -> list[RecordedTrajectory]:
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, records)))
+    found = list(read_files([path], fields=fields))
+    assert [each.fault for each in found if each.fault] == []
+    return [each.trajectory for each in found if each.trajectory is not None]
+
+
+def calls(found: list[RecordedTrajectory]) -> list[int]:
+    return [len(list(each.calls)) for each in found]
+
+
+def uses(found: RecordedTrajectory) -> list[str | None]:
+    return [event.result for event in found.events if isinstance(event, ToolUse)]
+
+
+def in_turns(*logs: list[Any]) -> list[Any]:
+    return [each for each in chain.from_iterable(zip_longest(*logs)) if each is not None]
+
+
+def test_requests_with_responses_are_one_conversation_with_the_usage_of_each_call(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, pairs(whole("Oslo")))
+    assert [(call.usage, call.model, call.thoughts) for call in found.calls] == [
+        (Usage(100 * number, 64, 1), f"m-{number}", f"thought {number}") for number in (1, 2, 3, 4)
+    ]
+    assert [len(call.messages or ()) for call in found.calls] == [2, 4, 6, 8]
+    assert [list(call.tools) for call in found.calls] == [TOOLS] * 4
+    assert uses(found) == ["0", "1", "2"]
+    assert (found.task, found.question, found.answer) == (
+        "log.jsonl, line 1",
+        "How warm is it in Oslo?",
+        "2 degrees in Oslo.",
+    )
+
+
+def test_requests_alone_are_one_conversation_whose_last_reply_isnt_known(tmp_path: Path) -> None:
+    (found,) = read(tmp_path, requests(whole("Oslo")))
+    replies = [(call.model, len(call.messages or ()), len(call.tool_calls)) for call in found.calls]
+    assert replies == [("m", 2, 1), ("m", 4, 1), ("m", 6, 1), ("m", 8, 0)]
+    assert (uses(found), found.answer) == (["0", "1", "2"], None)
+
+
+@pytest.mark.parametrize("logged", [requests, pairs])
+def test_conversations_at_the_same_time_are_told_apart(logged: Callable[..., list[Any]], tmp_path: Path) -> None:
+    cities = [f"city {number}" for number in range(20)]
+    found = read(tmp_path, in_turns(*(logged(whole(city)) for city in cities)))
+    assert [each.question for each in found] == [f"How warm is it in {city}?" for city in cities]
+    assert calls(found) == [4] * 20
+
+
+@pytest.mark.parametrize("logged", [requests, pairs])
+@pytest.mark.parametrize("order", [in_turns, lambda *logs: list(chain(*logs))], ids=["in turns", "one after the other"])
+def test_equal_conversations_stay_trials(
+    order: Callable[..., list[Any]], logged: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    found = read(tmp_path, order(logged(whole("Oslo")), logged(whole("Oslo")), logged(whole("Oslo"))))
+    assert calls(found) == [4, 4, 4]
+
+
+def test_a_reply_as_the_next_request_has_it_may_look_different(tmp_path: Path) -> None:
+    first, second = pairs(whole("Oslo"))[:2]
+    first["response"]["choices"][0]["message"] |= {"content": "", "function_call": None, "annotations": []}
+    call = second["request"]["messages"][2]["tool_calls"][0]
+    call["function"]["arguments"] = call["function"]["arguments"].replace(" ", "")
+    assert calls(read(tmp_path, [first, second])) == [2]
+
+
+def test_messages_that_dont_go_on_with_the_reply_are_another_conversation(tmp_path: Path) -> None:
+    first, second = pairs(whole("Oslo"))[:2]
+    second["request"]["messages"][2] = asked("other", "Bergen")
+    assert calls(read(tmp_path, [first, second])) == [1, 2]
+
+
+def test_a_user_who_speaks_again_has_turns(tmp_path: Path) -> None:
+    messages = [*whole("Oslo"), message("user", "And Bergen?"), message("assistant", "7.")]
+    (found,) = read(tmp_path, pairs(messages))
+    assert calls([found]) == [5]
+    assert [event.text for event in found.events if isinstance(event, Turn)] == ["And Bergen?"]
+
+
+@pytest.mark.parametrize("logged", [requests, pairs])
+def test_a_branch_is_a_conversation_whose_calls_begin_where_it_departs(
+    logged: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    main = whole("Oslo")
+    branch = [*main[:4], message("user", "Stop."), message("assistant", "Good bye.")]
+    found = read(tmp_path, [*logged(main), logged(branch)[-1]])
+    assert calls(found) == [4, 1]
+    assert [uses(each) for each in found] == [["0", "1", "2"], []]
+    (call,) = found[1].calls
+    assert [each.role for each in call.messages or ()] == ["system", "user", "assistant", "tool", "user"]
+    assert [event.text for event in found[1].events if isinstance(event, Turn)] == ["Stop."]
+
+
+def test_a_request_that_was_sent_twice_is_one_call_more(tmp_path: Path) -> None:
+    log = pairs(whole("Oslo"))
+    found = read(tmp_path, [*log[:3], log[2], log[3]])
+    assert sorted(calls(found)) == [1, 4]
+    assert sum(len(uses(each)) for each in found) == 3 + 1  # the reply that nothing followed asked for a tool, too
+
+
+def test_records_of_other_tasks_or_trials_are_not_joined(tmp_path: Path) -> None:
+    one, two, three, four = requests(whole("Oslo"))
+    for name, values in (("task_id", "ab"), ("trial", [0, 1]), ("session_id", "xy")):
+        records = [{**one, name: values[0]}, {**two, name: values[1]}]
+        assert calls(read(tmp_path, records)) == [0, 1]
+    named = [
+        {**each, "task_id": "t", "trial": 3, "id": f"request {n}"} for n, each in enumerate((one, two, three, four))
+    ]
+    (found,) = read(tmp_path, named)
+    assert (found.task, found.trial, calls([found])) == ("t", 3, [4])
+    records = [{**one, "info": {"task": "a"}}, {**two, "info": {"task": "b"}}]
+    assert [each.task for each in read(tmp_path, records, Fields(task="info.task"))] == ["a", "b"]
+
+
+def test_conversations_of_a_data_set_are_read_as_they_are(tmp_path: Path) -> None:
+    """Some have the same beginning, and two are equal: only where one is the beginning of another are they one."""
+    hello = [message("user", "Hi"), message("assistant", "Hello")]
+    sets = [
+        [*hello, message("user", "How are you?"), message("assistant", "Fine.")],
+        [*hello, message("user", "What's the time?"), message("assistant", "Noon.")],
+        whole("Oslo"),
+        whole("Oslo"),
+    ]
+    found = read(tmp_path, [{"messages": each} for each in sets])
+    assert calls(found) == [2, 2, 4, 4]
+    assert [each.task for each in found] == [f"log.jsonl, line {number}" for number in (1, 2, 3, 4)]
+    grown = [{"messages": messages} for messages in (hello, sets[0])]  # a line for each reply
+    assert calls(read(tmp_path, grown)) == [2]
+
+
+def test_open_conversations_are_bounded_in_number_and_size() -> None:
+    log, closed = RequestLog(), []
+    for number in range(1_000):
+        closed += [each.where for each in log.add(str(number), {"messages": whole(f"city {number}")})]
+        assert number + 1 - len(closed) <= 256
+    assert closed == [str(number) for number in range(1_000 - 256)]  # in their order
+    for number in range(100):
+        closed += [each.where for each in log.add(f"large {number}", {"messages": [message("user", "x" * 2**20)]})]
+    assert 1_100 - len(closed) <= 64
+    assert len(list(log.rest())) + len(closed) == 1_100
+
+
+def items(number: int) -> list[dict[str, Any]]:
+    """A reply in OpenAI's Responses API: what the model thought, and a call of a tool."""
+    return [
+        {"type": "reasoning", "id": f"rs{number}", "summary": [{"type": "summary_text", "text": f"thought {number}"}]},
+        {"type": "function_call", "call_id": f"c{number}", "name": "weather", "arguments": '{"city": "Oslo"}'},
+    ]
+
+
+def result(number: int) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": f"c{number}", "output": str(number)}
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def responses(*, chained: bool) -> list[dict[str, Any]]:
+    """Three calls: each has all items before it as its input, or the new ones and the id of the response before."""
+    outputs = [items(1), items(2), [said("2 degrees.")]]
+    given: list[list[dict[str, Any]]] = [[{"role": "user", "content": "How warm is it?"}], [result(1)], [result(2)]]
+    records, before = [], list[dict[str, Any]]()
+    for number, (new, output) in enumerate(zip(given, outputs, strict=True), 1):
+        usage = {
+            "input_tokens": 100 * number, "output_tokens": 9, "total_tokens": 100 * number + 9,
+            "input_tokens_details": {"cached_tokens": 64}, "output_tokens_details": {"reasoning_tokens": 5},
+        }  # fmt: skip
+        record = {
+            "id": f"resp{number}", "model": "m", "instructions": "Be brief.", "tools": TOOLS,
+            "input": new if chained else [*before, *new], "output": output, "usage": usage,
+        }  # fmt: skip
+        if chained and number > 1:
+            record["previous_response_id"] = f"resp{number - 1}"
+        before += [*new, *output]
+        records.append(record)
+    return records
+
+
+def as_pair(record: dict[str, Any]) -> dict[str, Any]:
+    response = {name: record[name] for name in ("id", "model", "output", "usage")}
+    return {"request": {name: value for name, value in record.items() if name not in response}, "response": response}
+
+
+@pytest.mark.parametrize("chained", [True, False], ids=["by ids", "by items"])
+@pytest.mark.parametrize("form", [dict, as_pair], ids=["one object", "request and response"])
+def test_responses_of_openai_are_one_conversation(
+    form: Callable[[dict[str, Any]], dict[str, Any]], chained: bool, tmp_path: Path
+) -> None:
+    (found,) = read(tmp_path, [form(each) for each in responses(chained=chained)])
+    assert [call.usage for call in found.calls] == [Usage(100 * number, 64, 9, 5) for number in (1, 2, 3)]
+    roles = [[each.role[0] for each in call.messages or ()] for call in found.calls]
+    assert roles == [["s", "u"], ["s", "u", "a", "t"], ["s", "u", "a", "t", "a", "t"]]
+    assert [call.thoughts for call in found.calls] == ["thought 1", "thought 2", ""]
+    assert [list(call.tools) for call in found.calls] == [TOOLS] * 3
+    assert uses(found) == ["1", "2"]
+    assert (found.system, found.question, found.answer) == ("Be brief.", "How warm is it?", "2 degrees.")
+
+
+def test_two_responses_that_go_on_with_one_are_a_conversation_and_a_branch(tmp_path: Path) -> None:
+    one, two, three = responses(chained=True)
+    other = {**two, "id": "resp9", "input": [result(1), {"role": "user", "content": "Stop."}], "output": [said("Bye.")]}
+    found = read(tmp_path, [one, two, other, three])
+    assert sorted(calls(found)) == [1, 3]
+    branch = next(each for each in found if calls([each]) == [1])
+    assert (uses(branch), branch.answer, len(next(branch.calls).messages or ())) == ([], "Bye.", 5)
+
+
+def test_a_response_to_a_text_is_a_conversation_and_one_whose_beginning_is_missing_is_read(tmp_path: Path) -> None:
+    one = {"model": "m", "input": "How warm is it?", "output": [said("2 degrees.")]}
+    late = responses(chained=True)[2]
+    found = read(tmp_path, [one, late])
+    assert [(each.question, each.answer, calls([each])) for each in found] == [
+        ("How warm is it?", "2 degrees.", [1]),
+        ("", "2 degrees.", [1]),
+    ]
+
+
+PIECES: tuple[Any, ...] = (None, [], {}, "x", -1, 1e999, True, [[]], {"role": 3}, "\ud800", 2**70, [None], ["user"])
+
+
+def mutated(value: Any, random_: random.Random) -> Any:
+    """The same JSON with about one value in forty replaced, dropped or doubled."""
+    if random_.random() < 0.025:
+        return random_.choice(PIECES)
+    if isinstance(value, dict):
+        return {name: mutated(each, random_) for name, each in value.items() if random_.random() > 0.02}
+    if isinstance(value, list):
+        return [mutated(each, random_) for each in value for _ in range(2 if random_.random() < 0.02 else 1)]
+    return value
+
+
+def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
+    tmp_path: Path, repeats: Callable[[int], int]
+) -> None:
+    random_ = random.Random(5)
+    logs = [
+        pairs(whole("Oslo")), requests(whole("Oslo")), responses(chained=True), responses(chained=False),
+        [as_pair(each) for each in responses(chained=True)],
+    ]  # fmt: skip
+    path = tmp_path / "log.jsonl"
+    faults = 0
+    for trial in range(repeats(1_500)):
+        log = in_turns(logs[trial % len(logs)], random_.choice(logs))
+        records = [mutated(each, random_) if random_.random() < 0.5 else each for each in log]
+        path.write_text("\n".join(map(json.dumps, records)))
+        recorded = 0
+        for found in read_files([path]):
+            assert (found.trajectory is None) == bool(found.fault)
+            assert "\n" not in found.fault
+            faults += bool(found.fault)
+            events = found.trajectory.events if found.trajectory else ()
+            recorded += sum(event.usage is not None for event in events if isinstance(event, ModelCall))
+        assert recorded <= len(records)
+    assert faults > 50
