@@ -32,7 +32,7 @@ def publish_command(run: Path, out: Path, report: bool, form: str | None, texts:
     """Copy a run without the texts of its data set. The copy has numbers, ids, predictions, run.json, and a page.
 
     With --format other programs can read it: a log, a folder or a file of scores for each architecture. `import` reads
-    the first two again.
+    all of them again.
     """
     from rewoo_bench.imports.publish import publish_as
 

@@ -1,9 +1,12 @@
-"""A run in the form of Every Eval Ever (github.com/evaleval/every_eval_ever, schema 0.3): written, not read.
+"""Every Eval Ever (github.com/evaleval/every_eval_ever, schema 0.3), written and read.
 
     data/DATASET/DEVELOPER/MODEL/UUID.json              scores of an agent with that model
     data/DATASET/DEVELOPER/MODEL/UUID_samples.jsonl     a line for each sample and score
 
-The form has scores and tokens of samples, and no tokens of single calls: nothing that an import could count again.
+The form has tokens and time of samples, and none of single calls; it has a transcript, and no prompts. Lines of one
+sample and trial are one trajectory. What the form has no field for stands in the `metadata` of a line: agent, trial,
+why the agent stopped, and which turns of the transcript are model calls (others hold calls of tools that no reply asked
+for in the provider's form, or the answer once more).
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
-from rewoo_bench.types import ToolCall, Usage
+from rewoo_bench.imports.messages import looks_failed, tool_call, usage_of
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
+from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 SCHEMA_VERSION = "0.3.0"
 _SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
@@ -94,7 +99,7 @@ def _sample(
     calls = list(trajectory.calls)
     tool_calls = sum(isinstance(event, ToolUse) for event in trajectory.events)
     usage = sum((call.usage or Usage() for call in calls), Usage())
-    messages = list(_messages(trajectory))
+    messages, turns = _transcript(trajectory)
     is_single = len(calls) <= 1 and not tool_calls
     reply, raw, reference = trajectory.answer or "", trajectory.question, list(trajectory.answers)
     hashed = json.dumps({"raw": raw, "reference": reference}, sort_keys=True, separators=(",", ":"))
@@ -104,10 +109,12 @@ def _sample(
         "extracted_value": reply, "extraction_method": metric, "is_terminal": True,
     }  # fmt: skip
     times = [event.times for event in trajectory.events if not isinstance(event, Turn) and event.times]
-    seconds = max(each.end for each in times) - min(each.start for each in times) if times else None
+    spent = max(each.end for each in times) - min(each.start for each in times) if times else None
+    seconds = spent if trajectory.latency_s is None else trajectory.latency_s
     details = {
         "agent": facts["agent"], "trial": trajectory.trial, "stop_reason": trajectory.stop_reason,
         "llm_calls": len(calls), "cost_usd": trajectory.cost_usd,
+        "llm_call_turns": None if is_single else " ".join(map(str, turns)),
         "tokens_counted_by": "tokenizer" if any(call.is_estimated for call in calls) else "provider",
     }  # fmt: skip
     return {
@@ -122,7 +129,7 @@ def _sample(
         "input": {"raw": raw, "reference": reference},
         "output": {"raw": [reply]} if is_single else None,
         "messages": None if is_single else messages,
-        "answer_attribution": [attribution],
+        "answer_attribution": [] if trajectory.answer is None else [attribution],
         "evaluation": {
             "score": score, "is_correct": bool(trajectory.solved), "num_turns": max(1, len(calls)),
             "tool_calls_count": tool_calls,
@@ -138,29 +145,215 @@ def _sample(
     }  # fmt: skip
 
 
-def _messages(trajectory: RecordedTrajectory) -> Iterator[dict[str, Any]]:
-    """The conversation; the answer stands at its end, once more where a program took it out of the last reply."""
-    uses: list[tuple[str, str | None, list[ToolCall]]] = (
-        [("system", trajectory.system, [])] if trajectory.system else []
-    )
-    uses.append(("user", trajectory.question, []))
-    for place, event in enumerate(trajectory.events):
-        if isinstance(event, ModelCall):
-            uses.append(("assistant", event.reply or None, list(event.tool_calls)))
-        elif isinstance(event, Turn):
-            uses.append(("user", event.text, []))
-        else:
-            asked = uses[-1][2] if uses[-1][0] == "assistant" else []
-            if not any(call.name == event.name for call in asked):  # no native call
-                uses.append(("assistant", None, [ToolCall(f"call_{place}", event.name, event.arguments)]))
-            uses.append(("tool", event.result, []))
-    if uses[-1] != ("assistant", trajectory.answer, []):
-        uses.append(("assistant", trajectory.answer, []))
-    for turn, (role, text, calls) in enumerate(uses):
-        arguments = [{name: value if isinstance(value, str) else json.dumps(value, default=str)
-                      for name, value in call.arguments.items()} for call in calls]  # fmt: skip
-        shown = [
-            {"id": call.id or f"call_{turn}_{n}", "name": call.name, "arguments": given}
-            for n, (call, given) in enumerate(zip(calls, arguments, strict=True))
+def _transcript(trajectory: RecordedTrajectory) -> tuple[list[dict[str, Any]], list[int]]:
+    """The conversation, and which of its turns are model calls.
+
+    The answer stands at its end, once more where a program took it out of the last reply.
+    """
+    found: list[dict[str, Any]] = []
+    turns: list[int] = []
+    waiting: list[dict[str, Any]] = []  # calls of the last reply without a result
+
+    def add(role: str, text: str | None, **more: Any) -> None:
+        found.append({"turn_idx": len(found), "role": role, "content": text, **more})
+
+    def shown(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+        return [
+            {"id": call.id or f"call_{len(found)}_{n}", "name": call.name, "arguments": _as_texts(call.arguments)}
+            for n, call in enumerate(calls)
         ]
-        yield {"turn_idx": turn, "role": role, "content": text, **({"tool_calls": shown} if shown else {})}
+
+    if trajectory.system:
+        add("system", trajectory.system)
+    add("user", trajectory.question)
+    for event in trajectory.events:
+        if isinstance(event, ModelCall):
+            turns.append(len(found))
+            calls = shown(event.tool_calls)
+            thoughts = {"reasoning_trace": event.thoughts} if event.thoughts else {}
+            add("assistant", event.reply or None, **({"tool_calls": calls} if calls else {}), **thoughts)
+            waiting = list(calls) or waiting  # a tool may ask a model
+        elif isinstance(event, Turn):
+            add("user", event.text)
+        else:
+            named = [call for call in waiting if call["name"] == event.name]
+            same = [call for call in named if call["arguments"] == _as_texts(event.arguments)]
+            call = next(iter(same or named), None)
+            if call is not None:
+                waiting.remove(call)
+            else:  # no native call
+                (call,) = shown([ToolCall("", event.name, event.arguments)])
+                add("assistant", None, tool_calls=[call])
+            add("tool", event.result, tool_call_id=[call["id"]])
+    last = found[-1]
+    if (last["role"], last["content"], "tool_calls" in last) != ("assistant", trajectory.answer, False):
+        add("assistant", trajectory.answer)
+    return found, turns
+
+
+def _as_texts(arguments: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in arguments.items()
+    }
+
+
+def is_every_eval_ever(record: Any) -> bool:
+    """Whether it is a line of a sample, or the scores of a whole evaluation."""
+    if not isinstance(record, Mapping) or "schema_version" not in record or "evaluation_id" not in record:
+        return False
+    return _is_whole(record) or ("sample_id" in record and isinstance(record.get("evaluation"), Mapping))
+
+
+def _is_whole(record: Mapping[str, Any]) -> bool:
+    return isinstance(record.get("evaluation_results"), list)
+
+
+def with_samples(record: Any, path: Path) -> Any:
+    """The line of a sample; None for scores whose samples are in a file beside. Raises `Unreadable`."""
+    if not _is_whole(record):
+        return record
+    name = Path(str(_part(record, "detailed_evaluation_results").get("file_path") or "")).name
+    if name and (path.parent / name).is_file():
+        return None
+    raise Unreadable(f"it has scores alone: its samples, {name or 'a file that it names'}, aren't beside it")
+
+
+def sample_parts(record: Any) -> Iterator[tuple[str, Any]]:
+    """The line with the evaluation, sample and trial that it belongs to."""
+    metadata = _part(record, "metadata")
+    asked = _part(record, "input").get("raw")  # an id may be another sample's in another part of an evaluation
+    named = (record["evaluation_id"], metadata.get("agent"), record["sample_id"], asked, metadata.get("trial"))
+    yield json.dumps(named, default=str), record
+
+
+def read_samples(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
+    """The trajectory of lines that are scores of one sample; where one score is there several times, a trial each."""
+    trials: list[dict[str, Mapping[str, Any]]] = []
+    for line in parts:
+        score = str(line.get("evaluation_result_id") or line.get("evaluation_name"))
+        trial = next((each for each in trials if score not in each), None)
+        if trial is None:
+            trials.append(trial := {})
+        trial[score] = line
+    for trial in trials:
+        yield _trajectory(list(trial.values()))
+
+
+def _trajectory(lines: Sequence[Mapping[str, Any]]) -> RecordedTrajectory:
+    metadata = _part(lines[0], "metadata")
+    f1 = next((line for line in lines if str(line.get("evaluation_name")).split()[-1:] == ["f1"]), None)
+    line = next((each for each in lines if each is not f1), lines[0])
+    solved = _part(line, "evaluation").get("is_correct")
+    tokens, seconds = _part(line, "token_usage"), number(_part(line, "performance").get("latency_ms"))
+    usage = usage_of(tokens)
+    if usage is not None:
+        cached, stored = (count(tokens.get(f"input_tokens_cache_{name}")) for name in ("read", "write"))
+        most = usage.input_tokens
+        usage = replace(usage, cached_input_tokens=min(cached, most), cache_write_tokens=min(stored, most))
+    read = _Transcript(line, usage)
+    trial, reason = number(metadata.get("trial")), metadata.get("stop_reason")
+    given = _part(line, "input")
+    question = str(given.get("raw") or read.question or "")
+    taken = [each.get("extracted_value") for each in reversed(_listed(line, "answer_attribution"))]
+    return RecordedTrajectory(
+        task=str(line["sample_id"]),
+        question=question,
+        events=read.events,
+        agent=str(metadata.get("agent") or ""),
+        trial=int(trial) if trial is not None and 0 <= trial < _MOST_TRIALS else None,
+        system=read.system,
+        answer=next((str(each) for each in taken if each is not None), None),
+        answers=[str(each) for each in given["reference"]] if isinstance(given.get("reference"), list) else (),
+        solved=solved if isinstance(solved, bool) else None,
+        score=_score(line),
+        error=str(line["error"]) if line.get("error") else None,
+        stop_reason=reason if reason in get_args(StopReason) else None,
+        cost_usd=number(metadata.get("cost_usd")),
+        usage=usage if any(isinstance(event, ModelCall) for event in read.events) else None,
+        latency_s=seconds / 1e3 if seconds is not None and seconds >= 0 else None,
+        f1=_score(f1) if f1 is not None else None,
+        is_without_texts=not question and not any(event.reply for event in read.events if isinstance(event, ModelCall)),
+    )
+
+
+_MOST_TRIALS = 1_000_000
+
+
+def _score(line: Mapping[str, Any]) -> float | None:
+    found = number(_part(line, "evaluation").get("score"))
+    return found if found is not None and 0 <= found <= 1 else None
+
+
+class _Transcript:
+    """What a line says of a conversation: `events`, and what the system and the user said first."""
+
+    def __init__(self, line: Mapping[str, Any], usage: Usage | None) -> None:
+        self.events: list[ModelCall | ToolUse | Turn] = []
+        self.system = ""
+        self.question: str | None = None
+        metadata = _part(line, "metadata")
+        self._facts: dict[str, Any] = {
+            "usage": None if usage is None else Usage(),  # known of the whole alone
+            "model": str(line.get("model_id") or "").removeprefix("unknown/"),
+            "is_estimated": metadata.get("tokens_counted_by") == "tokenizer",
+        }
+        turns = metadata.get("llm_call_turns")
+        self._own = None if turns is None else set(str(turns).split())
+        # Of a program that says nothing of its calls and tokens, the transcript is taken as what it sent.
+        self._is_sent = turns is None and usage is None
+        self._prompt: list[Message] = []
+        self._asked: dict[str, ToolCall] = {}
+        if isinstance(line.get("messages"), list):
+            for place, raw in enumerate(_listed(line, "messages")):
+                self._add(raw, str(raw.get("turn_idx", place)))
+            self._add_unanswered(number(_part(line, "evaluation").get("tool_calls_count")))
+        elif metadata.get("llm_calls") != "0":
+            self._prompt = [Message("user", str(_part(line, "input").get("raw") or ""))]
+            said = _part(line, "output").get("raw")
+            self._add_call(str(said[0]) if isinstance(said, list) and said else "", (), "")
+
+    def _add(self, raw: Mapping[str, Any], turn: str) -> None:
+        role, text = str(raw.get("role")), str(raw.get("content") or "")
+        if role == "assistant":
+            asked = _listed(raw, "tool_calls")
+            calls = [tool_call(each.get("id"), each.get("name"), each.get("arguments")) for each in asked]
+            if self._own is None or turn in self._own:
+                self._add_call(text, calls, str(raw.get("reasoning_trace") or ""))
+            self._asked |= {call.id: call for call in calls}
+            self._prompt.append(Message("assistant", text, tuple(calls)))
+        elif role == "tool":
+            ids = raw["tool_call_id"] if isinstance(raw.get("tool_call_id"), list) else []
+            id_ = next((str(each) for each in ids if str(each) in self._asked), next(iter(self._asked), ""))
+            call = self._asked.pop(id_, ToolCall(id_, "unknown", {}))
+            result = None if raw.get("content") is None else text
+            self.events.append(ToolUse(call.name, call.arguments, result, looks_failed(text)))
+            self._prompt.append(Message("tool", text, tool_call_id=id_))
+        elif role in ("system", "developer"):
+            self.system += ("\n\n" if self.system else "") + text
+            self._prompt.append(Message("system", text))
+        elif role == "user":
+            if self.question is None:
+                self.question = text
+            else:
+                self.events.append(Turn(text))
+            self._prompt.append(Message("user", text))
+
+    def _add_call(self, text: str, calls: Sequence[ToolCall], thoughts: str) -> None:
+        sent = tuple(self._prompt) if self._is_sent else None
+        self.events.append(ModelCall(sent, text, calls, thoughts=thoughts, **self._facts))
+
+    def _add_unanswered(self, known: float | None) -> None:
+        """Calls without a result, where they are among the calls that were counted."""
+        done = sum(isinstance(event, ToolUse) for event in self.events)
+        missing = len(self._asked) if known is None else max(0, int(known) - done)
+        self.events += [ToolUse(call.name, call.arguments, None) for call in list(self._asked.values())[:missing]]
+
+
+def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = record.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _listed(record: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = record.get(name)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []

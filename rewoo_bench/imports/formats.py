@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
 from rewoo_bench.imports.documents import files_of, records_of
+from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
 from rewoo_bench.imports.observability import (
@@ -65,7 +66,8 @@ LANGSMITH = Format("langsmith", is_langsmith, read_langsmith, langsmith_parts)
 MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif, beside=with_files)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
+EVERY_EVAL_EVER = Format("every-eval-ever", is_every_eval_ever, read_samples, sample_parts, with_samples)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
 
 
 class Found(NamedTuple):

@@ -87,9 +87,10 @@ class RecordedTrajectory:
 
     `solved` and `score` (0 to 1) are None where nobody judged the answer. `system` is what the agent was told before
     the task. `trial` is None where the format doesn't say; trials of a task are then numbered as they come.
-    `cost_usd` is that of the whole trajectory, where it is known of more than its calls. `stop_reason` is None where
-    it follows from the answer and the error. `is_without_texts`: its texts and its tools' arguments were left out when
-    it was written (publish.py).
+    `cost_usd` is that of the whole trajectory, where it is known of more than its calls; `usage` and `latency_s` are,
+    where they aren't known of its calls. `f1` (0 to 1) is None where no F1 of the answer was recorded, `stop_reason`
+    where it follows from the answer and the error. `is_without_texts`: its texts and its tools' arguments were left out
+    when it was written (publish.py).
     """
 
     task: str
@@ -106,6 +107,9 @@ class RecordedTrajectory:
     stop_reason: StopReason | None = None
     cost_usd: float | None = None
     is_without_texts: bool = False
+    usage: Usage | None = None
+    latency_s: float | None = None
+    f1: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -116,10 +120,13 @@ class RecordedTrajectory:
 MISSING: Mapping[str, str] = {
     "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
+    "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
+    "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
     "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
+    "call_times": "the time of each trajectory is known, not when its single calls were made",
     "solved": "nobody says whether tasks were solved: there is no accuracy",
     "results": "results of tools weren't recorded",
 }

@@ -23,7 +23,7 @@ from rewoo_bench.evaluation.new_manifest import command_line, environment, new_r
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
-from rewoo_bench.runs.columns import call_rows, question_row
+from rewoo_bench.runs.columns import PARTS, call_rows, question_row
 from rewoo_bench.runs.journal.records import (
     CallKey,
     CallRecord,
@@ -42,6 +42,11 @@ from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
 from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
 
+_OF_USAGE = (
+    *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens"),
+    *("billed_tokens", "billed_output_tokens", "discarded_tokens", "usage_source"),
+)
+"""Columns of a call that nobody knows where the tokens of the whole trajectory alone were recorded."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MOST_FAULTS = 1_000  # lines that are remembered
 
@@ -211,7 +216,7 @@ class _Writer:
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
-        events = self._timed([*_with_turns(recorded.events)])
+        events = self._timed([*_with_turns(_with_usage(recorded))])
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
         made.sort(key=lambda pair: pair[0].start)
         result = _result(task, recorded, steps, [call for call, _ in made])
@@ -235,15 +240,19 @@ class _Writer:
         run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
         run |= dict.fromkeys(("model", "planner_model", "solver_model"), _model_of(result.calls))
         calls = call_rows(result, self.run_id)
-        question = {**question_row(result, run), "exact_match": recorded.solved}
+        question = {**question_row(result, run), "exact_match": recorded.solved, "f1": recorded.f1}
         for row, event in zip(calls, events, strict=True):
             if event.times is None:
                 row |= {"latency_s": None, "started_at": None, "waiting_s": None}
             else:
                 seconds = event.times.end - event.times.start
                 row |= {"latency_s": seconds, "started_at": datetime.fromtimestamp(event.times.start, UTC)}
-            if isinstance(event, ModelCall) and not _knows_cached(event):
+            if recorded.usage is not None:
+                row |= dict.fromkeys((*_OF_USAGE, *PARTS))
+            elif isinstance(event, ModelCall) and not _knows_cached(event):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
+        if recorded.usage is not None:
+            question["loop_tokens"] = None
         return as_bytes({"question": question, "calls": calls})
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
@@ -303,6 +312,15 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
         yield event
 
 
+def _with_usage(recorded: RecordedTrajectory) -> Sequence[ModelCall | ToolUse | Turn]:
+    """The events; tokens of the whole trajectory stand at the first call, for the sums."""
+    events, left = list(recorded.events), recorded.usage
+    for place, event in enumerate(events):
+        if left is not None and isinstance(event, ModelCall):
+            events[place], left = replace(event, usage=left), None
+    return events
+
+
 def _steps(
     events: Iterable[tuple[_Event, Times]], question: str, default_model: str
 ) -> tuple[list[Step], list[dict[str, Any]], list[tuple[Call, ModelCall | ToolUse]]]:
@@ -343,7 +361,7 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
         calls,
         recorded.error,
         cost_usd if recorded.cost_usd is None else recorded.cost_usd,
-        whole.end - whole.start if whole else None,
+        whole.end - whole.start if whole else recorded.latency_s,
         datetime.fromtimestamp(whole.start, UTC) if whole else None,
     )
 
@@ -436,14 +454,17 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
     calls = list(recorded.calls)
     uses = [event for event in recorded.events if isinstance(event, ToolUse)]
     is_estimated = any(map(_is_estimated, calls))
-    without_times = any(call.times is None for call in calls) or not (calls or any(use.times for use in uses))
+    has_times = not any(call.times is None for call in calls) and bool(calls or any(use.times for use in uses))
     found = {
         "texts": recorded.is_without_texts,
+        "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
+        "call_usage": recorded.usage is not None,
         "usage": is_estimated,
         "prompts": any(call.messages is None for call in calls),
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated,
-        "times": without_times,
-        "tool times": not without_times and any(use.times is None for use in uses),
+        "times": not has_times and recorded.latency_s is None,
+        "call_times": not has_times and recorded.latency_s is not None,
+        "tool times": has_times and any(use.times is None for use in uses),
         "solved": recorded.solved is None,
         "results": any(use.result is None for use in uses),
     }

@@ -113,7 +113,7 @@ def plannable(
             key = architecture, task.example_id, task.trial
             calls = own.get(key)
             if calls is None or not (models := _loop_calls(calls)):
-                left_out["no model call was recorded"] += 1
+                left_out["no model call was recorded with its tokens"] += 1
                 continue
             if not task.has_texts:
                 left_out[_WITHOUT_TEXTS] += 1
