@@ -270,6 +270,8 @@ def compared(position: int, raw: Any) -> str:
     if (role := role_of(raw)) is None:
         return json.dumps(raw, sort_keys=True, default=str)
     text, calls, results = _parts(raw)
+    if role == "assistant":
+        text = text.rpartition("</think>")[2]  # agents send back what a model said without what it thought
     asked = [(call.id, call.name, dict(call.arguments)) for call in calls]
     return json.dumps([role, text.strip(), asked, results], sort_keys=True, default=str)
 

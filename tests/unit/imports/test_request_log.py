@@ -121,6 +121,51 @@ def test_a_reply_as_the_next_request_has_it_may_look_different(tmp_path: Path) -
     assert calls(read(tmp_path, [first, second])) == [2]
 
 
+def test_thoughts_in_a_reply_may_be_left_out_of_the_next_request(tmp_path: Path) -> None:
+    messages = [
+        message("user", "2 + 2?"),
+        message("assistant", "4"),
+        message("user", "5 + 5?"),
+        message("assistant", "10"),
+    ]
+    first, second = pairs(messages)
+    first["response"]["choices"][0]["message"]["content"] = "<think>Easy.</think>\n\n4"
+    assert calls(read(tmp_path, [first, second])) == [2]
+
+
+def test_a_flat_record_with_an_id_of_its_own(tmp_path: Path) -> None:
+    records = [
+        {**each["request"], "response": each["response"], "id": f"request {number}", "response_cost": 0.25}
+        for number, each in enumerate(pairs(whole("Oslo")))
+    ]
+    (found,) = read(tmp_path, records)
+    assert found.task == "request 0"
+    assert [(call.usage and call.usage.input_tokens, call.cost_usd) for call in found.calls] == [
+        (100 * number, 0.25) for number in (1, 2, 3, 4)
+    ]
+
+
+def test_requests_and_replies_of_anthropic(tmp_path: Path) -> None:
+    user = message("user", "How warm is it?")
+    said_ = [{"type": "text", "text": "Let me see."}, {"type": "tool_use", "id": "a", "name": "weather", "input": {}}]
+    got = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "2"}]}
+    cached = [{"type": "text", "text": "How warm is it?", "cache_control": {"type": "ephemeral"}}]
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 3}
+    records = [
+        {
+            "request": {"model": "claude-x", "system": "Be brief.", "messages": messages},
+            "response": {"role": "assistant", "content": reply, "usage": usage},
+        }
+        for messages, reply in (
+            ([{"role": "user", "content": cached}], [{"type": "thinking", "thinking": "Hm."}, *said_]),
+            ([user, {"role": "assistant", "content": said_}, got], [{"type": "text", "text": "2 degrees."}]),
+        )
+    ]
+    (found,) = read(tmp_path, records)
+    assert [call.usage for call in found.calls] == [Usage(100, 90, 3)] * 2
+    assert (found.system, uses(found), found.answer) == ("Be brief.", ["2"], "2 degrees.")
+
+
 def test_messages_that_dont_go_on_with_the_reply_are_another_conversation(tmp_path: Path) -> None:
     first, second = pairs(whole("Oslo"))[:2]
     second["request"]["messages"][2] = asked("other", "Bergen")
