@@ -78,9 +78,8 @@ def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
     Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes.
     """
     manifest, rows = read_manifest(run), load(run)
-    for fault in (
-        chain(_faults(manifest, rows), _wrong_sums(run, rows), _wrong_calls(run, manifest)) if len(rows) else ()
-    ):
+    sums = _wrong_sums(run, rows, is_imported=manifest.imported is not None)
+    for fault in chain(_faults(manifest, rows), sums, _wrong_calls(run, manifest)) if len(rows) else ():
         raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
     if manifest.status != "done":
         return manifest, rows, manifest.reason or f"its status is {manifest.status!r}"
@@ -133,7 +132,7 @@ def _place(architecture: str, example_id: str, trial: int) -> str:
     return f"{architecture}, question {example_id!r}, trial {trial}"
 
 
-def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
+def _wrong_sums(folder: Path, rows: pd.DataFrame, is_imported: bool) -> Iterator[str]:
     """Measured rows whose total isn't that of its parts, or whose counts aren't the sums over their calls."""
     tokens = ["input_tokens", "output_tokens"]
     measured = rows[~failed(rows)].astype({"architecture": str, "example_id": str, "trial": int}).set_index(_KEY)
@@ -144,9 +143,14 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame) -> Iterator[str]:
         calls = read_table(path, CALLS, columns=[*_KEY, "kind", "role", *tokens]).to_pandas()
         asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
         calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
-        unknown = calls[calls["cached_input_tokens"].isna() & (calls["kind"] == "model")]
-        sums = calls.groupby(_KEY)[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
-        sums.loc[sums.index.isin(unknown.set_index(_KEY).index), "cached_input_tokens"] = 0  # of a part is no sum
+        by_row = calls.groupby(_KEY)
+        sums = by_row[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
+        if is_imported:
+            # Of some formats the tokens of whole trajectories alone are known; of others what was cached isn't.
+            unknown = (sums["llm_calls"] > 0) & (by_row["input_tokens"].count().reindex(measured.index) == 0)
+            sums[tokens] = sums[tokens].mask(unknown, measured[tokens])
+            uncached = calls[calls["cached_input_tokens"].isna() & (calls["kind"] == "model")].set_index(_KEY).index
+            sums.loc[sums.index.isin(uncached) & ~unknown, "cached_input_tokens"] = 0  # of a part is no sum
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
     for column, (parts, sums) in expected.items():
         written, sums = measured[column].fillna(0).astype("int64"), sums.astype("int64")

@@ -98,7 +98,7 @@ def _sample(
 ) -> dict[str, Any]:  # fmt: skip
     calls = list(trajectory.calls)
     tool_calls = sum(isinstance(event, ToolUse) for event in trajectory.events)
-    usage = sum((call.usage or Usage() for call in calls), Usage())
+    usage = trajectory.usage or sum((call.usage or Usage() for call in calls), Usage())
     messages, turns = _transcript(trajectory)
     is_single = len(calls) <= 1 and not tool_calls
     reply, raw, reference = trajectory.answer or "", trajectory.question, list(trajectory.answers)

@@ -57,6 +57,8 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
         recorded = _Run(run, texts, stack)
         if absent := [name for name in without if name not in recorded.architectures]:
             raise UsageError(f"--without: {unknown('architecture', absent[0], recorded.architectures)}")
+        if form != "every-eval-ever" and recorded.lacks_call_tokens:
+            raise UsageError(f"--format: {form!r} has tokens of single calls, which {str(run)!r} lacks")
         chosen = [name for name in recorded.architectures if name not in without]
         for name, short in zip(chosen, _short_names(chosen), strict=True):
             facts = {
@@ -126,6 +128,8 @@ class _Run:
         self.architectures = list(dict.fromkeys(names))
         models = self._questions["model"].to_pylist()
         self.models = {name: str(model or "unknown") for name, model in zip(names, models, strict=True)}
+        tokens = zip(self._calls["kind"].to_pylist(), self._calls["input_tokens"].to_pylist(), strict=True)
+        self.lacks_call_tokens = ("model", None) in tokens
         self._of_task: defaultdict[TaskKey, list[int]] = defaultdict(list)
         keys = zip(*(self._calls[name].to_pylist() for name in TaskKey._fields), strict=True)
         for position, key in enumerate(keys):
@@ -167,6 +171,8 @@ class _Run:
             error=row["error"] if self._texts else None,
             stop_reason=row["stop_reason"],
             cost_usd=row["cost_usd"],
+            usage=_usage(row) if self.lacks_call_tokens else None,
+            latency_s=row["latency_s"] if self.lacks_call_tokens else None,
             is_without_texts=not self._texts or trace.is_without_texts,
         )
 
@@ -174,7 +180,7 @@ class _Run:
         answer: Mapping[str, Any] = record.answer if record else {}
         receipt = answer.get("receipt") or {}
         numbers = {
-            "usage": Usage(**{name: row[name] or 0 for name in _TOKENS}),
+            "usage": None if row["input_tokens"] is None else _usage(row),
             "model": file_name(row["name"]),
             "finish_reason": row["finish_reason"],
             "cost_usd": receipt.get("cost_usd"),
@@ -256,6 +262,10 @@ def _request(texts: Sequence[str], form: str) -> tuple[list[Message], list[Any]]
         for role, text, (of_message, id_) in zip(roles, texts, calls, strict=True)
     ]
     return messages, facts.get("tools") or []
+
+
+def _usage(row: Mapping[str, Any]) -> Usage:
+    return Usage(**{name: row[name] or 0 for name in _TOKENS})
 
 
 def _times(row: Mapping[str, Any]) -> Times | None:

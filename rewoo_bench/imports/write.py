@@ -44,7 +44,7 @@ from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Traj
 
 _OF_USAGE = (
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens"),
-    *("billed_tokens", "billed_output_tokens", "discarded_tokens", "usage_source"),
+    *("billed_tokens", "billed_output_tokens", "discarded_tokens"),
 )
 """Columns of a call that nobody knows where the tokens of the whole trajectory alone were recorded."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench.api import bench
-from rewoo_bench.errors import DataError
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.publish import publish_as
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, ToolUse
@@ -81,6 +82,27 @@ def test_what_was_written_is_imported_as_the_same_rows(
     assert sorted(kinds[0]) == sorted(kinds[1])
     for row in rows(done.folder, "calls"):
         assert [row[column] for column in (*TOKENS[:-1], "started_at", "latency_s")] == [None] * 7
+
+
+@pytest.mark.parametrize("name", ["run", "tau_bench"])
+def test_an_imported_run_is_published_and_judged_again(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    publish_as("every-eval-ever", request.getfixturevalue(name), tmp_path / "out", texts=True)
+    first = imported(tmp_path / "out", tmp_path / "first").folder
+    publish_as("every-eval-ever", first, tmp_path / "once more")
+    second = imported(tmp_path / "once more", tmp_path / "second").folder
+    shown = [*COLUMNS, "latency_s"]
+    assert [[row[column] for column in shown] for row in rows(second)] == [
+        [row[column] for column in shown] for row in rows(first)
+    ]
+    with pytest.raises(UsageError, match=r"--format: 'atif' has tokens of single calls, which .* lacks"):
+        publish_as("atif", first, tmp_path / "atif")
+    of = [f'{column} = "{rows(first)[0][column]}"' for column in ("architecture", "dataset", "model")]
+    limits = tmp_path / "budgets.toml"
+    for most, code in ((10**9, 0), (1, 1)):
+        limits.write_text("\n".join(["[[budget]]", *of, f"total_tokens = {{ mean = {most} }}"]))
+        assert check_run(first, budgets=limits).code == code
 
 
 def test_the_users_turns_are_written_and_read(tau_bench: Path, tmp_path: Path) -> None:
