@@ -20,7 +20,9 @@ _SHOWN_FAULTS = 5
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL...")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
-@click.option("--format", "form", metavar="NAME", help="Format of the files.  [default: by what they hold]")
+@click.option("--format", "form", metavar="NAME",
+              help="Format of the files: messages, otel, langfuse, langsmith, mlflow, inspect, atif, every-eval-ever.  "
+                   "[default: by what they hold]")
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
@@ -37,10 +39,12 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
                    progress: bool) -> int:
     """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
 
-    Formats: conversations in the messages of OpenAI or Anthropic (JSON, a list, or one a line), those of tau-bench and
-    tau2-bench among them; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel); exports
-    of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and
-    NeMo Agent Toolkit, with sub-agents. A folder is searched for such files.
+    Formats: conversations in the messages of OpenAI (chat and Responses) or Anthropic (one JSON document, a list, a
+    conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and requests that a proxy
+    logged one by one, which are put together; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file
+    of --otel); exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`);
+    ATIF of Harbor and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such
+    files.
 
     What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.

@@ -18,6 +18,7 @@ from rewoo_bench.cli.main import group
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.gate.check import check_run
+from rewoo_bench.imports.formats import FORMATS
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.rows import failed
@@ -214,6 +215,11 @@ def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(
     assert result.stdout.splitlines()[0] == f"{out}: 1 trace, read as messages (1)"
     assert "note: no tokens were recorded: they are counted with a tokenizer, and marked as estimated" in result.stdout
     assert result.stderr.startswith("not read: mine.jsonl, line 2: not valid JSON, or cut off")
+
+
+def test_the_help_names_every_format() -> None:
+    told = " ".join(CliRunner().invoke(group, ["import", "--help"], terminal_width=500).stdout.split())
+    assert [each.name for each in FORMATS if each.name not in told] == []
 
 
 def test_an_imported_run_is_held_against_a_budget_and_a_baseline(tmp_path: Path) -> None:
