@@ -228,6 +228,13 @@ def test_conversations_of_a_data_set_are_read_as_they_are(tmp_path: Path) -> Non
     assert [each.task for each in found] == [f"log.jsonl, line {number}" for number in (1, 2, 3, 4)]
     grown = [{"messages": messages} for messages in (hello, sets[0])]  # a line for each reply
     assert calls(read(tmp_path, grown)) == [2]
+    unanswered = [{"messages": messages} for messages in (hello, sets[0][:3])]  # no requests, so nothing was asked
+    assert calls(read(tmp_path, unanswered)) == [1]
+
+
+def test_a_request_goes_on_with_another_only_by_its_reply(tmp_path: Path) -> None:
+    first, more = message("user", "Hi"), [message("user", "How are you?"), message("assistant", "Fine.")]
+    assert calls(read(tmp_path, [{"messages": [first]}, {"messages": [first, *more]}])) == [0, 1]
 
 
 def test_open_conversations_are_bounded_in_number_and_size() -> None:
