@@ -148,7 +148,7 @@ def _wrong_sums(folder: Path, rows: pd.DataFrame, is_imported: bool) -> Iterator
         if is_imported:
             # Of some formats the tokens of whole trajectories alone are known; of others what was cached isn't.
             unknown = (sums["llm_calls"] > 0) & (by_row["input_tokens"].count().reindex(measured.index) == 0)
-            sums[tokens] = sums[tokens].mask(unknown, measured[tokens])
+            sums[tokens] = sums[tokens].mask(unknown, measured[tokens].fillna(0))
             uncached = calls[calls["cached_input_tokens"].isna() & (calls["kind"] == "model")].set_index(_KEY).index
             sums.loc[sums.index.isin(uncached) & ~unknown, "cached_input_tokens"] = 0  # of a part is no sum
         expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}

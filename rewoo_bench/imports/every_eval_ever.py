@@ -99,6 +99,7 @@ def _sample(
     calls = list(trajectory.calls)
     tool_calls = sum(isinstance(event, ToolUse) for event in trajectory.events)
     usage = trajectory.usage or sum((call.usage or Usage() for call in calls), Usage())
+    is_cached_known = all(call.is_cached_known for call in calls)
     messages, turns = _transcript(trajectory)
     is_single = len(calls) <= 1 and not tool_calls
     reply, raw, reference = trajectory.answer or "", trajectory.question, list(trajectory.answers)
@@ -137,7 +138,8 @@ def _sample(
         "token_usage": {
             "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
             "total_tokens": usage.total_tokens, "input_tokens_cache_write": usage.cache_write_tokens,
-            "input_tokens_cache_read": usage.cached_input_tokens, "reasoning_tokens": usage.reasoning_tokens,
+            "input_tokens_cache_read": usage.cached_input_tokens if is_cached_known else None,
+            "reasoning_tokens": usage.reasoning_tokens,
         },
         "performance": None if seconds is None else {"latency_ms": seconds * 1e3},
         "error": trajectory.error,
@@ -296,6 +298,7 @@ class _Transcript:
             "usage": None if usage is None else Usage(),  # known of the whole alone
             "model": str(line.get("model_id") or "").removeprefix("unknown/"),
             "is_estimated": metadata.get("tokens_counted_by") == "tokenizer",
+            "is_cached_known": _part(line, "token_usage").get("input_tokens_cache_read") is not None,
         }
         turns = metadata.get("llm_call_turns")
         self._own = None if turns is None else set(str(turns).split())

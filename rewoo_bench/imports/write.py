@@ -253,6 +253,8 @@ class _Writer:
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
         if recorded.usage is not None:
             question["loop_tokens"] = None
+            if not all(call.is_cached_known for call in recorded.calls):
+                question["cached_input_tokens"] = None
         return as_bytes({"question": question, "calls": calls})
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:

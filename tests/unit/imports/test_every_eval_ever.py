@@ -20,7 +20,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.publish import publish_as
-from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, ToolUse
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.types import Usage
 
@@ -114,11 +114,6 @@ def test_the_users_turns_are_written_and_read(tau_bench: Path, tmp_path: Path) -
     )
     assert before == after
     assert sum(map(len, before.values())) > 20
-
-
-def test_each_note_says_what_the_form_lacks() -> None:
-    assert MISSING["texts"] == "the texts of questions, replies and results were left out"
-    assert "not of its single calls" in MISSING["call_usage"]
 
 
 def line(**more: Any) -> dict[str, Any]:
