@@ -151,6 +151,8 @@ class _Run:
         for call in calls:
             if call["role"] == "judge":
                 continue
+            if self.lacks_call_tokens:
+                call["cached_input_tokens"] = row["cached_input_tokens"] and 0  # known of the whole, or not at all
             record = records.of(call)
             if call["kind"] == "model":
                 events.append(self._model_call(call, record))
