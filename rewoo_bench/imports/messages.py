@@ -10,6 +10,7 @@ a request with its response; requests of one conversation are joined before (req
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,7 +31,7 @@ _ID = ("id", "uuid", *_SESSION)
 _TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
 _SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
 _MOST_TRIALS = 1_000_000
-_LOOKS_FAILED = ("error", "traceback", "exception")
+_LOOKS_FAILED = re.compile(r"(error|exception|traceback)(?![^\W_])")
 
 
 def conversation_of(record: Any) -> list[Any] | None:
@@ -370,7 +371,7 @@ def _thoughts(raw: Mapping[str, Any]) -> str:
 def looks_failed(text: str) -> bool:
     """Whether a tool's result says that it failed: it begins with the word error, or is an object with an error."""
     start = text.lstrip()[:200].casefold()
-    if start.startswith(_LOOKS_FAILED):
+    if _LOOKS_FAILED.match(start):
         return True
     if not start.startswith("{"):
         return False
