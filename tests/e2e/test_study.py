@@ -168,3 +168,22 @@ def test_a_provider_that_refuses_one_model_leaves_the_other_runs_alone(
     said = capsys.readouterr()
     assert "2 of 4 runs have their questions" in said.out
     assert "unfinished: main-sample-gone-temperature=0.0:" in said.err
+
+
+@pytest.mark.slow
+def test_workers_of_ray_give_the_same_rows(tmp_path: Path, server: ModelServer) -> None:
+    pytest.importorskip("ray", reason="needs Ray (pip install 'rewoo-bench[ray]')")
+    file = written(tmp_path, server)
+    file.write_text(
+        file.read_text().replace('models = ["hosted"]', 'models = ["other"]').replace("settings.api_base", "#")
+    )
+    for engine in ("local", "ray"):
+        assert study("run", file, "--out", tmp_path / engine, "--engine", engine) == 0
+    cells = sorted(path.name for path in (tmp_path / "local").iterdir())
+    local, ray = (
+        load(*(tmp_path / engine / cell for cell in cells)).sort_values(["dataset", "architecture", "example_id"])
+        for engine in ("local", "ray")
+    )
+    assert len(local) == 24
+    assert local["total_tokens"].tolist() == ray["total_tokens"].tolist()
+    assert json.loads((tmp_path / "ray" / cells[0] / "run.json").read_text())["engine"]["name"] == "ray"
