@@ -43,6 +43,7 @@ from rewoo_bench.runs.journal.database import connect_to_read, is_sound
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_answer
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
 from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
+from rewoo_bench.text.words import counted
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
 
 _log = logging.getLogger(__name__)
@@ -90,13 +91,19 @@ class Recording:
             reader = JournalReader(database)
             if loss := reader.survey().loss:
                 _log.warning("%s: %s; a recorded tool can't answer them", path, loss)
+            nameless = 0
             for row in database.each("calls"):
                 if row[2] != "tool" or not is_sound(row) or (task := _task(row[0])) is None:
                     continue
                 tasks[task.example_id][task] = None
+                if not row[3]:
+                    nameless += 1
+                    continue
                 digest.update(repr((row[0], row[3], row[4], row[8])).encode())
                 if len(known := arguments[str(row[3])]) < _MOST_CALLS:
                     known.append(_call(reader, _record(task, row)).arguments)
+        if nameless:
+            _log.warning("%s: %s of a tool without a name: no tool answers them", path, counted(nameless, "call"))
         schemas |= {
             name: ToolSchema(name, None, _schema_of(given)) for name, given in arguments.items() if name not in schemas
         }

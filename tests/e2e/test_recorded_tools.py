@@ -87,6 +87,24 @@ def test_the_recorded_calls_are_all_found_with_the_recorded_observations(
     assert "total tokens" in table
 
 
+def test_tools_with_names_that_no_interface_accepts_are_called_by_safe_names(tmp_path: Path) -> None:
+    messages = [*said("?"), *called("", {}, "nobody's"), *called("to ol/1", {}, "one"), *called("日本", {}, "two")]
+    run = anyio.run(imported, tmp_path, [{"task_id": "t", "messages": messages}])
+
+    def reply(request: dict[str, Any]) -> str | ServerReply:
+        done = sum(each["role"] == "tool" for each in request["messages"])
+        offered = [each["function"]["name"] for each in request["tools"]]
+        if done == len(offered):
+            return "Answer: done"
+        return ServerReply("", tool_calls=[ToolCall(f"c{done}", offered[done], {})], finish_reason="tool_calls")
+
+    with ModelServer(reply) as server:
+        assert hosted(run, tmp_path / "again", server) == 0
+    (row,), _ = read(tmp_path / "again")
+    assert (row["error"], row["recorded_hits"], row["recorded_misses"]) == (None, 2, 0)
+    assert [step["observation"] for step in recorded_steps(tmp_path / "again")["t"]] == ["one", "two"]
+
+
 def test_a_changed_argument_is_a_miss_and_it_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = anyio.run(imported, tmp_path, ANSWERED)
     first, *others = asked_in(recorded_steps(run)["t1"])

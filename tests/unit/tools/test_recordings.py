@@ -147,6 +147,18 @@ async def test_odd_names_and_names_that_are_taken_become_safe_ones(tmp_path: Pat
         assert await tool(tool.arguments()) == remote
 
 
+async def test_calls_of_a_tool_without_a_name_are_left_out_with_a_note(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = [*said("?"), *called("", {}, "nobody's"), *called("to ol/1", {}, "its own")]
+    recording = Recording.read(await imported(tmp_path, [{"id": "t", "messages": messages}]))
+    assert recording.names() == {"to_ol_1": "to ol/1"}
+    assert "1 call of a tool without a name" in caplog.text
+    (only := tmp_path / "only").mkdir()
+    with pytest.raises(DataError, match="no tool was called"):
+        Recording.read(await imported(only, [{"id": "t", "messages": messages[:3]}]))
+
+
 async def test_hostile_arguments_and_schemas_are_data(tmp_path: Path) -> None:
     endless: dict[str, Any] = {"$ref": "#/properties/a", "properties": {"a": {"$ref": "#"}, "model_config": {}, "": {}}}
     tools = [
