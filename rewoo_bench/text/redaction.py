@@ -19,20 +19,67 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 HIDDEN = "***"
+_HIDDEN_KEY = "[key]"
+_LONGEST_NAME = 80  # characters of a field's name that are looked at, from its end
+_LONGEST_WORD = 64  # characters of prose or code, without a space
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _KEYS = re.compile(
     r"\b(?:Bearer\s+[^\s\x22\x27]+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
 )
-_SURE_KEYS = re.compile(r"\b(?:(?:sk|pk|gsk|xai)[-_][\w-]{20,}|AIza[\w-]{30,})")  # with a digit
-_ISSUED = r"""
-    \b(?:gh[opsru]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{20,} | (?:hf|npm)_[^\W_]{30,})
-    | \b(?:xox[abeprs]-|ya29\.)[\w-]{10,} | \beyJ[\w-]{5,}\.eyJ[\w.-]* | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b
-    | -----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY(?:[^-]*-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY[^-]*-----)?)?
-"""  # tokens that say themselves what they are
-_TOKENS = re.compile(
-    rf"""{_ISSUED} | (?<=Bearer[ ])[\w.~+/-]{{16,}}=* | (?i:(?<=aws_secret_access_key=)\S+)
-    | (?i:(?<=password:[ ])[^\s,;]{{6,}}) | (?i:(?<=password=)[^\s,;&]{{6,}}) | (?i:(?<="password":[ ]")[^"]{{4,}})""",
+_SURE_KEYS = re.compile(r"\b(?:(?:[prs]k|gsk|xai)[-_][\w-]{20,}|AIza[\w-]{30,})")  # with a digit
+_ISSUED = {
+    "gh": r"\bgh[opsru]_\w{20,}",
+    "github_pat_": r"\bgithub_pat_\w{20,}",
+    "glpat-": r"\bglpat-[\w-]{20,}",
+    "hf_": r"\bhf_[^\W_]{30,}",
+    "npm_": r"\bnpm_[^\W_]{30,}",
+    "xox": r"\bxox[abeprs]-[\w-]{10,}",
+    "ya29.": r"\bya29\.[\w-]{10,}",
+    "k_live_": r"\b[prs]k_live_\w{8,}",
+    "k_test_": r"\b[prs]k_test_\w{8,}",
+    "SG.": r"\bSG\.[\w-]{16,}+\.[\w-]{16,}",
+    "SK": r"\bSK[0-9a-f]{32}\b",
+    "eyJ": r"\beyJ[\w-]{5,}\.eyJ[\w.-]*",
+    "AKIA": r"\bAKIA[A-Z0-9]{16}\b",
+    "ASIA": r"\bASIA[A-Z0-9]{16}\b",
+    "-----BEGIN ": r"-----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY"
+    r"(?:[^-]*-----[^-]*(?:-----END[ ][A-Z ]{0,40}PRIVATE[ ]KEY[^-]*-----)?)?",
+}
+"""Tokens that say themselves what they are, each by a part of it, which is looked for first: that takes less time."""
+_SENT = {
+    "Bearer ": r"(?<=Bearer[ ])[\w.~+/-]{16,}=*",
+    "Basic ": r"(?<=Basic[ ])(?=[\w+/-]*[0-9=])[\w+/-]{8,}=*",
+}
+_TOKENS = {sign: re.compile(form) for sign, form in (_ISSUED | _SENT).items()}
+_SIGNS_OF_NAMES = ("passw", "passphrase", "key", "token", "secret", "authorization", "cookie")
+_SECRET_NAMES = r"""passw(?:or)?d | passphrase | api[ _-]?key | (?:secret|access|account|private)[ _-]?key
+    | (?:access|refresh|auth|session|bearer|api|(?<![a-z0-9])id)[ _-]?token"""
+_IS_SECRET_NAME = re.compile(
+    rf"""(?:{_SECRET_NAMES} | (?<![a-z0-9])secret | (?:^|\.)(?:proxy[_-]?)?authorization
+    | (?:^|\.)(?:set[_-]?|http[_-]?|session[_-]?)?cookies?)\d{{0,2}}$""",
     re.VERBOSE,
 )
+_NAMED = re.compile(
+    rf"""(?P<flag>--)?
+    (?P<name>{_SECRET_NAMES} | client[_-]?secret | (?<![a-z0-9])(?:secret|authorization|cookies?))\d{{0,2}}
+    (?P<closing>\\*["'])? (?:\s{{0,8}}(?:=>|:=|[:=])\s{{0,8}} | (?(flag)[ ]+|(?!))) (?P<opening>\\*["'])?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A name and what stands between it and its value."""
+_QUOTE_OR_END = re.compile(r"""(?P<slashes>\\*)(?P<quote>["'])|[\r\n]""")
+_PLAIN_VALUE = re.compile(r"""(?:[^\s,;&"'<>\\]|\\(?![\\nrtu"'/]))+""")
+_AUTHORIZATION = re.compile(r"(?:[A-Za-z][\w-]*[ ]+)?+(?=\S{0,200}?(?:[0-9=]|[a-z][A-Z]))[\w.~+/=:-]{6,}")
+_LAST_ON_LINE = re.compile(r"""(?i:bearer|basic|token|apikey)[ ]+[\w.~+/=:-]{6,}+(?=[ ]{0,8}(?:["'\\\r\n]|$))""")
+_OTHER_SCHEME = re.compile(r"""(?:Digest|AWS4-HMAC-SHA256)[ ][^'\\\r\n]+""", re.IGNORECASE)
+_COOKIE = re.compile(r"""[^\s=;,"'\\]{1,256}=[^"'\\\r\n]+""")
+_NO_SECRET = re.compile(
+    r"""\$\w+ | \$?\{+[^{}]*\}+ | <[^<>]*> | %\w+% | \*+ | \[key\] | \[?REDACTED\]?
+    | str(?:ing)? | int(?:eger)? | number | bool(?:ean)? | bytes | object | null | none | true | false | undefined
+    | required | optional | missing | invalid | incorrect | unknown""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Variables, placeholders, types, and what error messages say of a field."""
+_IS_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[][\w.()\[\]=]*")
 _USER_INFO = re.compile(r"(://)[^/\s?#]*@")
 _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
@@ -46,7 +93,7 @@ _CREDENTIAL_NAME = re.compile(
     re.VERBOSE,
 )
 _CREDENTIAL_IN_VALUE = re.compile(
-    rf"""{_ISSUED} | \b(?:password|pwd|\w*accesskey|accountkey)\s*=
+    rf"""{"|".join(_ISSUED.values())} | \b(?:password|pwd|\w*accesskey|accountkey)\s*=
     | ["']?\b(?:api[_-]?key|password|client_?secret|access_?token|refresh_?token|private_?key)["']?\s*[:=]
     | \b(?:authorization|x-api-key)["']?\s*[:=] | \bbearer\s+\S{{8}}
     | (?-i:\bBasic\s+(?=[\w+/-]*[0-9=])[\w+/-]{{8,}})
@@ -97,18 +144,52 @@ def without_in(value: Any, secrets: Collection[str]) -> Any:
     return _in_texts(value, lambda text: without(text, secrets))
 
 
-def _in_texts(value: Any, change: Callable[[str], str], *, are_names_kept: bool = False) -> Any:
-    """A JSON-like value with each text changed."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {
-            name if are_names_kept else _in_texts(name, change): _in_texts(each, change, are_names_kept=are_names_kept)
-            for name, each in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_in_texts(each, change, are_names_kept=are_names_kept) for each in value]
-    return value
+def _in_texts(
+    value: Any, change: Callable[[str], str], *, are_names_kept: bool = False, are_fields_hidden: bool = False
+) -> Any:
+    """A JSON-like value with each text changed, and without the values of fields whose names say that they are secret.
+
+    Such a name may also be the value of `name` or `key`, beside `value`, as in lists of headers or attributes.
+    """
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        if isinstance(value, Mapping):
+            label = (value.get("name") or value.get("key")) if are_fields_hidden and "value" in value else None
+            return {
+                name if are_names_kept else walk(name): hidden(each)
+                if are_fields_hidden and is_secret_field(label if name == "value" and label else name)
+                else walk(each)
+                for name, each in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [walk(each) for each in value]
+        return value
+
+    def hidden(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [hidden(each) for each in value]
+        if isinstance(value, Mapping) and value.keys() == {"stringValue"}:  # of OpenTelemetry
+            return {"stringValue": hidden(value["stringValue"])}
+        is_pin = isinstance(value, int | float) and abs(value) >= 1000
+        return _HIDDEN_KEY if is_pin or (isinstance(value, str) and _may_be_secret(value)) else walk(value)
+
+    return walk(value)
+
+
+def is_secret_field(name: Any) -> bool:
+    """Whether a field of that name holds a password, a key, a token or a cookie."""
+    return isinstance(name, str) and _is_secret_name(name[-_LONGEST_NAME:])
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_name(name: str) -> bool:
+    return _IS_SECRET_NAME.search(_CAPITAL.sub("_", name).lower()) is not None
+
+
+def _may_be_secret(value: str) -> bool:
+    return bool(value) and not _NO_SECRET.fullmatch(value.removeprefix("Bearer ").removeprefix("Basic "))
 
 
 def hide_credentials(text: str) -> str:
@@ -129,7 +210,68 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
 def without_credentials(value: Any) -> Any:
     """A JSON-like value of another program without credentials, in the names of its objects, too."""
     known = of_environment()
-    return _in_texts(value, lambda text: _TOKENS.sub("[key]", _without_sure(text, known)))
+    return _in_texts(value, lambda text: _without_tokens(_without_sure(text, known)), are_fields_hidden=True)
+
+
+def _without_tokens(text: str) -> str:
+    for sign, form in _TOKENS.items():
+        if sign in text:
+            text = form.sub(_HIDDEN_KEY, text)
+    lower = text.lower()
+    return _without_named(text) if any(sign in lower for sign in _SIGNS_OF_NAMES) else text
+
+
+def _without_named(text: str) -> str:
+    """The text without what stands behind a secret's name: in JSON, also within a text of it, and in other notations.
+
+    `"password":"x"`, `\\"api_key\\": \\"x\\"`, `password: x`, `api_key=x`, `--api-key x`, `Cookie: a=x; b=y`
+    """
+    parts, done, place = [], 0, 0
+    while named := _NAMED.search(text, place):
+        start, end = named.end(), _quoted_end(text, named) if named["opening"] else _plain_end(text, named)
+        quoted = text[start:end]
+        least = 1 if named["closing"] or not named["opening"] else 4
+        if len(quoted) >= least and _may_be_secret(quoted):
+            parts += [text[done:start], _HIDDEN_KEY]
+            done = end
+        place = max(end, start)
+    return "".join((*parts, text[done:]))
+
+
+def _quoted_end(text: str, named: re.Match[str]) -> int:
+    """Where a value in quotes ends: at the same quote, escaped as often, or at the end of the line."""
+    opening = named["opening"]
+    level = len(opening)  # 1 for a plain quote, 2 for one within a JSON text, 4 within a text of that one
+    for found in _QUOTE_OR_END.finditer(text, named.end()):
+        if found["quote"] is None:
+            return found.start()
+        slashes = len(found["slashes"])
+        if found["quote"] == opening[-1] and (slashes + 1) // level % 2:
+            return found.end() - 1 - min(slashes, level - 1)
+    return len(text)
+
+
+def _plain_end(text: str, named: re.Match[str]) -> int:
+    """Where a value without quotes ends; where it begins if it is none."""
+    start, name = named.end(), named["name"].lower()
+    if name.startswith(("authorization", "cookie")):
+        forms = (_COOKIE,) if name.startswith("cookie") else (_OTHER_SCHEME, _LAST_ON_LINE, _AUTHORIZATION)
+        return next((found.end() for form in forms if (found := form.match(text, start))), start)
+    if not (found := _PLAIN_VALUE.match(text, start)):
+        return start
+    if len(found[0]) > _LONGEST_WORD:  # which also keeps the time linear
+        return found.end()
+    if _IS_CODE.fullmatch(found[0]) or not _may_be_secret(found[0]):
+        return start
+    value = found[0].rstrip(")]}.:")
+    has_digit = any(map(str.isdigit, value))
+    if name.startswith("passw") or name == "passphrase":
+        is_value = len(value) >= 6 or (len(value) >= 4 and has_digit)
+    else:
+        is_value = len(value) >= 8 and has_digit
+    if not is_value or is_secret_field(value.rpartition(".")[2]):  # of code: password=self.password
+        return start
+    return start + len(value)
 
 
 def _without_sure(text: str, known: Collection[str]) -> str:

@@ -1,0 +1,162 @@
+"""What counts as a credential in the texts and values of other programs, and what must stay as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from timing import processor_time
+
+from rewoo_bench.text.redaction import without_credentials
+
+SECRET = "hunter22Xy"
+TEXTS = {
+    "JSON": '{"password":"%s","n":1}',
+    "JSON with spaces": '{"api_key" : "%s", "n": 1}',
+    "JSON of a short value": '{"passwd":"%.4s"}',
+    "JSON of a number": '{"password":12345678}',
+    "Python": "{'client_secret': '%s', 'n': 1}",
+    "JSON in JSON": r'{"h": "{\"access_token\": \"%s\", \"n\": 1}"}',
+    "JSON in JSON in JSON": r'{"h": "{\"i\": \"{\\\"refresh_token\\\":\\\"%s\\\"}\"}"}',
+    "quotes in a password": r'{"password": "a\"%s\\", "n": 1}',
+    "quotes in a password in JSON in JSON": r"{\"password\": \"a\\\"%s\\\\\", \"n\": 1}",
+    "camel case": '"clientSecret": "%s"',
+    "name=value": "url?x=1 password=%s&user=bob",
+    "name: value": "user: bob\npassword: %s\n",
+    "variable": "AWS_SECRET_ACCESS_KEY=%s",
+    "YAML": "aws_secret_access_key: %s",
+    "option": "login --user bob --password %s",
+    "option with a dash": "run --api-key %s --verbose",
+    "header": "x-api-key: %s",
+    "Basic": "Authorization: Basic aHVudGVyMjJYeQ==",
+    "short Bearer": "Authorization: Bearer %s",
+    "Bearer of letters": 'curl -H "Authorization: Bearer qwertzui" https://x',
+    "signed": "Authorization: AWS4-HMAC-SHA256 Credential=A/2015, SignedHeaders=host, Signature=%s",
+    "cookie": "Cookie: theme=dark; session=%s",
+    "set-cookie": "HTTP/1.1 200\r\nSet-Cookie: sid=%s; Path=/\r\n",
+    "cookie in quotes": "curl -H 'Cookie: sid=%s' https://x",
+    "connection": "Protocol=https;AccountKey=%s+/aaaaaaaaaaaaaa==;Suffix=x",
+    "Stripe": "rk_live_51%s",
+    "SendGrid": "SG.abcdefghijklmnop123456.%sopqrstuvwxyz0123456789ABCDEFG",
+    "Twilio": "SK0123456789abcdef0123456789abcdef",
+}
+GONE = ("hunt", "12345678", "aHVudGVy", "qwertzui", "0123456789abcdef")
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_credential_in_a_text_is_taken_out(text: str) -> None:
+    text = text.replace("%s", SECRET).replace("%.4s", SECRET[:4])
+    found = without_credentials(text)
+    assert "[key]" in found
+    assert [part for part in GONE if part in found] == []
+    assert without_credentials(found) == found
+    if text.startswith("{") and "'" not in text and "\\" not in text and "12345678" not in text:
+        assert json.loads(found).keys() == json.loads(text).keys()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"password": SECRET},
+        {"api-key": "hunter"},
+        {"input": {"headers": [{"X-Api-Key": SECRET}, {"Cookie": SECRET}]}},
+        {"db": {"userPassword": SECRET, "clientSecret": SECRET, "aws_secret_access_key": SECRET}},
+        {"authorization": [SECRET]},
+        {"password": 12345678},
+        {"headers": [{"name": "Authorization", "value": SECRET}]},
+        {"key": "http.request.header.x-api-key", "value": {"stringValue": SECRET}},
+    ],
+)
+def test_a_field_that_says_that_it_is_secret_has_no_value_at_any_depth(value: Any) -> None:
+    found = json.dumps(without_credentials(value))
+    assert "[key]" in found
+    assert "hunter" not in found
+    assert "1234" not in found
+
+
+def test_what_stands_beside_a_credential_stays() -> None:
+    arguments = {"user": "bob", "password": "x", "n": 3, "token": 5, "more": [{"api_key": "y", "city": "Oslo"}]}
+    left = {"user": "bob", "password": "[key]", "n": 3, "token": 5, "more": [{"api_key": "[key]", "city": "Oslo"}]}
+    assert without_credentials(arguments) == left
+    assert without_credentials(json.dumps(arguments)) == json.dumps(left)
+    text = r'{"a": "{\"password\": \"x\\\"y\", \"city\": \"Oslo\"}"}'
+    assert json.loads(json.loads(without_credentials(text))["a"]) == {"password": "[key]", "city": "Oslo"}
+
+
+STAY = [
+    "Which film has the secret: who wrote it?",
+    "The Secret of Roan Inish and The Secret: Dare to Dream are films.",
+    "What is the password: is it a word?",
+    "a password of 12 characters, a secret number 123456789",
+    "Cookie: chocolate, 3 eggs",
+    "cookies: 12, secretary: a1b2c3d4e5",
+    "Basic Economy 12345678, Basic Authorization: required for all",
+    "Authorization: the passenger has to agree",
+    "The access key: press Alt+S",
+    '{"max_tokens": 1000, "token": 5, "tokens": 12345678, "prompt_tokens": 123456789}',
+    '{"primary_key": "user_1234567", "foreign_key": "abc12345", "key": "value12345", "eos_token": "</s1234567>"}',
+    '{"password": {"type": "string", "description": "at least 8 signs"}, "required": ["password"]}',
+    '{"password": "string", "api_key": null, "secret": true}',
+    "def login(user: str, password: str, api_key: Optional[str] = None) -> None:",
+    'client = Client(api_key=os.environ["KEY"], password=self.password, secret=settings.client_secret)',
+    "password = get_password(user_1)",
+    "Authorization: Bearer $TOKEN, password: <your password>, api_key={API_KEY_1}",
+    "password_reset_url=https://x/y12345678",
+    "password=*** Cookie: [key]",
+    {"password": {"type": "string"}, "secret": True, "max_tokens": 12345, "key": "abc12345", "name": "password"},
+    {"password": "", "api_key": None, "primary_key": "user_1234567", "secret_count": "12345678"},
+    {"name": "city", "value": "Oslo"},
+]
+
+
+@pytest.mark.parametrize("value", STAY, ids=str)
+def test_what_is_no_credential_stays(value: Any) -> None:
+    assert without_credentials(value) == value
+
+
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
+def test_recorded_conversations_stay_as_they_are() -> None:
+    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    assert without_credentials(recorded) == recorded
+
+
+@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs real questions: REWOO_BENCH_DATA")
+def test_real_questions_stay_as_they_are() -> None:
+    texts = [
+        line
+        for path in sorted(Path(os.environ["REWOO_BENCH_DATA"], "hotpotqa").rglob("*.json*"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    assert texts
+    assert [text for text in texts if without_credentials(text) != text] == []
+
+
+PIECES = st.sampled_from([
+    "password", "api_key", "Authorization", "Cookie", "secret", "Bearer ", "Basic ", "sk-", "SG.", "://", "@", "?key=",
+    ":", "=", '"', "'", "\\", '\\"', " ", "\n", ", ", "; ", "{", "}", "<", "$", "[key]", "***", "--", "a1b2c3d4", "é",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_a_text_without_credentials_stays_so(text: str) -> None:
+    once = without_credentials(text)
+    assert without_credentials(once) == once
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["password", "password:", "password=", "password: ", 'password:"', 'password\\":\\"', "api_key=", "secret:x=", "\\",
+     "authorization:", "Authorization: Bearer ", "Authorization: Basic", "cookie:", "Cookie: a", "Cookie: a=", "SG.",
+     "SK", "Basic ", "Bearer ", '"password": "\\', "api_key: <", "password: {", "access_token[", "token-",
+     "--password ", "a.b(", "password: a.b(", "key=" + "\\" * 9, "eyJ", "-----BEGIN PRIVATE KEY"],
+)  # fmt: skip
+def test_hostile_texts_take_linear_time(piece: str) -> None:
+    for text in (piece * (400_000 // len(piece)), "password: " + piece * (400_000 // len(piece))):
+        with processor_time(5):
+            without_credentials(text)
