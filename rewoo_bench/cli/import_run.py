@@ -17,7 +17,7 @@ _SHOWN_FAULTS = 5
 
 # fmt: off
 @click.command("import", context_settings=SETTINGS)
-@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL|-...")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
@@ -44,7 +44,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     logged one by one, which are put together; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file
     of --otel); exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`);
     ATIF of Harbor and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such
-    files.
+    files; "-" is standard input.
 
     What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
@@ -52,12 +52,12 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     import anyio
     from tqdm import tqdm
 
-    from rewoo_bench.imports.documents import local_files
     from rewoo_bench.imports.formats import Fields
     from rewoo_bench.imports.record import MISSING
+    from rewoo_bench.imports.sources import local_files, name_of
     from rewoo_bench.imports.write import ImportChoices, import_run
 
-    folder = out or Path("results/local", Path(files[0]).name.partition(".")[0] or "imported")
+    folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))
     shown = progress and sys.stderr.isatty()
     with local_files(files) as paths, tqdm(unit=" traces", disable=not shown, leave=False) as bar:

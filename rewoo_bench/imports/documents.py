@@ -2,76 +2,42 @@
 
     for where, record in records_of(Path("results.json")):    # "results.json, record 3"
 
-A file is one JSON document, several, a list of records, a record or a message a line, or a log of inspect_ai; each also
-with gzip.
-None is in memory as a whole: of a large one, at most one record.
+A file is a log of inspect_ai, or JSON: objects and lists of them, with white space or commas between, so also one
+document, or a record or a message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. None is in memory as a
+whole: of a large one, at most one record. What can't be read is a line with its place; the rest is read.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+import sys
+import zlib
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from http.client import HTTPException
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any, cast
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
 from rewoo_bench.imports.messages import conversation_of
 from rewoo_bench.imports.record import Unreadable
-from rewoo_bench.text.redaction import hide_credentials
 
-_LARGEST_FETCHED = 4 * 2**30  # bytes
-_WHOLE = 64 * 2**20  # bytes of a document that is read at once
+_WHOLE = 64 * 2**20  # characters of a value that is read at once
+_MOST_MESSAGES = 20_000  # of one conversation
 _PIECE = 1 << 16  # bytes that are read at once
+_MOST_UNPACKED = 200  # times its size, for a compressed file that unpacks to more than `_WHOLE`
+_MOST_RETRIES = 20  # beginnings of values in text that was already read for a value in vain
+_LONGEST_WORD = 16  # characters of JSON that may be cut where what was read ends: -Infinity, \ud83d\ude00
 _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "examples", "items", "data", "runs")
 _SPANS = "resourceSpans"  # of an OTLP document
-
-
-@contextmanager
-def local_files(given: Iterable[str]) -> Iterator[list[Path]]:
-    """The files and folders that are given, those at an address fetched first. Raises `UsageError`."""
-    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
-        paths = []
-        for number, each in enumerate(given):
-            if each.startswith(("http://", "https://")):
-                paths.append(_fetched(each, Path(folder, str(number))))
-            elif not (path := Path(each)).exists():
-                raise UsageError(f"no such file or folder: {each!r}")
-            else:
-                paths.append(path)
-        yield paths
-
-
-def _fetched(address: str, folder: Path) -> Path:
-    """Fetches a file. What the server says chooses no other host."""
-    from urllib.request import HTTPRedirectHandler, Request, build_opener
-
-    class SameHost(HTTPRedirectHandler):
-        def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-            if urlsplit(newurl).netloc != urlsplit(req.full_url).netloc:
-                raise OSError(f"it leads to another address, which you may give yourself: {hide_credentials(newurl)}")
-            return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-    folder.mkdir()
-    shown = hide_credentials(address)
-    try:
-        path = folder / (Path(unquote(urlsplit(address).path)).name or "fetched.json")
-        with build_opener(SameHost()).open(address, timeout=60) as answer, path.open("wb") as file:
-            while piece := answer.read(1 << 20):
-                if file.write(piece) and file.tell() > _LARGEST_FETCHED:
-                    raise UsageError(f"{shown}: more than {_LARGEST_FETCHED >> 30} GB; fetch it yourself")
-            said = answer.headers.get("Content-Length")
-            if said is not None and file.tell() != int(said):
-                raise UsageError(f"{shown}: it broke off after {file.tell():,} of {int(said):,} bytes")
-    except (OSError, ValueError, HTTPException) as error:
-        raise UsageError(f"{shown}: can't be fetched: {error}") from None
-    return path
+_FILE_FAULTS = (OSError, EOFError, zlib.error)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
+_AFTER_DAMAGE = re.compile(r"[ \t\r\n,\]}]*")  # the ends of what a damaged value was in
+_BEGINNING = re.compile(r"\n([ \t\r]*)(?=[{\[])")
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -87,79 +53,52 @@ def files_of(path: Path) -> Iterator[Path]:
 
 
 def records_of(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, each with its place: `runs.jsonl, line 3`. Raises `OSError` and as `gzip` does."""
-    with _opened(path) as file:
-        is_log = is_inspect_log(path, file.read(4096))
-    if is_log:
-        yield from samples_of(path)
-        return
-    with _opened(path) as file:
-        first = file.readline(_WHOLE)
-        is_whole_line = first.endswith(b"\n") or not file.read(1)
-    is_lines = is_whole_line and first.lstrip()[:1] == b"{" and not isinstance(_parsed(first), Unreadable)
-    with _opened(path) as file:
-        if is_lines:
-            lines = _lines(path.name, file)
-            yield from _of_messages(path.name, lines, file) if _is_message(_parsed(first)) else _all_expanded(lines)
-            return
-        reader = _Reader(file)
-        try:
-            if (start := reader.next()) == "[":
-                yield from _of_list(path.name, _items(reader))
-                return
-            if start != "{":
-                raise Unreadable("no JSON: expected an object, a list, or an object a line")
-            if reader.fits() or reader.is_followed():
-                yield from _expanded(path.name, reader.value())
-                number = 1
-                while reader.next() == "{":  # objects over several lines, as a console exporter writes them
-                    number += 1
-                    yield from _expanded(f"{path.name}, object {number}", reader.value())
-            else:
-                yield from _of_large_object(path.name, reader)
-        except Unreadable as error:
-            yield path.name, error
-
-
-def _lines(name: str, file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    """The value of each line with its place."""
-    for number, line in enumerate(iter(lambda: file.readline(_WHOLE + 1), b""), 1):
-        if len(line) > _WHOLE:
-            yield f"{name}, line {number}", Unreadable(f"more than {_WHOLE >> 20} MB")
-            return
-        if line.strip():
-            yield f"{name}, line {number}", _parsed(line)
-
-
-def _is_message(value: Any) -> bool:
-    """Whether it is a single message of a conversation."""
-    return isinstance(value, Mapping) and isinstance(value.get("role"), str) and conversation_of(value) is None
-
-
-def _of_messages(name: str, lines: Iterator[tuple[str, Any]], file: IO[bytes]) -> Iterator[tuple[str, Any]]:
-    """One conversation of lines that are a message each; the lines as they are where one isn't, or for a large file."""
-    found: list[tuple[str, Any]] = []
-    for where, value in lines:
-        found.append((where, value))
-        if not _is_message(value) or file.tell() > _WHOLE:
-            yield from _all_expanded(found)
-            yield from _all_expanded(lines)
-            return
-    yield name, [value for _, value in found]
-
-
-def _all_expanded(values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    for where, value in values:
-        yield from _expanded(where, value)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file, decompressed, behind its byte order mark."""
-    with cast(IO[bytes], gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        if file.read(len(BOM_UTF8)) != BOM_UTF8:
+    """The records of a file, each with its place: `runs.jsonl, line 3`. What can't be read is an `Unreadable`."""
+    try:
+        with ExitStack() as stack:
+            if path.exists() and not path.is_file():
+                raise OSError("a pipe or a device, where a file was expected")
+            file: Any = stack.enter_context(path.open("rb"))
+            is_packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-        yield file
+            if is_packed:
+                file = stack.enter_context(gzip.GzipFile(fileobj=file))  # which has what a file has
+            start = _read(file, 4096)
+            if not is_inspect_log(path, start.removeprefix(BOM_UTF8)):
+                most = max(_WHOLE, _MOST_UNPACKED * path.stat().st_size) if is_packed else None
+                yield from _of_messages(path.name, _records(path.name, _Reader(file, start, most)))
+                return
+        yield from samples_of(path)
+    except _FILE_FAULTS as error:
+        yield path.name, Unreadable(f"can't be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _read(file: Any, size: int) -> bytes:
+    """That many bytes, or fewer at the end. What a damaged file has before its damage is returned first."""
+    found = bytearray()
+    while len(found) < size:
+        try:
+            piece = file.read1(size - len(found))
+        except _FILE_FAULTS:
+            if not found:
+                raise
+            break
+        if not piece:
+            break
+        found += piece
+    return bytes(found)
+
+
+class _TooLarge(Unreadable):
+    """A value of more than `_WHOLE`."""
+
+
+class _Damaged(Unreadable):
+    """A list that can't be read to its end."""
+
+    def __init__(self, place: str, fault: Unreadable) -> None:
+        super().__init__(*fault.args)
+        self.place = place
 
 
 class _Reader:
@@ -168,33 +107,49 @@ class _Reader:
     Libraries that stream JSON take time with the square of its depth, which a stranger's file may choose.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Any, start: bytes, most: int | None) -> None:
         self._file = file
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._rest = start  # bytes that were read, and not decoded
+        self._most = most  # bytes that the file may have
+        self._decode = getincrementaldecoder(json.detect_encoding(start))("replace").decode
         self._decoder = json.JSONDecoder()
         self._text, self._at, self._ended = "", 0, False
+        self._offset = 0  # characters before `_text`
+        self._size = 0  # bytes that were read
+        self._line, self._counted = 1, 0  # the line of the character `_counted` of `_text`
+        self._lead: int | None = None  # the indentation of the line that `_text` begins in, None at its beginning
+        self._tried = -1  # position of the value that was tried last and couldn't be read
+        self._vain, self._retries = 0, 0  # position up to which that was, and how many were tried before it since
 
-    def fits(self) -> bool:
-        """Whether the file ends within what is read at once."""
-        while len(self._text) <= _WHOLE and self._more():
-            pass
-        return self._ended
+    @property
+    def position(self) -> int:
+        """Characters before the next one."""
+        return self._offset + self._at
 
-    def is_followed(self) -> bool:
-        """Whether another object comes after the next value, and both begin in what was read."""
-        try:
-            _, end = self._decoder.raw_decode(self._text, self._at)
-        except (ValueError, RecursionError):
-            return False
-        return self._text[end : end + 100].lstrip()[:1] == "{"
+    @property
+    def line(self) -> int:
+        """The line of the next character, from 1."""
+        self._line += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._line
 
-    def next(self) -> str:
-        """The next character that isn't white space, unread; empty at the end."""
+    def next(self, skipped: re.Pattern[str] = _SPACE) -> str:
+        """The next character that isn't skipped, unread; empty at the end."""
         while True:
-            while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
-                self._at += 1
+            found = skipped.match(self._text, self._at)
+            self._at = found.end() if found else self._at
             if self._at < len(self._text) or not self._more():
                 return self._text[self._at : self._at + 1]
+
+    def is_last(self) -> bool:
+        """Whether nothing follows; False as well where that isn't seen at once."""
+        while True:
+            found = _BETWEEN.match(self._text, self._at)
+            end = found.end() if found else self._at
+            if end < len(self._text) or end - self._at > _PIECE:
+                return False
+            if not self._more():
+                return True
 
     def skip(self, expected: str) -> None:
         """Reads that character. Raises `Unreadable` for another one."""
@@ -203,40 +158,154 @@ class _Reader:
         self._at += 1
 
     def value(self) -> Any:
-        """The next value. Raises `Unreadable`."""
+        """The next value. Raises `Unreadable`, and `_TooLarge`; it is then still the next."""
         self.next()
+        if self._at > max(_PIECE >> 3, len(self._text) >> 8):  # json counts the lines before an error
+            self._trim()
         while True:
+            fault, reached, is_cut = "", len(self._text), False
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
-                if end < len(self._text) or not self._more():
+                if end - self._at <= _WHOLE and (end < len(self._text) or not self._more()):
                     self._at = end
                     return value
+                is_cut = True  # a number may go on
             except RecursionError:
-                raise Unreadable("nested too deeply") from None
-            except ValueError as error:
-                if len(self._text) - self._at > _WHOLE:
-                    raise Unreadable(f"a record of more than {_WHOLE >> 20} MB, or not valid JSON") from None
-                if not self._more():
-                    raise Unreadable(f"not valid JSON, or cut off: {error}") from None
+                fault = "nested too deeply"
+            except json.JSONDecodeError as error:
+                fault, reached = f"not valid JSON, or cut off: {error.msg}", error.pos
+                is_cut = error.msg.startswith("Unterminated") or reached >= len(self._text) - _LONGEST_WORD
+            except ValueError:
+                fault = f"a number of more than {sys.get_int_max_str_digits():,} digits"
+            is_large = is_cut and len(self._text) - self._at > _WHOLE
+            if is_cut and not is_large and self._more():
+                continue
+            self._tried = self.position
+            self._retries = self._retries + 1 if self._tried < self._vain else 0
+            self._vain = max(self._vain, self._offset + reached)
+            raise _TooLarge(f"a record of more than {_WHOLE >> 20} MB") if is_large else Unreadable(fault)
+
+    def recover(self) -> int:
+        """Goes to the next line that begins with an object or a list, and is indented no deeper than this one.
+
+        Returns the last line before it.
+        """
+        lead = self._indentation()
+        if self.position != self._tried and self._is_first_on_line():
+            return self.line  # something is missing in front of it
+        if self._retries > _MOST_RETRIES:  # so that a text isn't read once for each line of it
+            self._at = max(self._at, min(len(self._text), self._vain - self._offset))
+        while True:
+            for found in _BEGINNING.finditer(self._text, self._at):
+                if len(found[1]) <= lead:
+                    self._at = found.end()
+                    return self.line - 1
+            end = self._text.rfind("\n", self._at)
+            is_blank = end >= 0 and len(self._text) - end < _PIECE and self._text[end:].isspace()
+            self._at = end if is_blank else len(self._text)  # the beginning of the line may be what is read next
+            if not self._more():
+                last = self.line
+                self._at = len(self._text)
+                return last
+
+    def _is_first_on_line(self) -> bool:
+        start = self._text.rfind("\n", 0, self._at) + 1
+        blank = not self._text[start : self._at].strip()
+        return blank and (start > 0 or self._lead is None) and self._text[self._at : self._at + 1] in ("{", "[")
+
+    def _indentation(self) -> int:
+        """Blanks at the beginning of this line."""
+        start = self._text.rfind("\n", 0, self._at) + 1
+        if start == 0 and self._lead is not None:
+            return self._lead
+        line = self._text[start : self._at]
+        return len(line) - len(line.lstrip())
+
+    def _trim(self) -> None:
+        """Forgets what was read."""
+        self._lead, self._line = self._indentation(), self.line
+        if self._at and self._text[self._at - 1] == "\n":
+            self._lead = None
+        self._text, self._offset, self._at, self._counted = self._text[self._at :], self.position, 0, 0
 
     def _more(self) -> bool:
-        """Reads on, twice as much as is there; False at the end of the file."""
+        """Reads on, as much again as is there; False at the end of the file. Raises `OSError` and as `gzip` does."""
         if self._ended:
             return False
-        rest = self._text[self._at :]
-        piece = self._file.read(max(_PIECE, len(rest)))
+        if self._at:
+            self._trim()
+        size = max(_PIECE, min(len(self._text), _WHOLE - len(self._text)))
+        piece, self._rest = self._rest or _read(self._file, size), b""
+        self._size += len(piece)
+        if self._most is not None and self._size > self._most:
+            raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
         self._ended = not piece
-        self._text, self._at = rest + self._decode(piece, not piece), 0
+        self._text += self._decode(piece, not piece)
         return not self._ended
+
+
+def _of_messages(name: str, records: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The records, or one conversation of all of them where each is a single message, such as a message a line."""
+    found: list[tuple[str, Any]] = []
+    for where, record in records:
+        found.append((where, record))
+        is_message = isinstance(record, Mapping) and isinstance(record.get("role"), str)
+        if not is_message or conversation_of(record) is not None or len(found) > _MOST_MESSAGES:
+            yield from found
+            yield from records
+            return
+    if found:
+        yield name, [message for _, message in found]
+
+
+def _records(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
+    """The records of all values of a file; what can't be read is left out up to the next line that begins one."""
+    number, last_line, between = 0, 0, _BETWEEN
+    while start := reader.next(between):
+        number, line = number + 1, reader.line
+        place = f"{name}, line {line}" if line != last_line else f"{name}, line {line}, value {number}"
+        try:
+            if start == "[":
+                yield from _of_list(name if number == 1 else place, place, reader)
+            elif start == "{":
+                yield from _of_object(name if number == 1 else f"{name}, object {number}", place, reader)
+            else:
+                raise Unreadable("no JSON: expected an object, a list, or an object a line")
+        except Unreadable as fault:
+            between = _AFTER_DAMAGE
+            line = reader.line
+            last = reader.recover()
+            lost = f"{name}, line {line}" if last <= line else f"{name}, lines {line} to {last}"
+            if isinstance(fault, _Damaged):
+                lost = fault.place + lost.removeprefix(name) * (last > line)
+            yield lost, Unreadable(str(fault))
+            last_line = 0
+        else:
+            last_line = reader.line
+
+
+def _of_object(name: str, place: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
+    """The records of an object: its place is the line that it is on, or its name. Raises `Unreadable`."""
+    line = reader.line
+    try:
+        record = reader.value()
+    except _TooLarge:
+        yield from _of_large_object(name, reader)
+    else:
+        yield from _expanded(place if reader.line == line else name, record)
 
 
 def _of_large_object(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
     """The items of each list of a known name in an object that isn't read as a whole. Raises `Unreadable`."""
     others: dict[str, Any] = {}
-    number = 0
+    number = size = 0
     for key, is_list in _members(reader):
         if not is_list or key not in (*_CONTAINERS, _SPANS):
+            size -= reader.position
             others[key] = reader.value()
+            size += reader.position
+            if size > _WHOLE:
+                raise _TooLarge(f"a record of more than {_WHOLE >> 20} MB")
             continue
         shared = _shared(others) if key == "simulations" else {}
         for number, item in enumerate(_items(reader), 1):
@@ -268,26 +337,43 @@ def _members(reader: _Reader) -> Iterator[tuple[str, bool]]:
     reader.skip("}")
 
 
-def _of_list(name: str, items: Iterator[Any]) -> Iterator[tuple[str, Any]]:
-    """The records of a list; messages alone are one conversation."""
-    number = 0
+def _of_list(name: str, place: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
+    """The records of a list; messages alone are one conversation. Raises `Unreadable`."""
     messages: list[Any] = []
+    number = others = 0
+    start, damage = reader.position, None
     try:
-        for number, item in enumerate(items, 1):
-            if messages or (number == 1 and isinstance(item, Mapping) and "role" in item):
+        for number, item in enumerate(_items(reader), 1):
+            if messages or (number == 1 and conversation_of([item]) is not None):
                 messages.append(item)
-            else:
+                if reader.position - start > _WHOLE:
+                    raise _TooLarge(f"a conversation of more than {_WHOLE >> 20} MB")
+            elif isinstance(item, Mapping | list):
                 yield from _expanded(f"{name}, record {number}", item)
-    except Unreadable as error:
-        yield f"{name}, after record {number}", error
+            else:
+                others += 1
+    except Unreadable as fault:
+        if messages:  # a half of a conversation says nothing of the whole
+            raise
+        damage = _Damaged(f"{name}, after record {number}", fault)
     if messages:
-        yield name, messages
+        yield name if reader.is_last() else place, messages
+    if others == number and others:
+        yield place, Unreadable(f"no known format: a list of {number}")
+    elif others:
+        yield place, Unreadable(f"no known format: {others} of {number} items of a list are no objects")
+    if damage:
+        raise damage
 
 
 def _expanded(where: str, record: Any) -> Iterator[tuple[str, Any]]:
     """A record, or those of the list in it."""
-    if isinstance(record, Mapping) and conversation_of(record) is None:
-        for name in _CONTAINERS:
+    if conversation_of(record) is None:
+        if isinstance(record, list) and record and all(isinstance(each, Mapping) for each in record):
+            for number, each in enumerate(record, 1):
+                yield from _expanded(f"{where}, record {number}", each)
+            return
+        for name in _CONTAINERS if isinstance(record, Mapping) else ():
             inner = record.get(name)
             if isinstance(inner, list) and inner and all(isinstance(each, Mapping) for each in inner):
                 shared = _shared(record) if name == "simulations" else {}
@@ -306,12 +392,3 @@ def _shared(record: Mapping[str, Any]) -> dict[str, Any]:
     )
     found = {"system": environment.get("policy"), "agent": agent.get("implementation"), "model": agent.get("llm")}
     return {name: value for name, value in found.items() if value}
-
-
-def _parsed(text: bytes) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        return Unreadable("nested too deeply")
-    except ValueError as error:
-        return Unreadable(f"not valid JSON, or cut off: {error}")

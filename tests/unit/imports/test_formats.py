@@ -17,9 +17,10 @@ import pytest
 from recorded_telemetry import file_of
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.imports.documents import local_files, records_of
+from rewoo_bench.imports.documents import records_of
 from rewoo_bench.imports.formats import FORMATS, Fields, Found, read_files
 from rewoo_bench.imports.record import Unreadable
+from rewoo_bench.imports.sources import local_files
 
 CHAT = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
 
