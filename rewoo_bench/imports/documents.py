@@ -37,6 +37,7 @@ _FILE_FAULTS = (OSError, EOFError, zlib.error)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _AFTER_DAMAGE = re.compile(r"[ \t\r\n,\]}]*")  # the ends of what a damaged value was in
+_PLACE = re.compile(r"(?: starting)? at$")  # which json's messages end in, before a place in what was read at once
 _BEGINNING = re.compile(r"\n([ \t\r]*)(?=[{\[])")
 
 
@@ -173,7 +174,7 @@ class _Reader:
             except RecursionError:
                 fault = "nested too deeply"
             except json.JSONDecodeError as error:
-                fault, reached = f"not valid JSON, or cut off: {error.msg}", error.pos
+                fault, reached = f"not valid JSON, or cut off: {_PLACE.sub('', error.msg)}", error.pos
                 is_cut = error.msg.startswith("Unterminated") or reached >= len(self._text) - _LONGEST_WORD
             except ValueError:
                 fault = f"a number of more than {sys.get_int_max_str_digits():,} digits"

@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path in ("/ftp", "/file", "/loop", "/there", "/other"):
             self.send_response(302)
-            host = f"127.0.0.1:{self.server.server_address[1]}"
+            host = self.headers["Host"]
             to = {"/ftp": f"ftp://{host}/runs.json", "/file": "file:///etc/passwd", "/loop": "/loop", "/there": "/runs"}
             self.send_header("Location", to.get(path, f"http://localhost:{host.partition(':')[2]}/runs?token=hunter22"))
             self.end_headers()
