@@ -271,7 +271,7 @@ def _records(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
             elif start == "{":
                 yield from _of_object(name if number == 1 else f"{name}, object {number}", place, reader)
             else:
-                raise Unreadable("no JSON: expected an object, a list, or an object a line")
+                raise Unreadable("not valid JSON, or cut off: expected an object or a list")
         except Unreadable as fault:
             between = _AFTER_DAMAGE
             line = reader.line
