@@ -3,8 +3,8 @@
     for where, record in records_of(Path("results.json")):    # "results.json, record 3"
 
 A file is a log of inspect_ai, or JSON: objects and lists of them, with white space or commas between, so also one
-document, or a record or a message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. None is in memory as a
-whole: of a large one, at most one record. What can't be read is a line with its place; the rest is read.
+document, or a record or a message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. None is in
+memory as a whole: of a large one, at most one record. What can't be read is a line with its place; the rest is read.
 """
 
 from __future__ import annotations
