@@ -70,7 +70,7 @@ def table(run: Path) -> str:
         f"tokens, the loops alone {loops:.0%}.",
         f"- **Dollars.** ReAct cost {ratio('none')} times as much without a cache, {ratio('openai')} under OpenAI's "
         f"rule ({openai.rule}) and {ratio('anthropic-5m')} under Anthropic's ({anthropic.rule})."
-        + " The rules are applied to prefixes that llama.cpp's cache found, as if none expired."
+        + " What can be cached is taken from what llama.cpp's cache found, and nothing expires."
         * prices[0].stands_in,
     ]
     return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", *text])

@@ -362,7 +362,7 @@ def passed_text(summary: Summary, k: int, mark: str = "") -> str:
     return score_text(summary.passes.get(k, NO_ESTIMATE), mark)
 
 
-FOUND = "calls in the recording"
+FOUND = "calls that were recorded"
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:

@@ -58,7 +58,8 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
 
 def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
-    file = next((name for name in _OF_A_RUN if (folder / name).exists()), None)
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    file = next((name for name in _OF_A_RUN if name in there), None)
     if file == JOURNAL and is_unused(folder / JOURNAL):
         return  # of a run that was killed before it had a manifest, and so before it asked anything
     if file == MANIFEST:
@@ -73,7 +74,7 @@ def check_new(folder: Path) -> None:
         raise UsageError(
             f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
         )
-    if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
+    if any(name != LOCK and not name.startswith(JOURNAL) for name in there):  # another process may begin a run in it
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
 
 

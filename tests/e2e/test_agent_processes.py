@@ -230,7 +230,7 @@ def test_processes_that_left_their_group_end_with_a_killed_run(provider: Dialect
     wait_until(lambda: len(agents_of(Path.cwd())) >= 3)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    wait_until(lambda: not agents_of(Path.cwd()), 5)
+    wait_until(lambda: not agents_of(Path.cwd()), 20)
 
 
 def wait_until(is_so: object, seconds: float = 30.0) -> None:

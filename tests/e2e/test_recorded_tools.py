@@ -83,7 +83,7 @@ def test_the_recorded_calls_are_all_found_with_the_recorded_observations(
         main(["compare", str(run), str(tmp_path / "again")])
     assert not ended.value.code
     table = capsys.readouterr().out
-    assert "calls in the recording" in table
+    assert "calls that were recorded" in table
     assert "total tokens" in table
 
 

@@ -114,6 +114,7 @@ class ExplicitCache:
         self._rule = rule
         self._times = PrefixTimes(rule.lifetime_s)
         self._tokens: dict[int, int] = {}  # of whole prompts
+        self._largest: dict[tuple[int, int], int] = {}  # tokens of a question's prompts that begin with a prefix
 
     def send(self, call: SentCall) -> Found:
         self._times.settle(call.start)
@@ -126,8 +127,13 @@ class ExplicitCache:
         cached = sizes[found] if found >= 0 else 0
         if found >= 0 and prefixes[found] in self._tokens:
             cached = min(cached, self._tokens[prefixes[found]])
+        if found >= 0:  # no beginning of a prompt has more tokens than the prompt
+            cached = min(cached, self._largest.get((call.task, prefixes[found]), cached))
         if prefixes:
             self._tokens[prefixes[-1]] = call.input_tokens
+        for prefix in prefixes:
+            key = call.task, prefix
+            self._largest[key] = max(call.input_tokens, self._largest.get(key, 0))
         self._times.hit(prefixes[found : found + 1] if found >= 0 else (), call.start)
         self._times.add([prefixes[mark] for mark in marks], call.end)
         return Found(cached, max(0, sizes[marks[-1]] - cached) if marks else 0)

@@ -20,8 +20,8 @@ from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import counted
 
 ASSUMPTIONS = (
-    "a bound, no forecast: prompts and outputs are the loop's own, a plan has no faults, and a value that stands in an "
-    "earlier text is taken to come from there"
+    "a bound, not a forecast. It takes for granted that prompts and outputs are the loop's own, that "
+    "plans have no faults, and that a value which stands in an earlier text comes from there"
 )
 
 
@@ -200,7 +200,7 @@ def calls_table(calls: pd.DataFrame) -> list[list[str]]:
                 f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial",
                 calls["choice"] == choice,
             )
-    add("plannable: no derived value, and chosen in any case", calls["plannable"])
+    add("plannable: no derived value, and no result that made the agent choose it", calls["plannable"])
     return rows
 
 

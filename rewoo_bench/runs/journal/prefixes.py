@@ -156,15 +156,18 @@ def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
     longest = mine if own >= others else theirs
     mine, theirs = min(mine, longest), min(theirs, longest)
 
+    # Tokens up to a mark are rounded, where prefixes are rounded down; an earlier prompt has no fewer than its part.
+    most = min(longest + 1, sent.longest_of.get(call.task, 0)) if own >= others else longest + 1
+
     def up_to(text: int) -> int:
-        """Tokens up to the end of a text: rounded, where prefixes are rounded down."""
+        """Tokens up to the end of a text."""
         tokens = round(call.input_tokens * texts[text] / whole)
         is_shared = max(own, others) > 0 and texts[text] <= ends[max(own, others) - 1]
-        return min(tokens, longest + 1) if is_shared else tokens
+        return min(tokens, most) if is_shared else tokens
 
     first = up_to(marks[0]) if marks and marks[0] < len(texts) - 1 else 0
     last = up_to(marks[-1]) if marks else 0
-    found = min(up_to(at_mark - 1), longest + 1) if at_mark else 0
+    found = min(up_to(at_mark - 1), most) if at_mark else 0
     found = min(found, marked.tokens_of.get(before[at_mark - 1], found)) if at_mark else 0
     return Shared(mine, own_age, theirs, others_age, first, last, found)
 

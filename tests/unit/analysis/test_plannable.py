@@ -344,7 +344,7 @@ def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
     assert (plan["usd:openai"] < plan["usd:none"]).all()
     text = tables.text(found)
     assert "bot: planning ahead would have saved " in text
-    assert "a bound, no forecast" in text
+    assert "a bound, not a forecast" in text
 
 
 def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:
