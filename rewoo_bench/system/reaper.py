@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,8 +32,10 @@ def reap(lines: Iterable[str]) -> None:
     for group in groups.values():
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
-    for mark in groups:
-        kill_marked(mark)
+    for again_after_s in (0.0, 0.2, 0.5) if groups else ():  # one that was just being started had no environment yet
+        time.sleep(again_after_s)
+        for mark in groups:
+            kill_marked(mark)
 
 
 def kill_marked(mark: str) -> None:
