@@ -20,7 +20,7 @@ from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.errors import SpecError, UsageError, unknown
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
-from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.drawings import drawings
@@ -29,6 +29,7 @@ from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
 PAGE = "page.md"
+_MADE = "<!-- made by rewoo-bench study publish -->"
 _PLACE = re.compile(r"\{\{([^{}]+)\}\}")
 _DEFAULT = """# {{title}}
 
@@ -51,6 +52,8 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     `DataError` without any run.
     """
     results = read_results(study, folder)
+    copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
+    _check_replaceable(out / "README.md", copies)
     written = list(save_figures(drawings(results, _main(study)), out, ["png"]))
     texts = {
         "README.md": page_of(results, folder),
@@ -64,14 +67,23 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
         except OSError as error:
             raise UsageError(f"can't write to {str(out / name)!r}: {error.strerror or error}") from None
         written.append(out / name)
-    for each in results.cells if with_runs else ():
-        copy = out / "runs" / each.cell.name
-        if (copy / MANIFEST).exists():
-            for old in copy.iterdir():  # of an earlier publication
-                old.unlink()
-        publish(folder / each.cell.name, copy)
+    for copy in copies:
+        for old in copy.iterdir() if copy.is_dir() else ():  # of an earlier publication
+            old.unlink()
+        publish(folder / copy.name, copy)
         written.append(copy)
     return written
+
+
+def _check_replaceable(page: Path, copies: Sequence[Path]) -> None:
+    """Raises `UsageError` where something else than an earlier publication would be replaced."""
+    if page.is_file() and _MADE not in page.read_text(encoding="utf-8", errors="replace"):
+        raise UsageError(f"{str(page)!r} isn't the page of a study: give another folder with --to")
+    for copy in copies:
+        if (copy / MANIFEST).exists() and read_manifest(copy).published is None:
+            raise UsageError(f"{str(copy)!r} is a run, and no published copy of one: give another folder with --to")
+        if copy.is_dir() and any(copy.iterdir()) and not (copy / MANIFEST).exists():
+            raise UsageError(f"{str(copy)!r} has other files: give another folder with --to")
 
 
 def page_of(results: StudyResults, folder: Path) -> str:
@@ -107,7 +119,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in verdicts)]
         raise SpecError(f"{path}: {{{{{name}}}}}: {unknown('figure', name, known)}")
 
-    return _PLACE.sub(filled, text).rstrip() + "\n"
+    return f"{_MADE}\n\n{_PLACE.sub(filled, text).rstrip()}\n"
 
 
 def figures_table(results: StudyResults) -> pd.DataFrame:

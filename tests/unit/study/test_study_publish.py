@@ -14,7 +14,7 @@ import pytest
 
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm
-from rewoo_bench.errors import DataError, SpecError
+from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.runs.folder import load
 from rewoo_bench.study.declaration import Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, _p_of_difference, read_results
@@ -163,7 +163,9 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
     try:
         text = page_of(read_results(study, folder), folder)
         figure = read_results(study, folder).figures["tokens/sample/oracle"].text
-        assert text.startswith(f"A study: {figure} (n = 12)\n\n| outcome |")
+        assert text.removeprefix("<!-- made by rewoo-bench study publish -->\n\n").startswith(
+            f"A study: {figure} (n = 12)\n\n| outcome |"
+        )
         page.write_text("{{tokens/sample/orakel}}")
         with pytest.raises(SpecError, match=r"unknown figure 'tokens/sample/orakel', did you mean 'tokens/sample/or"):
             page_of(read_results(study, folder), folder)
@@ -185,6 +187,19 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
         name: figure.text for name, figure in first.figures.items()
     }
     assert list(pd.read_csv(tmp_path / "a/figures.csv")["figure"]) == list(first.figures)
+
+
+def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/README.md").write_text("# Mine")
+    with pytest.raises(UsageError, match="isn't the page of a study"):
+        publish_study(study, folder, tmp_path / "mine")
+    assert (tmp_path / "mine/README.md").read_text() == "# Mine"
+    with pytest.raises(UsageError, match="no published copy"):
+        publish_study(study, folder, folder.parent)  # whose folder `runs` has the runs themselves
+    assert len(load(folder / "main-sample-oracle")) == 24
+    assert not (folder.parent / "README.md").exists()
 
 
 def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Study, Path], tmp_path: Path) -> None:
