@@ -92,12 +92,12 @@ class Outcome(_Table):
     """None for a data set is each of the cells, as an outcome of its own; so for `model`."""
     model: str | None = None
     architectures: tuple[str, str]
-    measure: str
-    """A column, such as `total_tokens`, or `cost_usd`."""
+    measure: Literal["total_tokens", "input_tokens", "cost_usd", "latency_s", "exact_match", "f1"]
     statistic: Literal["ratio", "difference", "non-inferiority"]
-    """Of the first architecture to the second; `non-inferiority` says that the first is at most `margin` worse."""
+    """A ratio of amounts, or a difference of scores, of the first architecture and the second; `non-inferiority` says
+    that the first is at most `margin` worse."""
     prices: str | None = None
-    """For `cost_usd`: prices as for `--prices`."""
+    """For `cost_usd`, as for `--prices`; None takes the dollars of the runs."""
     margin: float | None = None
     family: str = "primary"
     """The outcomes of a family share one error rate (Holm)."""
@@ -129,6 +129,11 @@ class Cell:
     options: RunOptions
     """Without a folder."""
 
+    @property
+    def conditions_shown(self) -> list[str]:
+        """`["tool_failure_rate=0.3"]`."""
+        return [f"{name}={value}" for name, value in self.conditions.items()]
+
 
 @dataclass(frozen=True)
 class Study:
@@ -138,7 +143,7 @@ class Study:
     spec: StudySpec
     cells: Sequence[Cell]
     sha256: str
-    """Of all that the file declares but for the numbers of questions, which may grow."""
+    """Of all that the file declares, the ids of questions included, but for their numbers, which may grow."""
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -148,6 +153,8 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     """
     values = read_values(file)
     declared = {**values, "cells": [_without_n(each) for each in values.get("cells") or () if isinstance(each, dict)]}
+    named = [each.get("ids") for each in (values.get("datasets") or {}).values() if isinstance(each, dict)]
+    declared["ids"] = [read_ids(file.parent / each) for each in named if isinstance(each, str)]
     digest = sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
     for change in changes:
         _change(values, change)
@@ -197,8 +204,12 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
     ):
         if wanted is not None and wanted not in known:
             raise SpecError(f"{where}: {unknown(what, wanted, known)}")
-    if outcome.statistic == "non-inferiority" and outcome.margin is None:
-        raise SpecError(f"{where}: give its margin, in points of the measure (0.05)")
+    if (outcome.statistic == "ratio") == (outcome.measure in ("exact_match", "f1")):
+        raise SpecError(f"{where}: a ratio is of tokens, dollars or seconds, a difference of exact_match or f1")
+    if (outcome.statistic == "non-inferiority") != (outcome.margin is not None):
+        raise SpecError(f"{where}: give a margin (0.05) with non-inferiority, and with nothing else")
+    if outcome.prices and outcome.measure != "cost_usd":
+        raise SpecError(f"{where}: prices are for the measure cost_usd")
 
 
 def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:
@@ -239,11 +250,9 @@ def _cell(
         raise SpecError(
             f"{where}: the condition {unused!r} is no option of a run, and no data set or architecture has {{{unused}}}"
         )
-    shown = "".join(f"-{name}={value}" for name, value in conditions.items())
-    name = _UNFIT.sub("-", f"{table.name}-{dataset}-{model}{shown}")
-    options = _options(settings, file.parent, where)
-    options = replace(options, architectures=architectures, questions=table.n)
-    return Cell(name, table.name, model, dataset, conditions, table.stage, table.exploratory, options)
+    options = replace(_options(settings, file.parent, where), architectures=architectures, questions=table.n)
+    cell = Cell("", table.name, model, dataset, conditions, table.stage, table.exploratory, options)
+    return replace(cell, name=_UNFIT.sub("-", "-".join([table.name, dataset, model, *cell.conditions_shown])))
 
 
 def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOptions:

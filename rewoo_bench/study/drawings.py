@@ -27,13 +27,13 @@ def drawings(results: StudyResults, main: str) -> Iterator[tuple[str, Picture]]:
     ]
     with styled():
         if grid:
-            yield "map", _map(grid)
+            yield "map", _map(results, grid)
         if own:
             yield "prices", _prices(results, own)
             yield "accuracy", _accuracy(results, own)
 
 
-def _map(cells: Sequence[CellResults]) -> Picture:
+def _map(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """The ratio of dollars by depth and breadth, a panel for each price rule."""
     hops = sorted({int(each.cell.conditions["hops"]) for each in cells})
     objectives = sorted({int(each.cell.conditions["objectives"]) for each in cells})
@@ -42,12 +42,9 @@ def _map(cells: Sequence[CellResults]) -> Picture:
     for panel, (price, title) in zip(axes[0], SHOWN.items(), strict=True):
         values = np.full((len(objectives), len(hops)), np.nan)
         for each in cells:
-            first, second = each.both(*PAIR, price)
-            place = (
-                objectives.index(int(each.cell.conditions["objectives"])),
-                hops.index(int(each.cell.conditions["hops"])),
-            )
-            values[place] = first.mean() / second.mean() if len(second) else np.nan
+            ratio = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{price}")
+            row = objectives.index(int(each.cell.conditions["objectives"]))
+            values[row, hops.index(int(each.cell.conditions["hops"]))] = ratio.estimate if ratio else np.nan
         panel.imshow(values, cmap="RdBu", norm=norm, aspect="auto", origin="lower")
         for (row, column), value in np.ndenumerate(values):
             if np.isfinite(value):
@@ -76,8 +73,8 @@ def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     figure, panel = style.sheet(1, 1, 1.9 + 0.24 * len(names))
     bounds = [1.0]
     for place, (each, measure) in enumerate(reversed(rows)):
-        value = results.figures[f"{each.cell.name}/{' / '.join(PAIR)}/{measure}"].interval
-        if value.n:
+        value = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{measure}")
+        if value and value.n:
             bounds += [value.low, value.high]
             panel.plot([value.low, value.high], [place, place], color=style.INK)
             panel.plot([value.estimate], [place], "o", color=style.INK)
@@ -100,11 +97,10 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     for panel, each in zip(axes[0], cells, strict=True):
         bounds = []
         for name in each.cell.options.architectures:
-            right, tokens = (
-                results.figures[f"{each.cell.name}/{name}/{column}"].interval
-                for column in ("exact_match", "total_tokens")
-            )
-            own = styles[name]
+            own, figures = styles[name], results.figures
+            right, tokens = (figures.get(f"{each.cell.name}/{name}/{what}") for what in ("exact_match", "total_tokens"))
+            if right is None or tokens is None:
+                continue
             bounds += [tokens.low, tokens.high]
             panel.errorbar(
                 tokens.estimate, right.estimate, fmt=own.marker, color=own.colour, label=own.name,

@@ -1,144 +1,153 @@
-"""A study's runs -> the table of each, what its declared outcomes come to, and every figure by a name.
+"""A study's runs -> every figure by its name, and what its declared outcomes come to.
 
     found = read_results(study, Path("results/local/study"))
     found.outcomes[0].verdict            # "react takes more"
-    found.figures["main/hotpotqa/qwen/rewoo/total_tokens"].text
+    found.figures["main-hotpotqa-qwen/rewoo/total_tokens"].text
 
-An outcome is decided on the questions that all architectures of its run have finished. The outcomes of a family are
-adjusted for their number together (Holm), those of every data set and model among them.
+Means are those of `summary`, ratios and differences those of `compare`, on the questions that all architectures of a
+run have finished. The outcomes of a family are adjusted for their number together (Holm), those of every data set,
+model and condition among them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA
+from rewoo_bench.analysis.pairs import ALPHA, PRICED, Pair, PairColumns, pair_columns, paired
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
-from rewoo_bench.analysis.stats.paired import (
-    Floats,
-    Interval,
-    difference_and_p,
-    difference_of_proportions,
-    mean_of,
-    proportion,
-    ratio_and_p,
-)
-from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference
-from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
+from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
+from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
+from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import Manifest, read_manifest
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.study.declaration import Cell, Outcome, Study
 from rewoo_bench.study.status import why_exploratory
 
 PAIR = ("react", "rewoo")
-"""The architectures that the study is about, in any form (`react?repeat_guard=stop`)."""
-_ROUND = 1e-6
-_AMOUNTS = ("total_tokens", "llm_calls", "input_tokens", "output_tokens")
+"""The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
+_KEY = ["example_id", "trial"]
+_MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the study."""
+    """A number of the study, with its 95% interval and the number of questions behind it."""
 
-    interval: Interval
+    estimate: float
+    low: float
+    high: float
+    n: int
     form: str = ".2f"
 
     @property
     def text(self) -> str:
         """`3.36 [2.89, 3.91]`."""
-        value = self.interval
-        if not value.n:
-            return "-"
-        return f"{value.estimate:{self.form}} [{value.low:{self.form}}, {value.high:{self.form}}]"
+        return f"{self.estimate:{self.form}} [{self.low:{self.form}}, {self.high:{self.form}}]" if self.n else "-"
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A declared outcome on one data set with one model."""
+    """A declared outcome of one run."""
 
     outcome: Outcome
-    dataset: str
-    model: str
+    cell: Cell
     interval: Interval
     p: float
-    """Of the null hypothesis: a ratio of 1, no difference, or a difference of the margin and more."""
+    """Of the null hypothesis: a ratio of 1, no difference, or worse by the margin and more."""
+    declared_n: int | None
+    """Questions that the study declares; None is all of the data set."""
     exploratory: str | None = None
     detectable: float | None = None
     """Of exact match: the smallest difference that exact McNemar shows 4 times in 5 on so many questions."""
     p_holm: float = math.nan
 
     @property
+    def name(self) -> str:
+        """`tokens/hotpotqa/qwen`, with the conditions behind it."""
+        return "/".join([self.outcome.name, self.cell.dataset, self.cell.model, *self.cell.conditions_shown])
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the run lacks questions that were declared."""
+        return self.declared_n is not None and self.interval.n < self.declared_n
+
+    @property
     def verdict(self) -> str:
         """What the interval shows, in words."""
         first, second = self.outcome.architectures
-        value = self.interval
+        value, margin = self.interval, self.outcome.margin or 0.0
         if not value.n:
             return "no data"
-        shown = self.p_holm < ALPHA and not value.rare
-        if self.outcome.statistic == "non-inferiority":
-            assert self.outcome.margin is not None
-            if value.high < -self.outcome.margin:
-                return f"{first} is worse by more than {self.outcome.margin:g}"
-            return f"{first} is at most {self.outcome.margin:g} worse" if shown else "undecided"
-        null = 1.0 if self.outcome.statistic == "ratio" else 0.0
-        if not shown:
+        if not self.p_holm < ALPHA or value.rare:
             return "undecided"
-        return f"{first if value.low > null else second} takes more" if null else f"{first} and {second} differ"
+        if self.outcome.statistic == "non-inferiority":
+            is_worse = value.high < -margin
+            return f"{first} is {f'worse by more than {margin:g}' if is_worse else f'at most {margin:g} worse'}"
+        more = first if value.low > (1.0 if self.outcome.statistic == "ratio" else 0.0) else second
+        return f"{more} takes more" if self.outcome.statistic == "ratio" else f"{more} is higher"
 
 
-@dataclass
+@dataclass(frozen=True)
 class CellResults:
-    """A run of the study: its rows on the questions that all of its architectures have."""
+    """A run of the study: its rows on the questions and trials that all of its architectures have."""
 
     cell: Cell
     manifest: Manifest
     rows: pd.DataFrame
     exploratory: str | None
     dollars: Mapping[str, Floats]
-    """Dollars of each row under each price of `SHOWN`."""
+    """Dollars of each row under each price, NaN where they aren't known."""
 
     @property
     def n(self) -> int:
         return int(self.rows["example_id"].nunique())
 
-    def of(self, architecture: str, column: str) -> pd.Series[float]:
-        """A column of an architecture by question, the trials of a question averaged; dollars by their price."""
-        values = pd.Series(self.dollars[column], self.rows.index) if column in self.dollars else self.rows[column]
-        own = (self.rows["architecture"] == architecture) & ~left_out(self.rows)
-        return values[own].astype(float).groupby(self.rows["example_id"][own].astype(str)).mean()
+    @property
+    def architectures(self) -> Mapping[str, str]:
+        """As the study declares them (`agent:python mine.py`) -> as rows have them."""
+        return dict(
+            zip(self.cell.options.architectures, (each.name for each in self.manifest.architectures), strict=True)
+        )
 
-    def both(self, first: str, second: str, column: str) -> tuple[Floats, Floats]:
-        """The values of two architectures on their shared questions."""
-        pair = pd.concat([self.of(first, column), self.of(second, column)], axis=1, join="inner").dropna()
-        return pair.iloc[:, 0].to_numpy(), pair.iloc[:, 1].to_numpy()
+    def columns(self, architecture: str, price: str = "") -> PairColumns:
+        """The columns of an architecture's rows, in an order that is the same for all, with dollars of a price."""
+        own = self.rows["architecture"] == self.architectures[architecture]
+        rows = self.rows[own].sort_values(_KEY)
+        found = pair_columns(rows)
+        return found if not price else {**found, PRICED: self.dollars[price][rows.index]}
+
+    def pair(self, first: str, second: str, price: str = "") -> Pair:
+        """The first architecture against the second, paired by question."""
+        pair = (second, self.columns(second, price)), (first, self.columns(first, price))
+        return paired(self.cell.dataset, *pair, oracle=bool(oracle_rows(self.rows).any()))
 
 
-@dataclass
+@dataclass(frozen=True)
 class StudyResults:
     """Everything that is published of a study, computed from the tables of its runs."""
 
     study: Study
     cells: Sequence[CellResults]
     outcomes: Sequence[Decided]
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Figure]
 
 
-def read_results(study: Study, folder: Path, cells: Sequence[Cell] | None = None) -> StudyResults:
-    """The results of the runs that have any. Raises `DataError` where none has."""
-    found = [each for cell in cells or study.cells if (each := _cell(study, cell, folder / cell.name)) is not None]
+def read_results(study: Study, folder: Path) -> StudyResults:
+    """The results of the runs that have any. Raises `DataError` where none has, and `UsageError` for a wrong price."""
+    found = [each for cell in study.cells if (each := _cell(study, cell, folder / cell.name)) is not None]
     if not found:
         raise DataError(f"{str(folder)!r} has no run of the study: begin with rewoo-bench study run {study.file}")
     outcomes = _decided(study, found)
     figures = {name: figure for each in found for name, figure in _figures(each)}
-    figures |= {f"{each.outcome.name}/{each.dataset}/{each.model}": _of_outcome(each) for each in outcomes}
+    figures |= {each.name: _figure(each.interval, _form(each.outcome)) for each in outcomes}
     return StudyResults(study, found, outcomes, figures)
 
 
@@ -147,15 +156,13 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
         manifest, rows = read_manifest(folder), load(folder)
     except DataError:
         return None
-    if not len(rows):
+    finished = rows.groupby(_KEY, observed=True)["architecture"].transform("nunique")
+    whole = rows[finished == len(cell.options.architectures)].reset_index(drop=True)
+    if not len(whole):
         return None
-    asked = rows.groupby("example_id", observed=True)["architecture"].nunique()
-    whole = rows[rows["example_id"].isin(asked.index[asked == rows["architecture"].nunique()])].reset_index(drop=True)
-    try:
-        priced = priced_rows([folder], whole, [[name] for name in SHOWN])
-        dollars = {name: each.usd for name, each in zip(SHOWN, priced, strict=True)}
-    except DataError:
-        dollars = {name: np.full(len(whole), np.nan) for name in SHOWN}
+    prices = [*SHOWN, *(each.prices for each in study.spec.outcomes if each.prices and each.cells == cell.cells)]
+    priced = priced_rows([folder], whole, [[name] for name in prices])
+    dollars = {name: each.usd for name, each in zip(prices, priced, strict=True)}
     return CellResults(cell, manifest, whole, why_exploratory(study, cell, manifest), dollars)
 
 
@@ -167,7 +174,6 @@ def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
         if each.cell.cells == outcome.cells
         and outcome.dataset in (None, each.cell.dataset)
         and outcome.model in (None, each.cell.model)
-        and not each.cell.conditions
     ]
     families: dict[str, list[int]] = {}
     for place, each in enumerate(found):
@@ -180,80 +186,85 @@ def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
 
 
 def _decide(outcome: Outcome, of: CellResults) -> Decided:
-    first, second = outcome.architectures
-    column = outcome.prices or "none" if outcome.measure == "cost_usd" else outcome.measure
-    a, b = of.both(first, second, column)
-    more = of.cell.dataset, of.cell.model
-    if outcome.statistic == "ratio":
-        interval, p = ratio_and_p(b, a, None)
-        return Decided(outcome, *more, interval, p, of.exploratory)
-    margin = outcome.margin or 0.0 if outcome.statistic == "non-inferiority" else 0.0
-    shown = minimum_detectable_difference(float((a != b).mean()), float(len(a)), ALPHA) if len(a) else math.nan
-    return Decided(outcome, *more, _difference(b, a), _p_of_difference(b, a, -margin), of.exploratory, shown)
+    pair = of.pair(*outcome.architectures, outcome.prices or "")
+    measure = PRICED if outcome.prices else outcome.measure
+    effect = next((each for each in pair.figures if each.measure == measure), None)
+    declared = of.cell.options.questions
+    if effect is None:  # nothing of it is known of both
+        return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, of.exploratory)
+    p, detectable = effect.p, None
+    if outcome.statistic == "non-inferiority":
+        p = p_of_margin(*_scores(of, outcome), outcome.margin or 0.0)
+    if effect.discordant_share is not None and effect.pairs is not None:
+        detectable = minimum_detectable_difference(effect.discordant_share, effect.pairs, ALPHA)
+    return Decided(outcome, of.cell, effect.interval, p, declared, of.exploratory, detectable)
 
 
-def _difference(a: Floats, b: Floats, level: float = 0.95) -> Interval:
-    """The mean of b less that of a, of scores from 0 to 1."""
-    if np.isin(np.concatenate([a, b]), (0, 1)).all():
-        return difference_of_proportions(a, b, level=level)
-    return difference_and_p(a, b, (0.0, 1.0), None, level)[0]
+def _scores(of: CellResults, outcome: Outcome) -> tuple[Floats, Floats]:
+    """The scores of the second architecture and of the first, of the rows that both have; trials are averaged."""
+    sides = [
+        of.rows[(of.rows["architecture"] == of.architectures[name]) & ~left_out(of.rows)]
+        .groupby("example_id", observed=True)[outcome.measure]
+        .apply(lambda values: float(values.astype(float).mean()))
+        for name in reversed(outcome.architectures)
+    ]
+    both = pd.concat(sides, axis=1, join="inner").dropna().to_numpy()
+    return both[:, 0], both[:, 1]
 
 
-def _p_of_difference(a: Floats, b: Floats, null: float) -> float:
-    """One less the level of the interval that ends at `null`: below 0.05 where the 95% interval leaves it out."""
-    if not len(a):
-        return math.nan
-    is_above = float(b.mean() - a.mean()) > null
-    low, high = _ROUND, 1 - _ROUND  # of p
-    while high - low > _ROUND:
-        middle = (low + high) / 2
-        interval = _difference(a, b, 1 - middle)
-        is_out = interval.low > null if is_above else interval.high < null
-        low, high = (low, middle) if is_out else (middle, high)
-    return high
+def _form(outcome: Outcome) -> str:
+    return ".2f" if outcome.statistic == "ratio" else "+.3f"
+
+
+def _figure(value: Interval, form: str) -> Figure:
+    return Figure(value.estimate, value.low, value.high, value.n, form)
+
+
+def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
+    """Means of each architecture; ratios and differences with the first one, and of each ReAct with each ReWOO."""
+    names = list(of.architectures)
+    summaries = {each.architecture: each for each in summaries_of(of.rows)}
+    for name in names:
+        for what, figure in _of_architecture(of, name, summaries[of.architectures[name]]):
+            yield f"{of.cell.name}/{name}/{what}", figure
+    for first in names:
+        for second in names:
+            is_loop_and_plan = (family(first), family(second)) == PAIR
+            if first == second or not (is_loop_and_plan or second == names[0] or names == [second, first]):
+                continue
+            for price in SHOWN:
+                pair = of.pair(first, second, price)
+                for effect in pair.figures:
+                    if effect.measure == PRICED:
+                        yield f"{of.cell.name}/{first} / {second}/{price}", _figure(effect.interval, ".2f")
+            for effect in pair.figures:
+                if effect.measure == "total_tokens":
+                    yield f"{of.cell.name}/{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
+                if effect.measure == "exact_match":
+                    yield f"{of.cell.name}/{first} - {second}/exact_match", _figure(effect.interval, "+.3f")
+
+
+def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
+    estimates: dict[str, Estimate] = {"exact_match": summary.exact_match}
+    estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
+    for what, each in estimates.items():
+        if each.mean is not None and each.low is not None and each.high is not None:
+            yield what, Figure(each.mean, each.low, each.high, each.n)
+    n = summary.exact_match.n or summary.questions
+    for what, form in _MEANS.items():
+        if what in summary.intervals:
+            yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form)
+    own = of.rows[(of.rows["architecture"] == of.architectures[name]) & ~left_out(of.rows)]
+    questions = own["example_id"].astype(str).to_numpy()
+    for price in SHOWN:
+        usd = of.dollars[price][own.index]
+        if len(usd) and np.isfinite(usd).all():
+            yield price, _figure(mean_of(1000 * usd, clusters=questions), ".3f")
+    loops, tokens = (own[column].astype(float).to_numpy() for column in ("loop_tokens", "total_tokens"))
+    if len(loops) and np.isfinite(loops).all() and tokens.any():
+        yield "in loops", _figure(ratio_of_means(tokens, loops, clusters=questions), ".0%")
 
 
 def family(architecture: str) -> str:
     """`react` of `react?repeat_guard=stop`."""
     return architecture.partition("?")[0]
-
-
-def _of_outcome(decided: Decided) -> Figure:
-    return Figure(decided.interval, "+.3f" if decided.outcome.statistic != "ratio" else ".2f")
-
-
-def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
-    """Means of each architecture; ratios and differences with the first one, and of each ReAct with each ReWOO."""
-    cell = of.cell
-    where = cell.name
-    names = list(cell.options.architectures)
-    for name in names:
-        own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
-        scores, questions = own["exact_match"].astype(float).to_numpy(), own["example_id"].astype(str).to_numpy()
-        known = ~np.isnan(scores)
-        yield f"{where}/{name}/exact_match", Figure(proportion(scores[known], clusters=questions[known]))
-        outcomes = by_trials(scores, questions)
-        if (trials := int(outcomes.trials.max(initial=0))) > 1:
-            yield f"{where}/{name}/pass^{trials}", Figure(pass_hat(outcomes, trials))
-            yield f"{where}/{name}/flips", Figure(flips(outcomes))
-        for column in _AMOUNTS:
-            form = ",.0f" if column.endswith("tokens") else ".2f"
-            yield f"{where}/{name}/{column}", Figure(mean_of(of.of(name, column).dropna().to_numpy()), form)
-        for price in SHOWN:
-            yield f"{where}/{name}/{price}", Figure(mean_of(1000 * of.of(name, price).dropna().to_numpy()), ".3f")
-        loops = own["loop_tokens"].astype(float)
-        if loops.notna().any():
-            share = float(loops.sum() / own["total_tokens"].astype(float).sum())
-            yield f"{where}/{name}/in loops", Figure(Interval(share, share, share, of.n), ".0%")
-    for first in names:
-        for second in names:
-            is_loop_and_plan = family(first) == PAIR[0] and family(second) == PAIR[1]
-            if first == second or not (is_loop_and_plan or second == names[0] or names == [second, first]):
-                continue
-            pair = f"{where}/{first} / {second}"
-            for column in ("total_tokens", *SHOWN):
-                a, b = of.both(first, second, column)
-                yield f"{pair}/{column}", Figure(ratio_and_p(b, a, None)[0])
-            a, b = of.both(first, second, "exact_match")
-            if len(a):
-                yield f"{where}/{first} - {second}/exact_match", Figure(_difference(b, a), "+.3f")

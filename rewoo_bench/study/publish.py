@@ -100,7 +100,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         "claims": lambda: _claims(runs),
         "reached": lambda: _reached(results),
     }
-    verdicts = {f"{each.outcome.name}/{each.dataset}/{each.model}": each.verdict for each in results.outcomes}
+    verdicts = {each.name: each.verdict for each in results.outcomes}
 
     def filled(place: re.Match[str]) -> str:
         name = place.group(1).strip()
@@ -113,7 +113,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         if kind == "verdict" and of in verdicts:
             return verdicts[of]
         if kind == "n" and of in results.figures:
-            return f"{results.figures[of].interval.n:,}"
+            return f"{results.figures[of].n:,}"
         if name in results.figures:
             return results.figures[name].text
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in verdicts)]
@@ -124,9 +124,11 @@ def page_of(results: StudyResults, folder: Path) -> str:
 
 def figures_table(results: StudyResults) -> pd.DataFrame:
     """Every figure by its name: estimate, 95% interval and number of questions."""
-    rows = [(name, each.interval) for name, each in results.figures.items()]
     return pd.DataFrame(
-        [{"figure": name, "estimate": one.estimate, "low": one.low, "high": one.high, "n": one.n} for name, one in rows]
+        [
+            {"figure": name, "estimate": each.estimate, "low": each.low, "high": each.high, "n": each.n}
+            for name, each in results.figures.items()
+        ]
     ).round(6)
 
 
@@ -135,12 +137,12 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "outcome": each.outcome.name, "dataset": each.dataset, "model": each.model,
+                "outcome": each.outcome.name, "run": each.cell.name,
                 "architectures": " / ".join(each.outcome.architectures), "measure": each.outcome.measure,
                 "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
                 "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
-                "n": each.interval.n, "p": each.p, "p_holm": each.p_holm, "verdict": each.verdict,
-                "detectable": each.detectable, "exploratory": each.exploratory,
+                "n": each.interval.n, "declared_n": each.declared_n, "p": each.p, "p_holm": each.p_holm,
+                "verdict": each.verdict, "detectable": each.detectable, "exploratory": each.exploratory,
             }
             for each in results.outcomes
         ]
@@ -153,17 +155,26 @@ def _main(study: Study) -> str:
 
 
 def _outcomes(results: StudyResults) -> list[list[str]]:
-    rows = [["outcome", "data set", "n", "estimate [95% CI]", "p, Holm", "verdict"]]
+    rows = [["outcome", "data set, model", "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
     for each in results.outcomes:
-        figure = results.figures[f"{each.outcome.name}/{each.dataset}/{each.model}"]
         p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
         sign = " / " if each.outcome.statistic == "ratio" else " - "
         named = f"{each.outcome.name}: {sign.join(each.outcome.architectures)}"
         verdict = each.verdict if each.exploratory is None else f"exploratory: {each.exploratory}"
+        if each.is_partial:
+            verdict = f"so far: {verdict}"
         if each.detectable is not None and math.isfinite(each.detectable):
             verdict += f" (a difference of {each.detectable:.2f} would be seen 4 times in 5)"
-        rows.append([named, each.dataset, f"{each.interval.n:,}", figure.text, p, verdict])
+        where = ", ".join([each.cell.dataset, each.cell.model, *each.cell.conditions_shown])
+        n = f"{each.interval.n:,} of {'all' if each.declared_n is None else f'{each.declared_n:,}'}"
+        rows.append([named, where, n, results.figures[each.name].text, p, verdict])
     return rows
+
+
+def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
+    """Figures of an architecture or of two, as a table has them; `-` where one isn't known."""
+    found = (results.figures.get(f"{of}/{measure}") for measure in measures)
+    return ["-" if figure is None else figure.text for figure in found]
 
 
 def _main_table(results: StudyResults) -> list[list[str]]:
@@ -173,10 +184,7 @@ def _main_table(results: StudyResults) -> list[list[str]]:
         if each.cell.cells != _main(results.study):
             continue
         for name in each.cell.options.architectures:
-            own = f"{each.cell.name}/{name}"
-            texts = [
-                results.figures[f"{own}/{what}"].text for what in ("exact_match", "total_tokens", "llm_calls", *SHOWN)
-            ]
+            texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
             rows.append([each.cell.dataset, name, f"{each.n:,}", *texts])
     return rows
 
@@ -190,12 +198,9 @@ def _others(results: StudyResults) -> list[list[str]]:
         if "hops" in each.cell.conditions or len(names) < 2:
             continue
         first, second = _pair_of(names)
-        ratios = [
-            results.figures[f"{each.cell.name}/{first} / {second}/{what}"].text for what in ("total_tokens", *SHOWN)
-        ]
-        difference = results.figures.get(f"{each.cell.name}/{first} - {second}/exact_match")
-        shown = difference.text if difference else "-"
-        rows.append([each.cell.name, f"{first} against {second}", f"{each.n:,}", *ratios, shown])
+        ratios = _texts(results, f"{each.cell.name}/{first} / {second}", "total_tokens", *SHOWN)
+        difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
+        rows.append([each.cell.name, f"{first} against {second}", f"{each.n:,}", *ratios, *difference])
     return rows
 
 
@@ -210,11 +215,8 @@ def _trials(results: StudyResults) -> list[list[str]]:
     for each in results.cells:
         trials = each.cell.options.trials
         for name in each.cell.options.architectures if trials > 1 else ():
-            own = f"{each.cell.name}/{name}"
-            passed = results.figures.get(f"{own}/pass^{trials}")
-            if passed is not None:
-                texts = [results.figures[f"{own}/exact_match"].text, passed.text, results.figures[f"{own}/flips"].text]
-                rows.append([each.cell.name, name, f"{each.n:,}", *texts])
+            texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
+            rows.append([each.cell.name, name, f"{each.n:,}", *texts])
     return rows
 
 
@@ -234,4 +236,4 @@ def _reached(results: StudyResults) -> list[list[str]]:
 def _rows_reached(cells: Sequence[CellResults]) -> Iterator[list[str]]:
     for each in cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
-        yield [each.cell.name, f"{each.n:,}", declared, each.exploratory or "registered"]
+        yield [each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"]

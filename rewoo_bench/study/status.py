@@ -65,7 +65,10 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
         return None
     if manifest.study is None:
         return "begun outside the study"
-    return "begun before the study was changed" if manifest.study.get("sha256") != study.sha256 else None
+    if manifest.study.get("sha256") != study.sha256:
+        return "begun before the study was changed"
+    declared = study.spec.study.declared
+    return "begun before the study was declared" if declared and str(manifest.started_at) < str(declared) else None
 
 
 async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, seconds: float | None) -> CellStatus:
@@ -148,5 +151,9 @@ def status_text(found: Sequence[CellStatus]) -> str:
     total += f", {sum(known):,.1f} hours one after the other" if known else ""
     lines += ["", total + (", some of unknown length" if len(known) < len(found) else "")]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
-    lines += [f"exploratory: {each.cell.name}: {each.exploratory}" for each in found if each.exploratory]
+    lines += [
+        f"exploratory: {each.cell.name}: {each.exploratory}"
+        for each in found
+        if each.exploratory and not each.cell.exploratory
+    ]
     return "\n".join(lines)

@@ -23,12 +23,19 @@ import numpy as np
 import scipy  # its modules are loaded where they are used
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.analysis.stats.paired import by_question, paired_columns, variance_at
+from rewoo_bench.analysis.stats.paired import (
+    by_question,
+    difference_and_p,
+    difference_of_proportions,
+    paired_columns,
+    variance_at,
+)
 from rewoo_bench.errors import DataError
 
 POWER = 0.8
 _LONG = 1 << 24  # multiplications, above which a convolution by Fourier's transform is faster
 _PRECISION = 1e-4  # of a difference
+_PRECISION_OF_P = 1e-6
 _MANY = 1 << 24  # pairs; nobody will ask as many
 _FARTHEST = 5.0  # standard deviations of the number of discordant pairs
 _NODES = 200  # numbers of discordant pairs that stand for all
@@ -78,6 +85,31 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return [float(value) for value in adjusted]
+
+
+def p_of_margin(a: ArrayLike, b: ArrayLike, margin: float, clusters: ArrayLike | None = None) -> float:
+    """p of "b is worse than a by the margin or more", of scores from 0 to 1; NaN without a pair.
+
+    It is 1 less the level of the interval of b - a that ends at `-margin`, so it is below 0.05 exactly where the 95%
+    interval leaves that out, on either side.
+    """
+    first, second, labels = paired_columns(a, b, clusters)
+    if not len(first):
+        return math.nan
+    is_binary = bool(np.isin(np.concatenate([first, second]), (0, 1)).all())
+
+    def leaves_out(p: float) -> bool:
+        if is_binary:
+            found = difference_of_proportions(first, second, clusters=labels, level=1 - p)
+        else:
+            found, _ = difference_and_p(first, second, (0.0, 1.0), labels, 1 - p)
+        return not found.low <= -margin <= found.high
+
+    low, high = 0.0, 1.0
+    while high - low > _PRECISION_OF_P:
+        middle = (low + high) / 2
+        low, high = (low, middle) if leaves_out(middle) else (middle, high)
+    return high
 
 
 def smallest_growth(before: ArrayLike, now: ArrayLike, ids: NDArray[Any], *, error: float) -> float:

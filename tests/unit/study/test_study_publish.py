@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
-from rewoo_bench.analysis.stats.tests import holm
+from rewoo_bench.analysis.stats.tests import holm, p_of_margin
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.runs.folder import load
-from rewoo_bench.study.declaration import Outcome, Study, read_study
-from rewoo_bench.study.outcomes import Decided, _p_of_difference, read_results
+from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
+from rewoo_bench.study.outcomes import Decided, read_results
 from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
-from rewoo_bench.study.rounds import run_study
+from rewoo_bench.study.rounds import SessionChoices, run_study
 
 DECLARED = """
 [study]
@@ -102,14 +103,14 @@ def test_figures_are_those_of_the_rows(made: tuple[Study, Path]) -> None:
         for column in ("total_tokens", "llm_calls", "exact_match")
     }
     for (name, column), mean in means.items():
-        found = figures[f"main-sample-oracle/{name}/{column}"].interval
+        found = figures[f"main-sample-oracle/{name}/{column}"]
         assert found.estimate == pytest.approx(mean)
         assert found.n == 12
     ratio = means["react", "total_tokens"] / means["rewoo", "total_tokens"]
-    assert figures["main-sample-oracle/react / rewoo/total_tokens"].interval.estimate == pytest.approx(ratio)
-    assert figures["tokens/sample/oracle"].interval.estimate == pytest.approx(ratio)
-    assert figures["twice-sample-oracle/direct/pass^2"].interval.estimate == 1.0
-    assert figures["twice-sample-oracle/direct/flips"].interval.n == 4
+    assert figures["main-sample-oracle/react / rewoo/total_tokens"].estimate == pytest.approx(ratio)
+    assert figures["tokens/sample/oracle"].estimate == pytest.approx(ratio)
+    assert figures["twice-sample-oracle/direct/pass^2"].estimate == 1.0
+    assert figures["twice-sample-oracle/direct/flips"].n == 4
 
 
 def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) -> None:
@@ -127,7 +128,8 @@ def decided(statistic: str, interval: Interval, p_holm: float) -> str:
         {"name": "x", "cells": "main", "architectures": ["react", "rewoo"], "measure": "total_tokens",
          "statistic": statistic, "margin": 0.05}
     )  # fmt: skip
-    return Decided(outcome, "d", "m", interval, 0.01, p_holm=p_holm).verdict
+    cell = Cell("main-d-m", "main", "m", "d", {}, 1, False, RunOptions(("react", "rewoo")))
+    return Decided(outcome, cell, interval, 0.01, None, p_holm=p_holm).verdict
 
 
 def test_a_verdict_needs_the_interval_the_adjusted_p_and_no_rare_event() -> None:
@@ -136,6 +138,8 @@ def test_a_verdict_needs_the_interval_the_adjusted_p_and_no_rare_event() -> None
     assert decided("ratio", below, 0.01) == "rewoo takes more"
     assert decided("ratio", above, 0.06) == "undecided"
     assert decided("ratio", replace(above, rare=True), 0.01) == "undecided"
+    assert decided("difference", Interval(0.2, 0.1, 0.3, 100), 0.01) == "react is higher"
+    assert decided("difference", Interval(-0.2, -0.3, -0.1, 100), 0.01) == "rewoo is higher"
     better, worse = Interval(0.01, -0.03, 0.05, 100), Interval(-0.2, -0.3, -0.1, 100)
     assert decided("non-inferiority", better, 0.01) == "react is at most 0.05 worse"
     assert decided("non-inferiority", better, 0.2) == "undecided"
@@ -151,7 +155,7 @@ def test_p_is_below_005_exactly_where_the_interval_leaves_the_null_out() -> None
         b = np.where(random.uniform(size=150) < 0.7, a, b)
         interval = difference_of_proportions(a, b)
         is_out = not interval.low <= -0.05 <= interval.high
-        assert (_p_of_difference(a, b, -0.05) < 0.05) == is_out
+        assert (p_of_margin(a, b, 0.05) < 0.05) == is_out
         seen.add(is_out)
     assert seen == {True, False}
 
@@ -210,10 +214,70 @@ def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Stud
     file = tmp_path / "copy/runs/main-sample-oracle/questions.parquet"
     table = pq.read_table(file)
     pq.write_table(table.slice(0, len(table) - 1), file)
-    assert read_results(study, tmp_path / "copy/runs").figures["tokens/sample/oracle"].interval.n == 11
+    assert read_results(study, tmp_path / "copy/runs").figures["tokens/sample/oracle"].n == 11
 
 
 def test_a_study_without_runs_says_how_to_begin(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(DECLARED)
     with pytest.raises(DataError, match="begin with rewoo-bench study run"):
         read_results(read_study(tmp_path / "study.toml"), tmp_path)
+
+
+CONDITIONS = """
+[study]
+question = "Which is cheaper, when tools fail?"
+
+[models]
+oracle.model = "oracle"
+
+[datasets]
+sample.dataset = "sample"
+
+[[cells]]
+name = "faults"
+models = ["oracle"]
+datasets = ["sample"]
+architectures = ["rewoo", "react"]
+n = 12
+conditions.tool_failure_rate = [0.0, 0.5]
+
+[[outcomes]]
+name = "dollars"
+cells = "faults"
+architectures = ["react", "rewoo"]
+measure = "cost_usd"
+prices = "google"
+statistic = "ratio"
+"""
+
+
+def conditions_study(folder: Path, text: str = CONDITIONS) -> Study:
+    (folder / "study.toml").write_text(text)
+    return read_study(folder / "study.toml")
+
+
+@pytest.mark.anyio
+async def test_an_outcome_is_decided_under_each_condition(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells, tmp_path / "runs", SessionChoices(n=8))
+    results = read_results(study, tmp_path / "runs")
+    assert [each.name for each in results.outcomes] == [
+        "dollars/sample/oracle/tool_failure_rate=0.0",
+        "dollars/sample/oracle/tool_failure_rate=0.5",
+    ]
+    for each in results.outcomes:
+        assert results.figures[each.name].n == 8
+        assert each.interval.estimate > 1
+        assert each.is_partial
+    text = page_of(results, tmp_path / "runs")
+    assert "| sample, oracle, tool_failure_rate=0.5 | 8 of 12 |" in text
+    assert "so far: undecided" in text
+
+
+@pytest.mark.anyio
+async def test_a_run_begun_before_the_day_of_declaration_decides_nothing(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, CONDITIONS.replace("[models]", "declared = 2999-01-01\n\n[models]"))
+    await run_study(study, study.cells[:1], tmp_path / "runs")
+    (outcome,) = read_results(study, tmp_path / "runs").outcomes
+    assert outcome.exploratory == "begun before the study was declared"
+    assert math.isnan(outcome.p_holm)
