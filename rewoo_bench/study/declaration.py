@@ -134,6 +134,11 @@ class Cell:
         """`["tool_failure_rate=0.3"]`."""
         return [f"{name}={value}" for name, value in self.conditions.items()]
 
+    @property
+    def saved_options(self) -> dict[str, Any]:
+        """The options that a run's manifest has, by name."""
+        return {name: getattr(self.options, name) for name, each in OPTIONS.items() if each.role.saved}
+
 
 @dataclass(frozen=True)
 class Study:

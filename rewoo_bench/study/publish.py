@@ -2,9 +2,9 @@
 
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
-The page is `page.md` beside the study's file with its places filled in: `{{main/hotpotqa/qwen/rewoo/exact_match}}` is a
-figure with its interval, `{{n NAME}}` its number of questions, `{{verdict OUTCOME/DATASET/MODEL}}` what was decided,
-and `{{table main}}` a table. Without such a file a page is made of all tables. The same runs give the same files.
+The page is `page.md` beside the study's file with its places filled in: `{{main-hotpotqa-qwen/rewoo/exact_match}}` is a
+figure with its interval, `{{n NAME}}` its number of questions, `{{verdict NAME}}` what an outcome came to, and
+`{{table main}}` a table. Without such a file a page is made of all tables. The same runs give the same files.
 """
 
 from __future__ import annotations

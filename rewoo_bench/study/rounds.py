@@ -12,20 +12,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
-from rewoo_bench.errors import DataError, RewooBenchError, UsageError
+from rewoo_bench.errors import DataError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.new_manifest import StudyRound
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.options import OPTIONS, RunOptions
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -110,7 +110,8 @@ class _Session:
         }  # fmt: skip
         for cell in {cell.options.model: cell for cell in todo if cell.options.model in copies}.values():
             settings = replace(model_settings(cell.options), n_caches=copies[cell.options.model])
-            await stack.enter_async_context(open_model(cell.options.model, settings))
+            with suppress(ModelNotFound):  # its runs say so
+                await stack.enter_async_context(open_model(cell.options.model, settings))
         while todo:
             cell = min(todo, key=lambda each: self.asked[each.name])
             fault = await self._round(cell, copies.get(cell.options.model))
@@ -136,7 +137,7 @@ class _Session:
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
-        except UsageError as error:  # of this run alone: settings that have changed, a provider that refuses
+        except RewooBenchError as error:  # of this run alone: changed settings, a refused key, a damaged folder
             return str(error).removeprefix("--resume: ")
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
@@ -151,9 +152,8 @@ class _Session:
         chosen = {**self._choices.options, "progress": False, "report": False}
         if is_new:
             return replace(cell.options, questions=limit, out=folder, **chosen)
-        declared = {name: getattr(cell.options, name) for name, each in OPTIONS.items() if each.role.saved}
-        given = {**declared, **chosen, "questions": max(limit, read_manifest(folder).dataset.limit or 0)}
-        return resumed(folder, given, trust=False)
+        reached = read_manifest(folder).dataset.limit or 0
+        return resumed(folder, {**cell.saved_options, **chosen, "questions": max(limit, reached)}, trust=False)
 
     def _report(self, cell: Cell, cells: Sequence[Cell], *, is_last: bool) -> None:
         """A line now and then: where the study is, and how long it will take."""

@@ -19,8 +19,7 @@ from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.manifest import LOOSE, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.options import OPTIONS
+from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.study.rounds import asked_of
 from rewoo_bench.text.escaping import text_table
@@ -40,7 +39,7 @@ class CellStatus:
     dollars_left: float | None
     """None for an unknown price."""
     stale: str | None = None
-    """What has changed since the run began."""
+    """What has changed since the run began, or what is wrong with its folder."""
     exploratory: str | None = None
     """Why it decides no outcome."""
 
@@ -87,7 +86,13 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         calls = sum(each.llm_calls for each in estimates) / min(10, wanted)
         costs = [each.cost_usd for each in estimates]
         paid = None if None in costs else sum(cost for cost in costs if cost) / min(10, wanted)
-    manifest = _manifest(folder)
+    manifest: Manifest | None = None
+    try:
+        manifest = read_manifest(folder)
+    except DataError as error:
+        stale = str(error) if (folder / MANIFEST).exists() else None
+    else:
+        stale = _stale(cell, folder, manifest, inputs)
     hours = None if seconds is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
     if not left or costs_nothing(cell.options.model):
@@ -99,16 +104,9 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         left * calls,
         hours,
         dollars,
-        _stale(cell, folder, manifest, inputs) if manifest else None,
+        stale,
         why_exploratory(study, cell, manifest),
     )
-
-
-def _manifest(folder: Path) -> Manifest | None:
-    try:
-        return read_manifest(folder)
-    except DataError:
-        return None
 
 
 def _rows(folder: Path) -> pd.DataFrame:
@@ -127,9 +125,9 @@ def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
 
 def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> str | None:
     """The first difference between a run and what the study would begin now."""
-    declared = {name: getattr(cell.options, name) for name, each in OPTIONS.items() if each.role.saved}
     try:
-        resumed(folder, declared | {"questions": max(cell.options.questions or 0, manifest.dataset.limit or 0) or None})
+        questions = max(cell.options.questions or 0, manifest.dataset.limit or 0) or None
+        resumed(folder, cell.saved_options | {"questions": questions})
     except UsageError as error:
         return str(error).removeprefix("--resume: ")
     now = json.loads(json.dumps([each.manifest for each in inputs.architectures], default=str))

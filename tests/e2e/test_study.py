@@ -170,6 +170,27 @@ def test_a_provider_that_refuses_one_model_leaves_the_other_runs_alone(
     assert "unfinished: main-sample-gone-temperature=0.0:" in said.err
 
 
+def test_a_model_that_isnt_there_and_a_damaged_folder_leave_the_other_runs_alone(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    address = f'settings.api_base = "{server.api_base}"'
+    text = file.read_text().replace(address, "").replace('other.model = "oracle"', 'gone.model = "local/nowhere.gguf"')
+    text = text.replace("[datasets]", address.replace("settings", "hosted") + "\n\n[datasets]")
+    file.write_text(text.replace('models = ["hosted"]', 'models = ["gone", "hosted"]'))
+    damaged = tmp_path / "runs/main-chain-hosted-temperature=0.0/run.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text("{")
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 3
+    assert len(server.books) == 2 * 2
+    said = capsys.readouterr().err
+    for name, fault in (("main-sample-gone", "can't read the model file"), ("main-chain-hosted", "not valid JSON")):
+        assert [line for line in said.splitlines() if line.startswith(f"unfinished: {name}") and fault in line]
+    assert damaged.read_text() == "{"
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    assert "stale: main-chain-hosted-temperature=0.0: " in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_workers_of_ray_give_the_same_rows(tmp_path: Path, server: ModelServer) -> None:
     pytest.importorskip("ray", reason="needs Ray (pip install 'rewoo-bench[ray]')")
