@@ -41,7 +41,7 @@ def study() -> None:
 @_MODELS
 @_CELLS
 @click.option("-n", "--questions", "n", type=click.IntRange(min=1), metavar="N",
-              help="Ask each run at most so many questions.")
+              help="Ask at most N questions in each run.")
 @click.option("--block", type=click.IntRange(min=1), metavar="N",
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")

@@ -135,6 +135,11 @@ class Cell:
         return [f"{name}={value}" for name, value in self.conditions.items()]
 
     @property
+    def title(self) -> str:
+        """`hotpotqa, qwen, tool_failure_rate=0.3`."""
+        return ", ".join([self.dataset, self.model, *self.conditions_shown])
+
+    @property
     def saved_options(self) -> dict[str, Any]:
         """The options that a run's manifest has, by name."""
         return {name: getattr(self.options, name) for name, each in OPTIONS.items() if each.role.saved}

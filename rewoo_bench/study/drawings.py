@@ -69,7 +69,7 @@ def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """Ratios of tokens and of dollars under each rule, with intervals, a row for each data set and model."""
     measures = {"total_tokens": "tokens", **{price: f"$, {title}" for price, title in SHOWN.items()}}
     rows = [(each, measure) for each in cells for measure in measures]
-    names = [f"{each.cell.dataset}, {each.cell.model}: {measures[measure]} (n = {each.n})" for each, measure in rows]
+    names = [f"{each.cell.title}: {measures[measure]} (n = {each.n})" for each, measure in rows]
     figure, panel = style.sheet(1, 1, 1.9 + 0.24 * len(names))
     bounds = [1.0]
     for place, (each, measure) in enumerate(reversed(rows)):
@@ -108,7 +108,8 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
                 yerr=[[right.estimate - right.low], [right.high - right.estimate]],
             )  # fmt: skip
         _log_axis(panel, bounds, style.WIDTH / len(cells))
-        panel.set_title(f"{each.cell.dataset}, {each.cell.model} (n = {each.n})")
+        heads = [f"{each.cell.dataset}, {each.cell.model}", *each.cell.conditions_shown, f"n = {each.n}"]
+        panel.set_title("\n".join(heads))
         panel.set_xlabel("tokens of a question (log scale)")
     axes[0][0].set_ylabel("exact match")
     handles, labels = axes[0][0].get_legend_handles_labels()

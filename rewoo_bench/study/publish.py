@@ -165,9 +165,8 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
             verdict = f"so far: {verdict}"
         if each.detectable is not None and math.isfinite(each.detectable):
             verdict += f" (a difference of {each.detectable:.2f} would be seen 4 times in 5)"
-        where = ", ".join([each.cell.dataset, each.cell.model, *each.cell.conditions_shown])
         n = f"{each.interval.n:,} of {'all' if each.declared_n is None else f'{each.declared_n:,}'}"
-        rows.append([named, where, n, results.figures[each.name].text, p, verdict])
+        rows.append([named, each.cell.title, n, results.figures[each.name].text, p, verdict])
     return rows
 
 
@@ -178,19 +177,19 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
 
 
 def _main_table(results: StudyResults) -> list[list[str]]:
-    heads = ["data set", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
+    heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
     rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
     for each in results.cells:
         if each.cell.cells != _main(results.study):
             continue
         for name in each.cell.options.architectures:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
-            rows.append([each.cell.dataset, name, f"{each.n:,}", *texts])
+            rows.append([each.cell.title, name, f"{each.n:,}", *texts])
     return rows
 
 
 def _others(results: StudyResults) -> list[list[str]]:
-    """The exploratory runs of two architectures, a row each: their ratios and the difference of exact match."""
+    """Each run but those of the map, a row each: ratios of two architectures and their difference of exact match."""
     titles = [f"$, {title}" for title in SHOWN.values()]
     rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
     for each in results.cells:

@@ -94,6 +94,9 @@ class _Session:
             except RewooBenchError as error:
                 raise UsageError(f"{cell.name}: {error}") from None
             self.wanted[cell.name] = len(inputs.dataset.examples)
+            most = self._most(cell)
+            if most is not None and self.wanted[cell.name] < most:
+                self._choices.say(f"{cell.name}: its data set has {self.wanted[cell.name]:,} of {most:,} questions")
             self.asked[cell.name] = asked_of(self._folder / cell.name)
 
     def _most(self, cell: Cell) -> int | None:
