@@ -120,7 +120,8 @@ def test_before_the_first_question_it_is_one_line(times: int) -> None:
         process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT)  # the latter while the interpreter ends, which shells call 130
-    assert err.strip() == "rewoo-bench: interrupted before the first question, or after the last"
+    at_once = {"rewoo-bench: interrupted"} if times > 1 else set()  # a second one that arrives after the first is seen
+    assert err.strip() in {"rewoo-bench: interrupted before the first question, or after the last", *at_once}
     assert not Path("here").exists()
 
 
