@@ -53,9 +53,10 @@ def study() -> None:
 def run_study_command(file: Path, out: Path | None, models: str | None, cells: str | None, n: int | None,
                       block: int | None, engine: str, workers: int | None, ray_address: str | None,
                       changes: tuple[str, ...]) -> int:
-    """Ask what the runs of FILE lack, question by question across all of them.
+    """Ask the questions that the runs of FILE lack.
 
-    Stop it whenever you like: it goes on from there. With a larger n in the file, finished runs get more questions.
+    The next question is always of the run that has the fewest. Stop it whenever you like: it goes on from there. With a
+    larger n in the file, finished runs get more questions.
     """
     from rewoo_bench.study.rounds import SessionChoices, run_study
 
@@ -79,7 +80,10 @@ def run_study_command(file: Path, out: Path | None, models: str | None, cells: s
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def status(file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...], *,
            as_json: bool) -> int:
-    """Say what of FILE's runs is done, what the rest will take, and which runs no longer fit the file."""
+    """Say how far the runs of FILE are.
+
+    What the rest will take in calls, hours and dollars, and which runs no longer fit the file.
+    """
     from rewoo_bench.study.status import status_text, study_status
 
     declared, chosen, folder = _opened(file, out, models, cells, changes)
@@ -101,7 +105,9 @@ def status(file: Path, out: Path | None, models: str | None, cells: str | None, 
 @click.option("--without-runs", is_flag=True, help="Write no copies of the runs.")
 def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: Path | None, *,
                     without_runs: bool) -> int:
-    """Write the page of FILE's study: its outcomes, tables and figures, from the runs as they are.
+    """Write the page of FILE's study.
+
+    It has the outcomes, tables and figures of the runs as they are.
 
     The page is page.md beside FILE with its places filled in, {{table outcomes}} for example; without one it is made of
     all tables. Runs are copied without the texts of their data sets.

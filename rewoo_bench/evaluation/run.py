@@ -169,8 +169,7 @@ async def run(
                 raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
-        shows_notes = study is None or study.is_new_session
-        done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, shows_notes=shows_notes)
+        done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
         shutdown = recorder.shutdown
         return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
 
@@ -204,8 +203,7 @@ async def _evaluated(
     opened: RunFolder,
     manifest: Manifest,
     listeners: Listeners,
-    *,
-    shows_notes: bool,
+    study: StudyRound | None,
 ) -> Outcome:
     """Asks the questions and writes the files, whatever ends the run."""
     folder = opened.folder
@@ -226,8 +224,9 @@ async def _evaluated(
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             readers = missing_reader_notes(options.model, prepared_run.architectures)
-            for note in (*limits, *readers) if shows_notes else ():
-                logging.getLogger(__name__).warning(note)  # also without progress: it bears on the accuracy
+            of_cell = f"{study.facts['cell']}: " if study else ""
+            for note in (*limits, *readers) if study is None or study.is_new_session else ():
+                logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
                     f"nothing is left to do: all {len(tasks):,} answers are finished; the tables are written again"

@@ -105,8 +105,10 @@ def page_of(results: StudyResults, folder: Path) -> str:
     def filled(place: re.Match[str]) -> str:
         name = place.group(1).strip()
         kind, _, of = name.partition(" ")
-        if name in ("title", "question"):
-            return str(getattr(about, name))
+        if name == "title":
+            return about.title or results.study.file.stem
+        if name == "question":
+            return about.question
         if kind == "table" and of in tables:
             cells = tables[of]()
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."

@@ -135,4 +135,4 @@ def save_figures(
                 opened.write(("\n\n".join(["# Figures", *written]) + "\n").encode())
             yield path
     except OSError as error:
-        raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}; give another --out") from None
+        raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}: name another folder") from None
