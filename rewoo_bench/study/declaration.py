@@ -153,7 +153,7 @@ class Study:
     spec: StudySpec
     cells: Sequence[Cell]
     sha256: str
-    """Of all that the file declares, the ids of questions included, but for their numbers, which may grow."""
+    """Of all that bears on the outcomes, the ids of questions included; not of their numbers, which may grow."""
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -162,10 +162,7 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     Changes are no part of the declaration, so they leave its hash as it is. Raises `SpecError` and `UsageError`.
     """
     values = read_values(file)
-    declared = {**values, "cells": [_without_n(each) for each in values.get("cells") or () if isinstance(each, dict)]}
-    named = [each.get("ids") for each in (values.get("datasets") or {}).values() if isinstance(each, dict)]
-    declared["ids"] = [read_ids(file.parent / each) for each in named if isinstance(each, str)]
-    digest = sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
+    digest = _digest(validated(StudySpec, values, str(file)), file)
     for change in changes:
         _change(values, change)
     spec = validated(StudySpec, values, str(file))
@@ -178,8 +175,22 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     return Study(file, spec, cells, digest)
 
 
-def _without_n(cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in cells.items() if name != "n"}
+def _digest(spec: StudySpec, file: Path) -> str:
+    """The sha256 of the outcomes and of the cells that they name; other cells may come later, and more questions."""
+    named = {outcome.cells for outcome in spec.outcomes}
+    tables = [table for table in spec.cells if table.name in named]
+    datasets = {name: dict(spec.datasets.get(name, {})) for table in tables for name in table.datasets}
+    for settings in datasets.values():
+        if isinstance(ids := settings.get("ids"), str):
+            settings["ids"] = read_ids(file.parent / ids)
+    declared = {
+        "study": spec.study.model_dump(exclude={"title"}),
+        "models": {name: spec.models.get(name) for table in tables for name in table.models},
+        "datasets": datasets,
+        "cells": [table.model_dump(exclude={"n"}) for table in tables],
+        "outcomes": [outcome.model_dump() for outcome in spec.outcomes],
+    }
+    return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _change(values: dict[str, Any], change: str) -> None:

@@ -38,6 +38,13 @@ datasets = ["sample", "chain"]
 architectures = ["direct", "cot"]
 n = 6
 conditions.temperature = [{temperatures}]
+
+[[outcomes]]
+name = "tokens"
+cells = "main"
+architectures = ["cot", "direct"]
+measure = "total_tokens"
+statistic = "ratio"
 """
 
 

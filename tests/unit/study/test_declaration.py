@@ -74,17 +74,22 @@ def test_each_combination_is_a_run(tmp_path: Path) -> None:
     assert [cell.stage for cell in study.cells] == [1, 1, 1, 1, 2, 2]
 
 
-def test_the_hash_is_of_all_but_numbers_of_questions_and_this_machines_values(tmp_path: Path) -> None:
+def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_and_this_machines_values(
+    tmp_path: Path,
+) -> None:
     first = declared(tmp_path)
     more = declared(tmp_path, DECLARED.replace("n = 2", "n = 200"))
     moved = declared(tmp_path, DECLARED, "datasets.sample.dataset=hotpotqa=dev.json", "models.hosted.max_retries=2")
-    assert first.sha256 == more.sha256 == moved.sha256
+    later = declared(tmp_path, DECLARED.replace("slots = [50]", "slots = [50, 80]"))
+    assert first.sha256 == more.sha256 == moved.sha256 == later.sha256
     assert moved.cells[2].options.dataset == "hotpotqa=dev.json"
     assert moved.cells[2].options.max_retries == 2
     for changed in (
         DECLARED.replace("0.5]", "0.6]"),
         DECLARED.replace("total_tokens", "cost_usd"),
         DECLARED.replace("it pay", "it not pay"),
+        DECLARED.replace("temperature = 0.5", "temperature = 0.6"),
+        DECLARED.replace('["rewoo", "react?max_steps=6"]\nn', '["rewoo", "react?max_steps=6", "cot"]\nn'),
     ):
         assert declared(tmp_path, changed).sha256 != first.sha256
 
