@@ -16,13 +16,13 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, product
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationInfo, field_validator
 
 from rewoo_bench.types import Document, Example, Hop
 
@@ -224,7 +224,19 @@ def _page(world: World, link: PageLink) -> Document:
     return world.page(link.fact.of, link.title, sentence, link.fact.noun)
 
 
-MOST_HOPS, MOST_STRANDS = 12, 8
+def _filled_up(page: Document, words: int, random: Random) -> Document:
+    """The page with sentences that say nothing, up to so many words; what it is about still comes first."""
+    opening, *sentences = re.split(r"(?<=\.) ", page.text)
+    missing = words - len(page.text.split())
+    while missing > 0:
+        begin, end = random.choice(_WORLD["filling"]["begins"]), random.choice(_WORLD["filling"]["ends"])
+        sentences.append(f"{begin}, {end}.")
+        missing -= len(sentences[-1].split())
+    random.shuffle(sentences)
+    return Document(page.title, " ".join([opening, *sentences]))
+
+
+MOST_HOPS, MOST_STRANDS, MOST_WORDS = 12, 8, 2000
 
 _SPAN = re.compile(r"(\d+)(?:\.\.(\d+))?")
 
@@ -263,6 +275,8 @@ class Chain(BaseModel):
     """Number of strands, independent of each other; from two on, their last numbers are compared."""
     branching: Annotated[range, BeforeValidator(_span(0, MOST_HOPS - 1)), _Shown] = range(1)
     """The largest number of hops at the end of a strand that the question doesn't state."""
+    words: int = Field(default=0, ge=0, le=MOST_WORDS)
+    """Pages with fewer words are filled up with sentences that say nothing."""
 
     @field_validator("branching")
     @classmethod
@@ -278,7 +292,12 @@ class Chain(BaseModel):
         """Questions without end, the same for the same seed."""
         shapes = list(product(self.hops, self.width, self.branching))
         for number in count(1):
-            yield question(*shapes[(number - 1) % len(shapes)], seed=seed, number=number)
+            example = question(*shapes[(number - 1) % len(shapes)], seed=seed, number=number)
+            if self.words:
+                random = Random(f"{example.id}-{self.words}")
+                pages = tuple(_filled_up(page, self.words, random) for page in example.documents)
+                example = replace(example, id=f"{example.id}-w{self.words}", documents=pages)
+            yield example
 
 
 def question(hops: int, width: int, branching: int, *, seed: int, number: int) -> Example:

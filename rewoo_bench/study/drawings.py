@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,57 +13,90 @@ from matplotlib.colors import TwoSlopeNorm
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
-from rewoo_bench.study.outcomes import PAIR, CellResults, StudyResults
+from rewoo_bench.study.outcomes import CONTEXTS, PAIR, CellResults, StudyResults, loops_and_plans, with_context
 
 _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and where they are dark
+_UPWARDS = {"objectives": "questions of a task", "words": "words of a page"}
+"""The conditions that the map has beside the look-ups (`hops`)."""
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
 
 
 def drawings(results: StudyResults, main: str) -> Iterator[tuple[str, Picture]]:
     """The figures that the runs have data for, by name; `main` names the cells of the study's outcomes."""
     own = [each for each in results.cells if each.cell.cells == main]
-    grid = [
-        each
-        for each in results.cells
-        if all(isinstance(each.cell.conditions.get(name), int) for name in ("hops", "objectives"))
-    ]
     with styled():
-        if grid:
-            yield "map", _map(results, grid)
+        if rows := _map_rows(results):
+            yield "map", _map(rows, results)
         if own:
             yield "prices", _prices(results, own)
             yield "accuracy", _accuracy(results, own)
 
 
-def _map(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
-    """The ratio of dollars by depth and breadth, a panel for each price rule."""
-    hops = sorted({int(each.cell.conditions["hops"]) for each in cells})
-    objectives = sorted({int(each.cell.conditions["objectives"]) for each in cells})
-    figure, axes = style.sheet(1, len(SHOWN), 3.4, sharey=True, squeeze=False)
+@dataclass(frozen=True)
+class _MapRow:
+    """A row of the map: what grows upwards, and the ratio of dollars at each place, by price."""
+
+    label: str
+    ratios: Mapping[str, Mapping[tuple[int, int], float]]
+    """Price -> (look-ups, what grows upwards) -> ReAct's dollars / ReWOO's."""
+
+
+def _map_rows(results: StudyResults) -> list[_MapRow]:
+    """The rows for which there are runs of the oracle."""
+    grid = [each for each in results.cells if isinstance(each.cell.conditions.get("hops"), int)]
+    by = {name: [each for each in grid if isinstance(each.cell.conditions.get(name), int)] for name in _UPWARDS}
+    found: list[_MapRow] = []
+    for name, label in _UPWARDS.items():
+        places = [(each, "", int(each.cell.conditions[name])) for each in by[name]]
+        found.append(_map_row(results, label, places))
+        if name == "objectives":
+            contexts = [(each, at) for each, _, size in places if size == 1 for at in (0, *CONTEXTS)]
+            found.append(
+                _map_row(results, "tokens before each prompt", [(each, "context", at) for each, at in contexts])
+            )
+    return [row for row in found if any(row.ratios.values())]
+
+
+def _map_row(results: StudyResults, label: str, places: Sequence[tuple[CellResults, str, int]]) -> _MapRow:
+    ratios: dict[str, dict[tuple[int, int], float]] = {price: {} for price in SHOWN}
+    for price, (each, of, size) in product(SHOWN, places):
+        pair = next(iter(loops_and_plans(each.cell.options.architectures)), None)
+        named = with_context(price, size) if of == "context" else price
+        ratio = results.figures.get(f"{each.cell.name}/{' / '.join(pair)}/{named}") if pair else None
+        if ratio:
+            ratios[price][int(each.cell.conditions["hops"]), size] = ratio.estimate
+    return _MapRow(label, ratios)
+
+
+def _map(rows: Sequence[_MapRow], results: StudyResults) -> Picture:
+    """The ratio of dollars by depth and by what else makes a task long, a panel for each price rule."""
+    figure, axes = style.sheet(len(rows), len(SHOWN), 1.2 + 2.1 * len(rows), sharey="row", squeeze=False)
     norm = TwoSlopeNorm(1.0, 1 / _FARTHEST, _FARTHEST)
-    for panel, (price, title) in zip(axes[0], SHOWN.items(), strict=True):
-        values = np.full((len(objectives), len(hops)), np.nan)
-        for each in cells:
-            ratio = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{price}")
-            row = objectives.index(int(each.cell.conditions["objectives"]))
-            values[row, hops.index(int(each.cell.conditions["hops"]))] = ratio.estimate if ratio else np.nan
-        panel.imshow(values, cmap="RdBu", norm=norm, aspect="auto", origin="lower")
-        for (row, column), value in np.ndenumerate(values):
-            if np.isfinite(value):
-                colour = "white" if max(value, 1 / value) > _DARK else style.INK
-                panel.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
-        panel.set_xticks(range(len(hops)), [str(each) for each in hops])
-        panel.set_yticks(range(len(objectives)), [str(each) for each in objectives])
-        panel.set_title(title)
-        panel.set_xlabel("look-ups of a question")
-        panel.grid(visible=False)
-    axes[0][0].set_ylabel("questions of a task")
+    for row, panels in zip(rows, axes, strict=True):
+        places = sorted({place for ratios in row.ratios.values() for place in ratios})
+        hops, sizes = (sorted({place[axis] for place in places}) for axis in (0, 1))
+        for panel, (price, title) in zip(panels, SHOWN.items(), strict=True):
+            values = np.array([[row.ratios[price].get((x, y), np.nan) for x in hops] for y in sizes])
+            panel.imshow(values, cmap="RdBu", norm=norm, aspect="auto", origin="lower")
+            for (up, right), value in np.ndenumerate(values):
+                if np.isfinite(value):
+                    colour = "white" if max(value, 1 / value) > _DARK else style.INK
+                    panel.text(right, up, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+            panel.set_xticks(range(len(hops)), [str(each) for each in hops])
+            panel.set_yticks(range(len(sizes)), [f"{each:,}" for each in sizes])
+            panel.grid(visible=False)
+            if row is rows[0]:
+                panel.set_title(title)
+            if row is rows[-1]:
+                panel.set_xlabel("look-ups of a question")
+        panels[0].set_ylabel(row.label)
+    drawn = [each for each in results.cells if "hops" in each.cell.conditions]
     return style.picture(
         figure,
         "ReAct's dollars as a multiple of ReWOO's, without a model's mistakes",
         "Blue: ReWOO is the cheaper one. True by the construction of these architectures and their prompts, not a "
         "measurement of a model.",
-        facts=f"oracle · chain · n = {min(each.n for each in cells)} tasks in each cell",
+        facts=f"oracle · chain · n = {min(each.n for each in drawn)} tasks in each cell",
     )
 
 

@@ -12,20 +12,25 @@ model and condition among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.pairs import ALPHA, PRICED, Pair, PairColumns, pair_columns, paired
-from rewoo_bench.analysis.prices import SHOWN, priced_rows
+from rewoo_bench.analysis.plannable.run import Plannable, plannable
+from rewoo_bench.analysis.plannable.tables import savings, share
+from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
+from rewoo_bench.config.names import is_oracle
+from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import TRACES_FILE, load
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.study.declaration import Cell, Outcome, Study
@@ -33,6 +38,9 @@ from rewoo_bench.study.status import why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
+CONTEXTS = (512, 1024, 2048, 4096)
+"""Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
+UNCHANGED = "main, these questions"
 _KEY = ["example_id", "trial"]
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
 
@@ -104,7 +112,7 @@ class CellResults:
     rows: pd.DataFrame
     exploratory: str | None
     dollars: Mapping[str, Floats]
-    """Dollars of each row under each price, NaN where they aren't known."""
+    """Dollars of each row under each price, NaN where they aren't known; `with_context("openai", 1024)` is one, too."""
 
     @property
     def n(self) -> int:
@@ -138,6 +146,8 @@ class StudyResults:
     cells: Sequence[CellResults]
     outcomes: Sequence[Decided]
     figures: Mapping[str, Figure]
+    traces: Mapping[str, Plannable]
+    """What could have been planned in imported runs, by the names that the study gives them."""
 
 
 def read_results(study: Study, folder: Path) -> StudyResults:
@@ -148,7 +158,11 @@ def read_results(study: Study, folder: Path) -> StudyResults:
     outcomes = _decided(study, found)
     figures = {name: figure for each in found for name, figure in _figures(each)}
     figures |= {each.name: _figure(each.interval, _form(each.outcome)) for each in outcomes}
-    return StudyResults(study, found, outcomes, figures)
+    figures |= {name: figure for each in found for name, figure in _without_the_change(study, each, found)}
+    paths = {name: folder / path for name, path in study.spec.traces.items()}
+    traces = {name: plannable(path) for name, path in paths.items() if (path / TRACES_FILE).exists()}
+    figures |= {f"{name}/{what}": figure for name, each in traces.items() for what, figure in _of_traces(each)}
+    return StudyResults(study, found, outcomes, figures, traces)
 
 
 def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
@@ -160,9 +174,15 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
     whole = rows[finished == len(cell.options.architectures)].reset_index(drop=True)
     if not len(whole):
         return None
-    prices = [*SHOWN, *(each.prices for each in study.spec.outcomes if each.prices and each.cells == cell.cells)]
-    priced = priced_rows([folder], whole, [[name] for name in prices])
-    dollars = {name: each.usd for name, each in zip(prices, priced, strict=True)}
+    own = [each.prices for each in study.spec.outcomes if each.cells == cell.cells]
+    prices = [*(RULES if own else SHOWN), *filter(None, own)]
+    found = priced_rows([folder], whole, [[name] for name in prices])
+    dollars = {name: each.usd for name, each in zip(prices, found, strict=True)}
+    if is_oracle(cell.options.model):
+        calls = read_calls(folder, whole)
+        for name, context in product(SHOWN, CONTEXTS):
+            costs = priced(calls, {"": named_tariff(name)}, context=context)
+            dollars[with_context(name, context)] = calls.of_rows(costs.usd)
     return CellResults(cell, manifest, whole, why_exploratory(study, cell, manifest), dollars)
 
 
@@ -229,19 +249,39 @@ def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
             yield f"{of.cell.name}/{name}/{what}", figure
     for first in names:
         for second in names:
-            is_loop_and_plan = (family(first), family(second)) == PAIR
-            if first == second or not (is_loop_and_plan or second == names[0] or names == [second, first]):
-                continue
-            for price in SHOWN:
-                pair = of.pair(first, second, price)
-                for effect in pair.figures:
-                    if effect.measure == PRICED:
-                        yield f"{of.cell.name}/{first} / {second}/{price}", _figure(effect.interval, ".2f")
-            for effect in pair.figures:
-                if effect.measure == "total_tokens":
-                    yield f"{of.cell.name}/{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
-                if effect.measure == "exact_match":
-                    yield f"{of.cell.name}/{first} - {second}/exact_match", _figure(effect.interval, "+.3f")
+            is_loop_and_plan = (first, second) in loops_and_plans(names)
+            if first != second and (is_loop_and_plan or second == names[0] or names == [second, first]):
+                for what, figure in _of_pair(of, first, second, of.dollars if is_loop_and_plan else SHOWN):
+                    yield f"{of.cell.name}/{what}", figure
+
+
+def _of_pair(of: CellResults, first: str, second: str, prices: Iterable[str] = SHOWN) -> Iterator[tuple[str, Figure]]:
+    """Ratios and differences of two architectures: `react / rewoo/openai`, `react - rewoo/exact_match`."""
+    for price in prices:
+        pair = of.pair(first, second, price)
+        for effect in pair.figures:
+            if effect.measure == PRICED:
+                yield f"{first} / {second}/{price}", _figure(effect.interval, ".2f")
+    for effect in pair.figures:
+        if effect.measure == "total_tokens":
+            yield f"{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
+        if effect.measure == "exact_match":
+            yield f"{first} - {second}/exact_match", _figure(effect.interval, "+.3f")
+
+
+def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResults]) -> Iterator[tuple[str, Figure]]:
+    """The figures of ReAct and ReWOO in the main run, on the questions of another run, which changes something."""
+    named = main_cells(study)
+    asked = set(of.rows["example_id"])
+    runs = [each for each in among if each.cell.cells == named and each.cell.model == of.cell.model]
+    base = max(runs, key=lambda each: len(asked & set(each.rows["example_id"])), default=None)
+    if of.cell.cells == named or base is None or not (same := base.rows["example_id"].isin(asked)).any():
+        return
+    dollars = {name: usd[same.to_numpy()] for name, usd in base.dollars.items()}
+    base = replace(base, rows=base.rows[same].reset_index(drop=True), dollars=dollars)
+    for first, second in loops_and_plans([*base.architectures])[:1]:
+        for what, figure in _of_pair(base, first, second):
+            yield f"{of.cell.name}/{UNCHANGED}/{what}", figure
 
 
 def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
@@ -262,7 +302,34 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
             yield price, _figure(mean_of(1000 * usd, clusters=questions), ".3f")
     loops, tokens = (own[column].astype(float).to_numpy() for column in ("loop_tokens", "total_tokens"))
     if len(loops) and np.isfinite(loops).all() and tokens.any():
-        yield "in loops", _figure(ratio_of_means(tokens, loops, clusters=questions), ".0%")
+        share_ = ratio_of_means(tokens, loops, clusters=questions)
+        yield "in loops", Figure(share_.estimate, max(0.0, share_.low), min(1.0, share_.high), share_.n, ".0%")
+
+
+def _of_traces(found: Plannable) -> Iterator[tuple[str, Figure]]:
+    """The share of tool calls that could have been planned, and what each way to plan ahead would have saved."""
+    for name in found.architectures():
+        calls = found.calls[found.calls["architecture"] == name]
+        planned = share(calls["plannable"], np.ones(len(calls)), calls["example_id"])
+        yield f"{name}/plannable", replace(_figure(planned, ".1%"), n=len(calls))
+        for row in savings(found, name).to_dict("records"):
+            saved = Figure(row["saved"], row["low"], row["high"], row["n"], ".0%")
+            yield f"{name}/{row['horizon']}/saved {row['measure']}", saved
+
+
+def with_context(price: str, context: int) -> str:
+    """The name of a price where every prompt begins with so many tokens more: `openai, 1,024 tokens before`."""
+    return f"{price}, {context:,} tokens before" if context else price
+
+
+def main_cells(study: Study) -> str:
+    """The cells of the first outcome, else the first cells."""
+    return study.spec.outcomes[0].cells if study.spec.outcomes else study.spec.cells[0].name
+
+
+def loops_and_plans(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Each ReAct with each ReWOO, in any form."""
+    return [(first, second) for first, second in product(names, repeat=2) if (family(first), family(second)) == PAIR]
 
 
 def family(architecture: str) -> str:

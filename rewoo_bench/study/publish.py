@@ -3,8 +3,9 @@
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
 The page is `page.md` beside the study's file with its places filled in: `{{main-hotpotqa-qwen/rewoo/exact_match}}` is a
-figure with its interval, `{{n NAME}}` its number of questions, `{{verdict NAME}}` what an outcome came to, and
-`{{table main}}` a table. Without such a file a page is made of all tables. The same runs give the same files.
+figure with its interval, `{{n NAME}}` its number of questions, `{{verdict NAME}}` what an outcome came to,
+`{{range map openai}}` the ends of the ratios of some cells under a price, and `{{table main}}` a table. Without such a
+file a page is made of all tables. The same runs give the same files.
 """
 
 from __future__ import annotations
@@ -12,19 +13,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import pandas as pd
 
+from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
-from rewoo_bench.errors import SpecError, UsageError, unknown
+from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
+from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.drawings import drawings
-from rewoo_bench.study.outcomes import PAIR, CellResults, StudyResults, family, read_results
+from rewoo_bench.study.outcomes import (
+    PAIR,
+    UNCHANGED,
+    CellResults,
+    StudyResults,
+    loops_and_plans,
+    main_cells,
+    read_results,
+)
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
@@ -41,6 +54,10 @@ _DEFAULT = """# {{title}}
 
 {{table others}}
 
+{{table prices}}
+
+{{table traces}}
+
 {{table claims}}
 """
 
@@ -54,7 +71,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     results = read_results(study, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
     _check_replaceable(out / "README.md", copies)
-    written = list(save_figures(drawings(results, _main(study)), out, ["png"]))
+    written = list(save_figures(drawings(results, main_cells(study)), out, ["png"]))
     texts = {
         "README.md": page_of(results, folder),
         "figures.csv": csv_text(figures_table(results)),
@@ -96,8 +113,10 @@ def page_of(results: StudyResults, folder: Path) -> str:
         "outcomes": lambda: _outcomes(results),
         "main": lambda: _main_table(results),
         "others": lambda: _others(results),
+        "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
         "claims": lambda: _claims(runs),
+        "traces": lambda: _traces(results),
         "reached": lambda: _reached(results),
     }
     verdicts = {each.name: each.verdict for each in results.outcomes}
@@ -116,12 +135,28 @@ def page_of(results: StudyResults, folder: Path) -> str:
             return verdicts[of]
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
+        if kind == "range" and (span := _range(results, *of.partition(" ")[::2])):
+            return span
         if name in results.figures:
             return results.figures[name].text
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in verdicts)]
-        raise SpecError(f"{path}: {{{{{name}}}}}: {unknown('figure', name, known)}")
+        near = get_close_matches(name, known, n=3, cutoff=0.7)
+        hint = (
+            f"did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else "figures.csv of a page without it has all names"
+        )
+        raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
     return f"{_MADE}\n\n{_PLACE.sub(filled, text).rstrip()}\n"
+
+
+def _range(results: StudyResults, cells: str, price: str) -> str:
+    """The least and the greatest ratio of dollars, ReAct's by ReWOO's, over the runs of some cells: `0.75 to 1.33`."""
+    runs = [each.cell.name for each in results.cells if each.cell.cells == cells]
+    found = [results.figures.get(f"{name}/{' / '.join(PAIR)}/{price}") for name in runs]
+    values = [figure.estimate for figure in found if figure is not None]
+    return f"{min(values):.2f} to {max(values):.2f}" if values else ""
 
 
 def figures_table(results: StudyResults) -> pd.DataFrame:
@@ -151,11 +186,6 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
     ).round(6)  # fmt: skip
 
 
-def _main(study: Study) -> str:
-    """The cells of the first outcome, else the first cells."""
-    return study.spec.outcomes[0].cells if study.spec.outcomes else study.spec.cells[0].name
-
-
 def _outcomes(results: StudyResults) -> list[list[str]]:
     rows = [["outcome", "data set, model", "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
     for each in results.outcomes:
@@ -182,7 +212,7 @@ def _main_table(results: StudyResults) -> list[list[str]]:
     heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
     rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
     for each in results.cells:
-        if each.cell.cells != _main(results.study):
+        if each.cell.cells != main_cells(results.study):
             continue
         for name in each.cell.options.architectures:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
@@ -191,24 +221,39 @@ def _main_table(results: StudyResults) -> list[list[str]]:
 
 
 def _others(results: StudyResults) -> list[list[str]]:
-    """Each run but those of the map, a row each: ratios of two architectures and their difference of exact match."""
+    """Each run but those of the map, a row each: ratios of two architectures and their difference of exact match.
+
+    Below it stands the main run on the same questions, where there is one.
+    """
     titles = [f"$, {title}" for title in SHOWN.values()]
     rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
     for each in results.cells:
         names = list(each.cell.options.architectures)
         if "hops" in each.cell.conditions or len(names) < 2:
             continue
-        first, second = _pair_of(names)
-        ratios = _texts(results, f"{each.cell.name}/{first} / {second}", "total_tokens", *SHOWN)
-        difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
-        rows.append([each.cell.name, f"{first} against {second}", f"{each.n:,}", *ratios, *difference])
+        pair = next(iter(loops_and_plans(names)), (names[1], names[0]))
+        rows.append([each.cell.name, " against ".join(pair), *_pair_cells(results, each.cell.name, *pair)])
+        unchanged = _pair_cells(results, f"{each.cell.name}/{UNCHANGED}", *PAIR)
+        if loops_and_plans(names) and unchanged[0] != "-":
+            rows.append([UNCHANGED, " against ".join(PAIR), *unchanged])
     return rows
 
 
-def _pair_of(names: Sequence[str]) -> tuple[str, str]:
-    """ReAct against ReWOO where a run has both, in whatever form; else the second against the first."""
-    found = [next((name for name in names if family(name) == wanted), None) for wanted in PAIR]
-    return (found[0], found[1]) if found[0] and found[1] else (names[1], names[0])
+def _pair_cells(results: StudyResults, of: str, first: str, second: str) -> list[str]:
+    ratios = [f"{of}/{first} / {second}/{measure}" for measure in ("total_tokens", *SHOWN)]
+    found = [results.figures.get(name) for name in (*ratios, f"{of}/{first} - {second}/exact_match")]
+    n = max((figure.n for figure in found if figure is not None), default=0)
+    return [f"{n:,}" if n else "-", *("-" if figure is None else figure.text for figure in found)]
+
+
+def _prices(results: StudyResults) -> list[list[str]]:
+    """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price that ships."""
+    runs = [each for each in results.cells if each.cell.cells == main_cells(results.study)]
+    rows = [["price", *(f"{each.cell.title} (n = {each.n})" for each in runs)]]
+    for price in RULES if runs else ():
+        cells = [_texts(results, f"{each.cell.name}/{' / '.join(PAIR)}", price)[0] for each in runs]
+        rows.append([tariff_title(named_tariff(price)), *cells])
+    return rows
 
 
 def _trials(results: StudyResults) -> list[list[str]]:
@@ -218,6 +263,17 @@ def _trials(results: StudyResults) -> list[list[str]]:
         for name in each.cell.options.architectures if trials > 1 else ():
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
             rows.append([each.cell.name, name, f"{each.n:,}", *texts])
+    return rows
+
+
+def _traces(results: StudyResults) -> list[list[str]]:
+    """What each way to plan ahead would have saved in recorded loops, and how far such predictions were off."""
+    rows: list[list[str]] = []
+    for name, found in results.traces.items():
+        for architecture in found.architectures():
+            head, loop, *ways = horizons_table(found, architecture)
+            rows += [] if rows else [["traces", *head]]
+            rows += [[f"{name}, {architecture}", *cells] for cells in (loop, *ways)]
     return rows
 
 

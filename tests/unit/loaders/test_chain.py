@@ -116,6 +116,16 @@ def test_only_the_page_of_the_last_seller_says_who_owns_it_today(example: Exampl
     assert not any("owns it today" in pages(example)[hop.title] for hop in example.chain[:-1])
 
 
+def test_pages_are_filled_up_to_their_words_and_the_question_stays() -> None:
+    for short, long in zip(*(islice(Chain(words=words).examples(7), 20) for words in (0, 300)), strict=True):
+        assert (long.question, long.answers, long.chain) == (short.question, short.answers, short.chain)
+        assert long.id == f"{short.id}-w300"
+        for before, after in zip(short.documents, long.documents, strict=True):
+            assert before.title == after.title
+            assert set(split_sentences(before.text)) <= set(split_sentences(after.text))
+            assert 300 <= len(after.text.split()) < 330
+
+
 def heirloom(example: Example) -> str:
     """`the key of Malonna`, as the page of its last seller calls it."""
     found = re.search(r"sold (the \w+ of .+?) on to", pages(example)[example.chain[-1].title])
@@ -225,7 +235,7 @@ def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
     found = load_dataset_examples("chain?hops=1..3", limit=5, seed=9)
     source = found.manifest["source"]
     assert source["generator"] == "chain"
-    assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0}
+    assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0, "words": 0}
     assert source["sha256"] == content(found.examples)
     assert (found.manifest["seed"], found.manifest["examples"], found.split) == (9, 5, "generated")
 

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
@@ -33,6 +35,7 @@ oracle.model = "oracle"
 [datasets]
 sample.dataset = "sample"
 chain.dataset = "chain?hops={hops}&objectives={objectives}"
+pages.dataset = "chain?hops={hops}&words={words}"
 
 [[cells]]
 name = "main"
@@ -50,6 +53,22 @@ n = 3
 conditions = { hops = [1, 2], objectives = [1] }
 
 [[cells]]
+name = "pages"
+models = ["oracle"]
+datasets = ["pages"]
+architectures = ["rewoo?slot_tokens=900&map_tokens=9000", "react?observation_tokens=900"]
+n = 2
+conditions = { hops = [1, 2], words = [0, 300] }
+
+[[cells]]
+name = "short"
+models = ["oracle"]
+datasets = ["sample"]
+architectures = ["rewoo?max_exemplars=0", "react?max_exemplars=0"]
+n = 5
+exploratory = true
+
+[[cells]]
 name = "twice"
 models = ["oracle"]
 datasets = ["sample"]
@@ -57,6 +76,10 @@ architectures = ["direct", "cot"]
 n = 4
 settings.trials = 2
 exploratory = true
+
+[traces]
+loops = "main-sample-oracle"
+missing = "never-imported"
 
 [[outcomes]]
 name = "tokens"
@@ -111,6 +134,47 @@ def test_figures_are_those_of_the_rows(made: tuple[Study, Path]) -> None:
     assert figures["tokens/sample/oracle"].estimate == pytest.approx(ratio)
     assert figures["twice-sample-oracle/direct/pass^2"].estimate == 1.0
     assert figures["twice-sample-oracle/direct/flips"].n == 4
+
+
+def test_a_run_with_a_change_stands_beside_the_main_run_on_its_questions(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    figure = read_results(study, folder).figures["short-sample-oracle/main, these questions/react / rewoo/total_tokens"]
+    rows = load(folder / "main-sample-oracle")
+    same = rows[rows["example_id"].isin(load(folder / "short-sample-oracle")["example_id"])]
+    react, rewoo = (same[same["architecture"] == name]["total_tokens"].astype(float) for name in ("react", "rewoo"))
+    assert figure.n == len(react) == 5
+    assert figure.estimate == pytest.approx(react.mean() / rewoo.mean())
+
+
+def test_the_map_has_prices_with_more_tokens_before_each_prompt(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    figures = read_results(study, folder).figures
+    ratios = [
+        figures[f"map-chain-oracle-hops=2-objectives=1/react / rewoo/none{context}"].estimate
+        for context in ("", ", 1,024 tokens before", ", 4,096 tokens before")
+    ]
+    assert ratios == sorted(ratios, reverse=True)  # what both have in common grows
+    rows = load(folder / "map-chain-oracle-hops=2-objectives=1")
+    tariff, more = named_tariff("none"), 4096
+    usd = {
+        name: (own["input_tokens"].sum() + more * own["llm_calls"].sum()) * tariff.input
+        + own["output_tokens"].sum() * tariff.output
+        for name, own in rows.groupby("architecture", observed=True)
+    }
+    assert ratios[2] == pytest.approx(usd["react"] / usd["rewoo"])
+
+
+def test_recorded_loops_are_published_as_plannable_says(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    results = read_results(study, folder)
+    assert list(results.traces) == ["loops"]
+    calls = plannable(folder / "main-sample-oracle").calls
+    figure = results.figures["loops/react/plannable"]
+    assert figure.estimate == pytest.approx(calls["plannable"].mean())
+    assert figure.n == len(calls)
+    text = page_of(results, folder)
+    assert "| price | sample, oracle (n = 12) |" in text
+    assert "| loops, react | plan-ahead |" in text
 
 
 def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) -> None:
@@ -171,7 +235,11 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
             f"A study: {figure} (n = 12)\n\n| outcome |"
         )
         page.write_text("{{tokens/sample/orakel}}")
-        with pytest.raises(SpecError, match=r"unknown figure 'tokens/sample/orakel', did you mean 'tokens/sample/or"):
+        with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
+            page_of(read_results(study, folder), folder)
+        assert len(str(refused.value)) < 400
+        page.write_text("{{range map openai}} and {{range map deepsick}}")
+        with pytest.raises(SpecError, match="range map deepsick"):
             page_of(read_results(study, folder), folder)
     finally:
         page.unlink()
@@ -188,8 +256,8 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
     again = read_results(study, tmp_path / "a/runs")  # from the published copies
     first = read_results(study, folder)
     assert {name: figure.text for name, figure in again.figures.items()} == {
-        name: figure.text for name, figure in first.figures.items()
-    }
+        name: figure.text for name, figure in first.figures.items() if not name.startswith("loops/")
+    }  # copies have no traces
     assert list(pd.read_csv(tmp_path / "a/figures.csv")["figure"]) == list(first.figures)
 
 
