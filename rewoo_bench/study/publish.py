@@ -2,10 +2,14 @@
 
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
-The page is `page.md` beside the study's file with its places filled in: `{{main-hotpotqa-qwen/rewoo/exact_match}}` is a
-figure with its interval, `{{n NAME}}` its number of questions, `{{verdict NAME}}` what an outcome came to,
-`{{range map openai}}` the ends of the ratios of some cells under a price, and `{{table main}}` a table. Without such a
-file a page is made of all tables. The same runs give the same files.
+The page is `page.md` beside the study's file with its places filled in; without such a file it has all tables.
+
+    {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
+    {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
+    {{range map openai}}                        the ends of the ratios of some cells under a price
+    {{table main}}, {{table means trials}}      a table; the means of some cells
+
+The same runs give the same files.
 """
 
 from __future__ import annotations
@@ -111,7 +115,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
     runs = [folder / each.cell.name for each in results.cells]
     tables: Mapping[str, Callable[[], list[list[str]]]] = {
         "outcomes": lambda: _outcomes(results),
-        "main": lambda: _main_table(results),
+        "main": lambda: _means(results, main_cells(results.study)),
         "others": lambda: _others(results),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
@@ -128,8 +132,8 @@ def page_of(results: StudyResults, folder: Path) -> str:
             return about.title or results.study.file.stem
         if name == "question":
             return about.question
-        if kind == "table" and of in tables:
-            cells = tables[of]()
+        if kind == "table" and (of in tables or of.startswith("means ")):
+            cells = tables[of]() if of in tables else _means(results, of.partition(" ")[2])
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in verdicts:
             return verdicts[of]
@@ -208,11 +212,12 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
     return ["-" if figure is None else figure.text for figure in found]
 
 
-def _main_table(results: StudyResults) -> list[list[str]]:
+def _means(results: StudyResults, cells: str) -> list[list[str]]:
+    """Each architecture of the runs of some cells."""
     heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
     rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
     for each in results.cells:
-        if each.cell.cells != main_cells(results.study):
+        if each.cell.cells != cells:
             continue
         for name in each.cell.options.architectures:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)

@@ -238,7 +238,16 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
             page_of(read_results(study, folder), folder)
         assert len(str(refused.value)) < 400
-        page.write_text("{{range map openai}} and {{range map deepsick}}")
+        page.write_text("{{range map openai}}\n{{table means twice}}")
+        text = page_of(read_results(study, folder), folder)
+        assert "| sample, oracle | cot | 4 |" in text
+        ratios = [
+            read_results(study, folder).figures[f"map-chain-oracle-hops={hops}-objectives=1/react / rewoo/openai"]
+            for hops in (1, 2)
+        ]
+        ends = sorted(each.estimate for each in ratios)
+        assert f"{ends[0]:.2f} to {ends[1]:.2f}" in text
+        page.write_text("{{range map deepsick}}")
         with pytest.raises(SpecError, match="range map deepsick"):
             page_of(read_results(study, folder), folder)
     finally:
