@@ -39,6 +39,7 @@ _SCHEMAS = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 _WITH_PATHS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 _SCORED = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
 _ROUNDING = 1e-9
+_NAMED = re.compile(r"(?:--)?[\w.-]+=")  # a flag, or the value of a study that `--set` gives
 # In a word of a command: after nothing, a quote, `KEY=`, `agent:` or a bracket, and not the slashes of an address.
 _ABSOLUTE = re.compile(r"(?<![^\s'\"=:(<@;])/(?:[^\s'\"/]+/)*([^\s'\"/]+)/?")
 
@@ -104,9 +105,8 @@ def file_name(text: str) -> str:
     """
     if "," in text:  # of a list of architectures, some may be folders
         return ",".join(map(file_name, text.split(",")))
-    if text.startswith("--") and "=" in text:
-        flag, _, value = text.partition("=")
-        return f"{flag}={file_name(value)}"
+    if named := _NAMED.match(text):
+        return named[0] + file_name(text[named.end() :])
     before = next((prefix for prefix in (LOCAL, RECORDED, REPLAY) if text.startswith(prefix)), "")
     text = text.removeprefix(before)
     path, words = Path(text), text.split(" ")

@@ -267,7 +267,9 @@ def _cell(
             raise SpecError(f"{where}: {text!r} has a place {{{missing}}} for a condition that isn't given")
         return _PLACE.sub(lambda place: free[place.group(1)], text)
 
-    architectures = tuple(each if each.startswith("agent:") else filled(each) for each in table.architectures)
+    architectures = tuple(
+        each if each.startswith("agent:") else _beside(filled(each), file.parent) for each in table.architectures
+    )
     settings["dataset"] = filled(str(settings["dataset"]))
     if unused := next((name for name in free if name not in used), None):
         raise SpecError(
@@ -276,6 +278,11 @@ def _cell(
     options = replace(_options(settings, file.parent, where), architectures=architectures, questions=table.n)
     cell = Cell("", table.name, model, dataset, conditions, table.stage, table.exploratory, options)
     return replace(cell, name=_UNFIT.sub("-", "-".join([table.name, dataset, model, *cell.conditions_shown])))
+
+
+def _beside(value: str, folder: Path) -> str:
+    """A path that begins with `./` or `../` begins at the study's file."""
+    return str((folder / value).resolve()) if value.startswith(("./", "../")) else value
 
 
 def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOptions:
@@ -287,8 +294,8 @@ def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOption
             raise SpecError(f"{where}: {unknown('option', name, sorted(known))}")
         if name == "ids" and isinstance(value, str):
             value = read_ids(folder / value)
-        elif isinstance(value, str) and value.startswith(("./", "../")):
-            value = str(folder / value)
+        elif isinstance(value, str):
+            value = _beside(value, folder)
         elif isinstance(value, list):
             value = tuple(value)
         values[name] = Path(value) if isinstance(value, str) and is_path(OPTIONS[name]) else value

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.inputs import RunInputs, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
@@ -32,8 +33,8 @@ class CellStatus:
     cell: Cell
     asked: int
     wanted: int
-    calls_left: float
-    """Model calls, by the mean of the questions so far, else as `run --dry-run` estimates them."""
+    calls_left: float | None
+    """Model calls, by the mean of the questions so far, else as `run --dry-run` estimates them; None for agents."""
     hours_left: float | None
     """Of its calls one after the other; None where no run of the study has asked its model."""
     dollars_left: float | None
@@ -77,10 +78,13 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         raise UsageError(f"{cell.name}: {error}") from None
     wanted, asked = len(inputs.dataset.examples), asked_of(folder)
     left = max(0, wanted - asked)
+    calls: float | None
     if len(rows):
         of_each = len(rows) / len(cell.options.architectures) / cell.options.trials
         calls = float(rows["llm_calls"].sum()) / of_each
         paid = None if rows["cost_usd"].isna().any() else float(rows["cost_usd"].sum()) / of_each
+    elif any(each.spec.runner == AGENT_NAME for each in inputs.architectures):
+        calls = paid = None
     else:
         estimates = await dry_run(replace(cell.options, questions=min(10, wanted)))
         calls = sum(each.llm_calls for each in estimates) / min(10, wanted)
@@ -93,7 +97,7 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         stale = str(error) if (folder / MANIFEST).exists() else None
     else:
         stale = _stale(cell, folder, manifest, inputs)
-    hours = None if seconds is None else left * calls * seconds / 3600
+    hours = None if seconds is None or calls is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
     if not left or costs_nothing(cell.options.model):
         hours = dollars = 0.0
@@ -101,7 +105,7 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         cell,
         asked,
         wanted,
-        left * calls,
+        None if calls is None else left * calls,
         hours,
         dollars,
         stale,
@@ -141,11 +145,12 @@ def status_text(found: Sequence[CellStatus]) -> str:
         hours = "?" if each.hours_left is None else f"{each.hours_left:,.1f}"
         dollars = "?" if each.dollars_left is None else f"{each.dollars_left:,.2f}"
         done = f"{each.asked:,} of {each.wanted:,}"
-        cells.append([each.cell.name, done, f"{each.calls_left:,.0f}", hours, dollars])
+        calls = "?" if each.calls_left is None else f"{each.calls_left:,.0f}"
+        cells.append([each.cell.name, done, calls, hours, dollars])
     known = [each.hours_left for each in found if each.hours_left is not None]
     lines = text_table(cells)
     left = sum(each.wanted > each.asked for each in found)
-    total = f"{left} of {len(found)} runs lack questions: {sum(each.calls_left for each in found):,.0f} calls"
+    total = f"{left} of {len(found)} runs lack questions: {sum(each.calls_left or 0 for each in found):,.0f} calls"
     total += f", {sum(known):,.1f} hours one after the other" if known else ""
     lines += ["", total + (", some of unknown length" if len(known) < len(found) else "")]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
