@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import RunInputs, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.resume import resumed
@@ -40,13 +40,13 @@ class CellStatus:
     dollars_left: float | None
     """None for an unknown price."""
     stale: str | None = None
-    """What has changed since the run began, or what is wrong with its folder."""
+    """What has changed since the run began, what is wrong with its folder, or why it can't be asked here."""
     exploratory: str | None = None
     """Why it decides no outcome."""
 
 
 async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
-    """The state of each of these runs. No model is asked. Raises `UsageError` for a run that can't be asked."""
+    """The state of each of these runs. No model is asked."""
     rows = {cell.name: _rows(folder / cell.name) for cell in cells}
     seconds = {
         model: _seconds_a_call([rows[cell.name] for cell in cells if cell.options.model == model])
@@ -72,15 +72,19 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
 
 
 async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, seconds: float | None) -> CellStatus:
+    of_a_question = len(cell.options.architectures) * cell.options.trials
+    asked = max(asked_of(folder), len(rows) // of_a_question)  # the latter while a round goes on
     try:
         inputs = await read_run_inputs(cell.options)
-    except UsageError as error:
-        raise UsageError(f"{cell.name}: {error}") from None
-    wanted, asked = len(inputs.dataset.examples), asked_of(folder)
+    except RewooBenchError as error:  # its data or its model isn't here
+        return CellStatus(
+            cell, asked, max(asked, cell.options.questions or 0), None, None, None, f"it can't be asked here: {error}"
+        )
+    wanted = len(inputs.dataset.examples)
     left = max(0, wanted - asked)
     calls: float | None
     if len(rows):
-        of_each = len(rows) / len(cell.options.architectures) / cell.options.trials
+        of_each = len(rows) / of_a_question
         calls = float(rows["llm_calls"].sum()) / of_each
         paid = None if rows["cost_usd"].isna().any() else float(rows["cost_usd"].sum()) / of_each
     elif any(each.spec.runner == AGENT_NAME for each in inputs.architectures):

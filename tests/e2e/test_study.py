@@ -133,6 +133,18 @@ def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys:
     assert not server.books[16:]
 
 
+def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    file.write_text(file.read_text().replace('"chain?hops=2"', '"hotpotqa=nowhere.json"'))
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    said = capsys.readouterr().out
+    assert "main-sample-hosted-temperature=0.0     0 of 6" in said
+    assert "main-chain-hosted-temperature=0.0: it can't be asked here: " in said
+    assert "nowhere.json" in said
+
+
 def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
     return found
