@@ -81,6 +81,8 @@ class Cells(_Table):
     """Cells of a later stage begin when those of earlier ones have all their questions."""
     exploratory: bool = False
     """Whether no outcome was declared for them."""
+    report: bool = False
+    """Whether every question is published with its texts, which the data set's licence must allow."""
 
 
 class Outcome(_Table):
@@ -130,6 +132,7 @@ class Cell:
     exploratory: bool
     options: RunOptions
     """Without a folder."""
+    report: bool = False
 
     @property
     def conditions_shown(self) -> list[str]:
@@ -189,7 +192,7 @@ def _digest(spec: StudySpec, file: Path) -> str:
         "study": spec.study.model_dump(exclude={"title"}),
         "models": {name: spec.models.get(name) for table in tables for name in table.models},
         "datasets": datasets,
-        "cells": [table.model_dump(exclude={"n"}) for table in tables],
+        "cells": [table.model_dump(exclude={"n", "report"}) for table in tables],
         "outcomes": [outcome.model_dump() for outcome in spec.outcomes],
     }
     return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
@@ -276,7 +279,7 @@ def _cell(
             f"{where}: the condition {unused!r} is no option of a run, and no data set or architecture has {{{unused}}}"
         )
     options = replace(_options(settings, file.parent, where), architectures=architectures, questions=table.n)
-    cell = Cell("", table.name, model, dataset, conditions, table.stage, table.exploratory, options)
+    cell = Cell("", table.name, model, dataset, conditions, table.stage, table.exploratory, options, table.report)
     return replace(cell, name=_UNFIT.sub("-", "-".join([table.name, dataset, model, *cell.conditions_shown])))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.draw import save_figures
+from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
@@ -42,6 +43,7 @@ from rewoo_bench.study.outcomes import (
     main_cells,
     read_results,
 )
+from rewoo_bench.study.site import site
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
@@ -67,7 +69,9 @@ _DEFAULT = """# {{title}}
 
 
 def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = True) -> list[Path]:
-    """Writes README.md, figures.csv, outcomes.csv, figures, and copies of the runs without texts; returns the files.
+    """Writes README.md, index.html, tables, figures, and copies of the runs without texts; returns the files.
+
+    Cells with `report` also get a page with every question and its texts.
 
     Raises `UsageError` where a file can't be written, `SpecError` for a place of the page that names nothing, and
     `DataError` without any run.
@@ -76,8 +80,11 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
     _check_replaceable(out / "README.md", copies)
     written = list(save_figures(drawings(results, main_cells(study)), out, ["png"]))
+    page = page_of(results, folder)
+    reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {
-        "README.md": page_of(results, folder),
+        "README.md": page,
+        "index.html": _site(results, page, reports),
         "figures.csv": csv_text(figures_table(results)),
         "outcomes.csv": csv_text(outcomes_table(results)),
     }
@@ -93,7 +100,25 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
             old.unlink()
         publish(folder / copy.name, copy)
         written.append(copy)
+        if copy.name in reports:
+            write_page([folder / copy.name], copy / "report.html", figures=False)
     return written
+
+
+def _site(results: StudyResults, page: str, reports: Collection[str]) -> str:
+    runs = [
+        (
+            each.cell.name,
+            f"{each.cell.cells}: {each.cell.title}, n = {each.n:,}",
+            markdown_table(_means(results, [each])),
+        )
+        for each in results.cells
+    ]
+    return site(_title(results), page.removeprefix(_MADE).lstrip(), runs, reports)
+
+
+def _title(results: StudyResults) -> str:
+    return results.study.spec.study.title or results.study.file.stem
 
 
 def _check_replaceable(page: Path, copies: Sequence[Path]) -> None:
@@ -115,7 +140,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
     runs = [folder / each.cell.name for each in results.cells]
     tables: Mapping[str, Callable[[], list[list[str]]]] = {
         "outcomes": lambda: _outcomes(results),
-        "main": lambda: _means(results, main_cells(results.study)),
+        "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
         "others": lambda: _others(results),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
@@ -129,11 +154,11 @@ def page_of(results: StudyResults, folder: Path) -> str:
         name = place.group(1).strip()
         kind, _, of = name.partition(" ")
         if name == "title":
-            return about.title or results.study.file.stem
+            return _title(results)
         if name == "question":
             return about.question
         if kind == "table" and (of in tables or of.startswith("means ")):
-            cells = tables[of]() if of in tables else _means(results, of.partition(" ")[2])
+            cells = tables[of]() if of in tables else _means(results, _of_cells(results, of.partition(" ")[2]))
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in verdicts:
             return verdicts[of]
@@ -157,7 +182,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
 
 def _range(results: StudyResults, cells: str, price: str) -> str:
     """The least and the greatest ratio of dollars, ReAct's by ReWOO's, over the runs of some cells: `0.75 to 1.33`."""
-    runs = [each.cell.name for each in results.cells if each.cell.cells == cells]
+    runs = [each.cell.name for each in _of_cells(results, cells)]
     found = [results.figures.get(f"{name}/{' / '.join(PAIR)}/{price}") for name in runs]
     values = [figure.estimate for figure in found if figure is not None]
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
@@ -212,13 +237,15 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
     return ["-" if figure is None else figure.text for figure in found]
 
 
-def _means(results: StudyResults, cells: str) -> list[list[str]]:
-    """Each architecture of the runs of some cells."""
+def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
+    return [each for each in results.cells if each.cell.cells == cells]
+
+
+def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
+    """Each architecture of some runs."""
     heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
     rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
-    for each in results.cells:
-        if each.cell.cells != cells:
-            continue
+    for each in runs:
         for name in each.cell.options.architectures:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
             rows.append([each.cell.title, name, f"{each.n:,}", *texts])
@@ -253,7 +280,7 @@ def _pair_cells(results: StudyResults, of: str, first: str, second: str) -> list
 
 def _prices(results: StudyResults) -> list[list[str]]:
     """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price that ships."""
-    runs = [each for each in results.cells if each.cell.cells == main_cells(results.study)]
+    runs = _of_cells(results, main_cells(results.study))
     rows = [["price", *(f"{each.cell.title} (n = {each.n})" for each in runs)]]
     for price in RULES if runs else ():
         cells = [_texts(results, f"{each.cell.name}/{' / '.join(PAIR)}", price)[0] for each in runs]

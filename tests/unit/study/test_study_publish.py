@@ -76,6 +76,7 @@ architectures = ["direct", "cot"]
 n = 4
 settings.trials = 2
 exploratory = true
+report = true
 
 [traces]
 loops = "main-sample-oracle"
@@ -260,6 +261,15 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
         publish_study(study, folder, tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png", "accuracy.png"}
+    assert [str(path) for path in files if path.suffix == ".html"] == [
+        "index.html",
+        "runs/twice-sample-oracle/report.html",
+    ]
+    html = (tmp_path / "a/index.html").read_text()
+    runs = [path.parent for path in files if path.name == "run.json"]
+    assert html.count("<details") == len(runs)
+    assert all(f'href="{run.as_posix()}/run.json"' in html for run in runs)
+    assert '<a href="runs/twice-sample-oracle/report.html">' in html
     for path in files:
         assert (tmp_path / "a" / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
     again = read_results(study, tmp_path / "a/runs")  # from the published copies
