@@ -199,8 +199,9 @@ def _node(span: Mapping[str, Any]) -> Node:
     exception = next(
         (e["attributes"].get("exception.message") for e in span["events"] if e["name"] == "exception"), None
     )
+    scope = span["scope"] or span["name"].partition(" ")[0]  # `chat gpt-4o`, `anthropic.chat`
     node = Node(
-        span["id"], span["parent"], kind, str(first_of(found, names.get(kind, ())) or span["name"]), span["scope"],
+        span["id"], span["parent"], kind, str(first_of(found, names.get(kind, ())) or span["name"]), scope,
         times_of(span["start"], span["end"]), error=text_of(exception) or span["error"] if span["error"] else None,
         text_in=shown(given), text_out=shown(first_of(found, ("final_result",)) or returned),
     )  # fmt: skip
@@ -218,6 +219,7 @@ def _node(span: Mapping[str, Any]) -> Node:
 
 def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
     node.model = str(first_of(found, _MODELS) or "")
+    node.call_id = str(found.get("gen_ai.response.id") or "")
     node.usage = _usage(found)
     node.is_cached_known = any(name in found for name in ("langfuse.observation.usage_details", *_TOKENS[2]))
     node.cost_usd = number(

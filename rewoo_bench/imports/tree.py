@@ -46,7 +46,7 @@ class Node:
     kind: Kind
     name: str = ""
     scope: str = ""
-    """Name of the package that recorded it."""
+    """Name of the package that recorded it; where none is known, how it names such parts."""
     times: Times | None = None
     messages: list[Any] | None = None
     reply: Any = None
@@ -61,6 +61,7 @@ class Node:
     arguments: Any = None
     result: Any = None
     call_id: str = ""
+    """Of a tool's call, or of a model's response."""
     text_in: str = ""
     text_out: str = ""
     conversation: Conversation = field(default_factory=Conversation)
@@ -162,6 +163,8 @@ def _is_twin(one: Node, other: Node) -> bool:
         return False
     if one.kind == "tool":
         return one.name == other.name and (not one.call_id or not other.call_id or one.call_id == other.call_id)
+    if one.call_id and other.call_id:
+        return one.call_id == other.call_id
     if one.usage and other.usage:
         return (one.usage.input_tokens, one.usage.output_tokens) == (
             other.usage.input_tokens,

@@ -109,6 +109,25 @@ def test_equal_calls_of_one_package_at_the_same_time_are_two(tmp_path: Path) -> 
     assert len(list(found.calls)) == 2
 
 
+def console(id_: str, name: str, start: int, end: int, **attributes: Any) -> dict[str, Any]:
+    """A span of the console exporter, which writes no scope."""
+    times = {"start_time": f"2026-01-01T00:00:{start:02}Z", "end_time": f"2026-01-01T00:00:{end:02}Z"}
+    more = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", **TOKENS, **attributes}
+    return {"name": name, "context": {"trace_id": "0x12", "span_id": id_}, **times, "attributes": more}
+
+
+def test_a_call_that_two_packages_recorded_is_counted_once_without_their_names(tmp_path: Path) -> None:
+    outer = console("1", "anthropic.chat", 1, 9, **asked("one?"))
+    inner = console("2", "anthropic.messages.create", 2, 8)
+    (found,) = trajectories(tmp_path, inner, outer)
+    assert [len(call.messages or ()) for call in found.calls] == [1]
+    answered = [console(id_, id_, 1, 9, **{"gen_ai.response.id": id_}) for id_ in ("1", "2")]
+    (found,) = trajectories(tmp_path, *answered)
+    assert len(list(found.calls)) == 2
+    (found,) = trajectories(tmp_path, console("1", "chat m", 1, 9), console("2", "chat m-mini", 2, 8))
+    assert len(list(found.calls)) == 2
+
+
 def agent(id_: str, start: int, end: int, name: str, parent: str = "") -> dict[str, Any]:
     return span(id_, start, end, parent, "a", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name})
 
