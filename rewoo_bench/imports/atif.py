@@ -165,7 +165,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),
         trial=int(trial) if trial is not None and trial >= 0 else None,
         system=reader.system,
-        answer=text_of(ours["answer"]) if "answer" in ours else reader.answer,
+        answer=reader.answer if "answer" not in ours else None if ours["answer"] is None else text_of(ours["answer"]),
         answers=[text_of(each) for each in answers] if isinstance(answers, list) else [],
         solved=solved,
         score=number(ours.get("score")) if "score" in ours else score,
@@ -280,7 +280,9 @@ class _Reader:
             results = [each for each in results if each is not mine]
             content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
             failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
-            self.events.append(ToolUse(call.name, call.arguments, content, failed, _times(raw), agent))
+            is_known = raw.get("arguments") is not None and not _extra(raw, _OURS).get("without_arguments")
+            arguments = call.arguments if is_known else None
+            self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent))
             prompt.append(Message("tool", content or "", tool_call_id=call.id))
         for each in results:  # of actions that were no tool calls
             prompt.append(Message("user", text_of(each.get("content"))))
@@ -441,13 +443,14 @@ def _add_use(event: ToolUse, asked: list[tuple[dict[str, Any], dict[str, Any]]],
     mine = next(
         (
             pair for pair in asked
-            if pair[0]["function_name"] == event.name and pair[0]["arguments"] == dict(event.arguments)
+            if pair[0]["function_name"] == event.name and pair[0]["arguments"] == event.arguments
         ),
         None,
     )  # fmt: skip
     if mine is None:
         id_ = f"call_{len(steps)}"
-        call: dict[str, Any] = {"tool_call_id": id_, "function_name": event.name, "arguments": dict(event.arguments)}
+        arguments = dict(event.arguments or {})
+        call: dict[str, Any] = {"tool_call_id": id_, "function_name": event.name, "arguments": arguments}
         ours = {"is_side_call": True, **({"agent": event.agent} if event.agent else {})}
         step = _filled({"timestamp": _stamp(event.times), "source": "agent", "message": ""})
         step |= {"tool_calls": [call], "llm_call_count": 0, "extra": {_OURS: ours}}
@@ -455,7 +458,8 @@ def _add_use(event: ToolUse, asked: list[tuple[dict[str, Any], dict[str, Any]]],
     else:
         asked.remove(mine)
         call, step = mine
-    extra = {**_timing(event.times), **({_OURS: {"failed": True}} if event.failed else {})}
+    ours = {"failed": event.failed or None, "without_arguments": event.arguments is None or None}
+    extra = {**_timing(event.times), **({_OURS: ours} if (ours := _filled(ours)) else {})}
     if extra:
         call["extra"] = extra
     if event.result is not None:

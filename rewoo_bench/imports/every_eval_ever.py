@@ -97,11 +97,11 @@ def _sample(
     evaluation_id: str,
 ) -> dict[str, Any]:  # fmt: skip
     calls = list(trajectory.calls)
-    tool_calls = sum(isinstance(event, ToolUse) for event in trajectory.events)
+    uses = [event for event in trajectory.events if isinstance(event, ToolUse)]
     usage = trajectory.usage or sum((call.usage or Usage() for call in calls), Usage())
     is_cached_known = all(call.is_cached_known for call in calls)
     messages, turns = _transcript(trajectory)
-    is_single = len(calls) <= 1 and not tool_calls
+    is_single = len(calls) <= 1 and not uses
     reply, raw, reference = trajectory.answer or "", trajectory.question, list(trajectory.answers)
     hashed = json.dumps({"raw": raw, "reference": reference}, sort_keys=True, separators=(",", ":"))
     attribution = {
@@ -116,6 +116,7 @@ def _sample(
         "agent": facts["agent"], "trial": trajectory.trial, "stop_reason": trajectory.stop_reason,
         "llm_calls": len(calls), "cost_usd": trajectory.cost_usd,
         "llm_call_turns": None if is_single else " ".join(map(str, turns)),
+        "without_arguments": any(each.arguments is None for each in uses) or None,
         "tokens_counted_by": "tokenizer" if any(call.is_estimated for call in calls) else "provider",
     }  # fmt: skip
     return {
@@ -126,14 +127,14 @@ def _sample(
         "evaluation_result_id": f"{evaluation_id}/{metric}",
         "sample_id": trajectory.task,
         "sample_hash": sha256(hashed.encode("utf-8", "replace")).hexdigest() if raw else None,
-        "interaction_type": "single_turn" if is_single else "agentic" if tool_calls else "multi_turn",
+        "interaction_type": "single_turn" if is_single else "agentic" if uses else "multi_turn",
         "input": {"raw": raw, "reference": reference},
         "output": {"raw": [reply]} if is_single else None,
         "messages": None if is_single else messages,
         "answer_attribution": [] if trajectory.answer is None else [attribution],
         "evaluation": {
             "score": score, "is_correct": bool(trajectory.solved), "num_turns": max(1, len(calls)),
-            "tool_calls_count": tool_calls,
+            "tool_calls_count": len(uses),
         },
         "token_usage": {
             "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens,
@@ -179,12 +180,13 @@ def _transcript(trajectory: RecordedTrajectory) -> tuple[list[dict[str, Any]], l
             add("user", event.text)
         else:
             named = [call for call in waiting if call["name"] == event.name]
-            same = [call for call in named if call["arguments"] == _as_texts(event.arguments)]
+            arguments = event.arguments or {}
+            same = [call for call in named if call["arguments"] == _as_texts(arguments)]
             call = next(iter(same or named), None)
             if call is not None:
                 waiting.remove(call)
             else:  # no native call
-                (call,) = shown([ToolCall("", event.name, event.arguments)])
+                (call,) = shown([ToolCall("", event.name, arguments)])
                 add("assistant", None, tool_calls=[call])
             add("tool", event.result, tool_call_id=[call["id"]])
     last = found[-1]
@@ -300,6 +302,7 @@ class _Transcript:
             "is_estimated": metadata.get("tokens_counted_by") == "tokenizer",
             "is_cached_known": _part(line, "token_usage").get("input_tokens_cache_read") is not None,
         }
+        self._lacks_arguments = "without_arguments" in metadata
         turns = metadata.get("llm_call_turns")
         self._own = None if turns is None else set(str(turns).split())
         # Of a program that says nothing of its calls and tokens, the transcript is taken as what it sent.
@@ -327,9 +330,11 @@ class _Transcript:
         elif role == "tool":
             ids = raw["tool_call_id"] if isinstance(raw.get("tool_call_id"), list) else []
             id_ = next((str(each) for each in ids if str(each) in self._asked), next(iter(self._asked), ""))
+            is_known = id_ in self._asked and not self._lacks_arguments
             call = self._asked.pop(id_, ToolCall(id_, "unknown", {}))
+            arguments = call.arguments if is_known or call.arguments else None
             result = None if raw.get("content") is None else text
-            self.events.append(ToolUse(call.name, call.arguments, result, looks_failed(text)))
+            self.events.append(ToolUse(call.name, arguments, result, looks_failed(text)))
             self._prompt.append(Message("tool", text, tool_call_id=id_))
         elif role in ("system", "developer"):
             self.system += ("\n\n" if self.system else "") + text

@@ -288,7 +288,7 @@ def _tool(event: Mapping[str, Any], agent: str) -> ToolUse:
     result = str(error.get("message") or "failed") if error else text_of(event.get("result"))
     return ToolUse(
         str(event.get("function") or "unknown"),
-        event.get("arguments") or {},
+        None if ours.get("without_arguments") else event.get("arguments") or {},
         None if ours.get("without_result") else result,
         bool(error) or bool(event.get("failed")),
         _times(event),
@@ -462,8 +462,10 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
     if isinstance(event, ToolUse):
         if event.result is None:
             ours["without_result"] = True
+        if event.arguments is None:
+            ours["without_arguments"] = True
         return ToolEvent(
-            id=f"call_{start.timestamp()}", function=event.name, arguments=dict(event.arguments),
+            id=f"call_{start.timestamp()}", function=event.name, arguments=dict(event.arguments or {}),
             result=event.result or "", timestamp=start, completed=end, **working,
             error=ToolCallError("unknown", event.result or "failed") if event.failed else None,
             metadata={_OURS: ours} if ours else None,

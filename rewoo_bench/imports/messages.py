@@ -117,6 +117,7 @@ def trajectory_of(
         answer=read.answer,
         solved=solved,
         score=score,
+        stop_reason="answered" if lacks_reply else None,
     )
 
 
@@ -222,8 +223,9 @@ def read_conversation(
         for id_, name, result, failed in results:
             call = _taken(waiting, id_, name)
             if asked_at >= start:
-                found.events.append(ToolUse(call.name, call.arguments, result, failed))
-            prompt.append(Message("tool", result, tool_call_id=id_ or call.id))
+                called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
+                found.events.append(ToolUse(called, arguments, result, failed))
+            prompt.append(Message("tool", result, tool_call_id=id_ or (call.id if call else "")))
         if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
             continue
         if role == "assistant":
@@ -331,14 +333,13 @@ def tool_call(id_: Any, name: Any, arguments: Any) -> ToolCall:
     return check_call(ToolCall(str(id_ or ""), str(name or ""), arguments))
 
 
-def _taken(waiting: list[ToolCall], id_: str, name: str) -> ToolCall:
-    """The tool call of a result; one of its own where none waits."""
+def _taken(waiting: list[ToolCall], id_: str, name: str) -> ToolCall | None:
+    """The tool call of a result; None where none waits."""
     by_id = [call for call in waiting if id_ and call.id == id_]
     by_name = [call for call in waiting if name and call.name == name]
     call = next(iter(by_id or by_name or waiting), None)
-    if call is None:
-        return ToolCall(id_, name or "unknown", {})
-    waiting.remove(call)
+    if call is not None:
+        waiting.remove(call)
     return call
 
 

@@ -198,7 +198,7 @@ class _Run:
         *texts, form = self._journal.texts(record)
         messages, tools = _request(texts, form)
         return ModelCall(
-            messages,
+            messages or None,  # of a call whose prompt wasn't recorded
             str(answer.get("text") or ""),
             [ToolCall(each["id"], each["name"], each["arguments"]) for each in answer.get("tool_calls") or ()],
             tools=tools,
@@ -210,11 +210,12 @@ class _Run:
         self, row: Mapping[str, Any], record: CallRecord | None, steps: Mapping[tuple[str, str], Any]
     ) -> ToolUse:
         """A tool's call with what the journal has of it, else the traces: a tool that asks a model isn't in it."""
-        arguments, result = dict[str, Any](), None
+        arguments: dict[str, Any] | None = {}
+        result = None
         if self._texts and self._journal is not None and record is not None:
             (request,) = self._journal.texts(record)
             sent = json.loads(request)
-            arguments = sent if isinstance(sent, dict) else {"argument": sent}
+            arguments = sent if isinstance(sent, dict) or sent is None else {"argument": sent}
             result = record.answer.get("error") or record.answer.get("text")
         elif step := steps.get((row["place"], row["name"])):
             arguments, result = {"argument": step["argument"]}, step["observation"]

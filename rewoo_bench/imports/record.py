@@ -64,10 +64,10 @@ def role_of(ours: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A call of a tool and its result; `result` is None where it wasn't recorded."""
+    """A call of a tool and its result; `arguments` and `result` are None where they weren't recorded."""
 
     name: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] | None
     result: str | None
     failed: bool = False
     times: Times | None = None
@@ -119,12 +119,15 @@ class RecordedTrajectory:
 
 MISSING: Mapping[str, str] = {
     "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
+    "arguments": "arguments of tools weren't recorded: `plannable` can't judge such traces",
+    "said": "what the user said wasn't recorded: `plannable` can't judge such traces",
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
     "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
+    "times of unknown prompts": "times weren't recorded: there is no latency",
     "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
     "call_times": "the time of each trajectory is known, not when its single calls were made",
     "solved": "nobody says whether tasks were solved: there is no accuracy",

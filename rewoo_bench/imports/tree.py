@@ -228,14 +228,17 @@ def _trajectory(
     last = made[own[-1].id] if own else None
     failed = next((node.error for node in (top, *roots) if node.error), last.error if last else None)
     said = last.reply if last and not last.tool_calls else ""
+    answer = said or _first([top, *roots], "text_out") or None
+    is_reply_unknown = bool(own) and own[-1].reply is None and isinstance(events[-1], ModelCall)
     return RecordedTrajectory(
         task=task,
         question=next((each.question for each in read if each.question), "") or _first([top, *roots], "text_in"),
         events=events,
         agent=top.name if top.kind == "agent" else "",
         system=next((each.system for each in read if each.system), ""),
-        answer=said or _first([top, *roots], "text_out") or None,
+        answer=answer,
         error=failed,
+        stop_reason="answered" if is_reply_unknown and not (answer or failed) else None,
     )
 
 
@@ -305,7 +308,7 @@ def _tool_use(
     use: Node, asked: _Asked | None, agent: str, models: Sequence[Node], made: Mapping[str, ModelCall]
 ) -> ToolUse:
     call = _arguments(use)
-    arguments = call.arguments
+    arguments = None if use.arguments is None else call.arguments
     is_object = isinstance(parsed(use.arguments), Mapping)
     if asked is not None and not is_object:  # not recorded, or LangChain's bare text
         arguments = asked[2].arguments

@@ -306,7 +306,7 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
         return
     said: int | None = None
     for event in events:
-        if isinstance(event, ModelCall) and event.messages is not None and not event.agent:
+        if isinstance(event, ModelCall) and event.messages and not event.agent:
             texts = [message.content for message in event.messages if message.role == "user"]
             if said is not None and event.messages[-1].role == "user" and len(texts) > said:
                 yield from map(Turn, texts[said:])
@@ -343,7 +343,7 @@ def _steps(
             if not event.tool_calls:
                 steps.append(Step(str(turn), event.reply))
         else:
-            argument = json.dumps(dict(event.arguments), ensure_ascii=False)
+            argument = "" if event.arguments is None else json.dumps(event.arguments, ensure_ascii=False)
             steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
             made.append((_tool_call(index, f"turn {turn}", event, times), event))
             thought = ""
@@ -356,7 +356,8 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
     whole = Times(min(t.start for t in times), max(t.end for t in times)) if is_known else None
     priced = [call.cost_usd for call in recorded.calls]
     cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
-    notes = {**recorded.notes, **({"without_texts": True} if recorded.is_without_texts else {})}
+    without = {"texts": recorded.is_without_texts, "arguments": _lacks_arguments(recorded)}
+    notes = {**recorded.notes, **{f"without_{name}": True for name, lacks in without.items() if lacks}}
     return _Result(
         task,
         Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
@@ -406,7 +407,7 @@ def _tool_call(index: int, place: str, event: ToolUse, times: Times) -> Call:
         index, "tool", event.name, "tool", Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.failed else "empty" if event.result == "" else "ok",
         *times, datetime.fromtimestamp(times.start, UTC),
-        content=content_of(event.name, dict(event.arguments), event.result),
+        content=content_of(event.name, event.arguments and dict(event.arguments), event.result),
     )  # fmt: skip
 
 
@@ -437,7 +438,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
 
 
 def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
-    request = json.dumps(dict(event.arguments))
+    request = json.dumps(event.arguments)
     result = {"error": event.result or "failed"} if event.failed else {"text": event.result}
     key = CallKey(call.place.name, "tool", event.name, sha256(request.encode()).digest(), call.index)
     return CallRecord(task, key, "ok", (request,), {**result, "latency_s": call.latency_s})
@@ -451,20 +452,31 @@ def _stop_reason(recorded: RecordedTrajectory) -> StopReason:
     return "answered" if recorded.answer else "empty_answer"
 
 
+def _lacks_arguments(recorded: RecordedTrajectory) -> bool:
+    return any(isinstance(event, ToolUse) and event.arguments is None for event in recorded.events)
+
+
 def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
     """Which of `MISSING` a trajectory lacks."""
     calls = list(recorded.calls)
     uses = [event for event in recorded.events if isinstance(event, ToolUse)]
     is_estimated = any(map(_is_estimated, calls))
     has_times = not any(call.times is None for call in calls) and bool(calls or any(use.times for use in uses))
+    lacks_prompts = any(call.messages is None for call in calls)
+    lacks_times = not has_times and recorded.latency_s is None
+    lacks_arguments = _lacks_arguments(recorded) and not recorded.is_without_texts
+    is_task_known = bool(recorded.question or recorded.system) or recorded.is_without_texts
     found = {
         "texts": recorded.is_without_texts,
+        "arguments": lacks_arguments,
+        "said": bool(uses) and not is_task_known and not lacks_arguments,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
         "call_usage": recorded.usage is not None,
         "usage": is_estimated,
-        "prompts": any(call.messages is None for call in calls),
+        "prompts": lacks_prompts,
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated,
-        "times": not has_times and recorded.latency_s is None,
+        "times": lacks_times and not lacks_prompts,
+        "times of unknown prompts": lacks_times and lacks_prompts,
         "call_times": not has_times and recorded.latency_s is not None,
         "tool times": has_times and any(use.times is None for use in uses),
         "solved": recorded.solved is None,

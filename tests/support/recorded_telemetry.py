@@ -48,7 +48,7 @@ def conversations(found: list[RecordedTrajectory]) -> list[dict[str, Any]]:
             "question": each.question,
             "calls": [_call(call) for call in each.calls],
             "tools": [
-                {"name": use.name, "arguments": dict(use.arguments), "result": use.result}
+                {"name": use.name, "arguments": dict(use.arguments or {}), "result": use.result}
                 for use in each.events
                 if isinstance(use, ToolUse)
             ],

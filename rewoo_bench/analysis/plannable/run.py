@@ -50,7 +50,6 @@ _KEY = ("architecture", "example_id", "trial")
 _READ = (*_KEY, "kind", "role", "place", "input_tokens", "output_tokens", "latency_s", *SHARED)
 _PLANS = {"planner", "router"}
 """Roles of calls that a loop doesn't make."""
-_WITHOUT_TEXTS = "it was written without texts"
 _TURN = re.compile(r"turn (\d+)$")
 
 
@@ -115,8 +114,8 @@ def plannable(
             if calls is None or not (models := _loop_calls(calls)):
                 left_out["no model call was recorded with its tokens"] += 1
                 continue
-            if not task.has_texts:
-                left_out[_WITHOUT_TEXTS] += 1
+            if task.unknown:
+                left_out[task.unknown] += 1
                 continue
             turns = [turn for turn, _ in models]
             if any(step.turn not in turns for step in task.steps):
@@ -127,13 +126,9 @@ def plannable(
             of_calls += _call_rows(task)
             of_tasks += _task_rows(task, calls, models, works(task, turns), tariffs)
     titles = {name: f"{each.cache_rule.partition(':')[0]}, {each.model}" for name, each in tariffs.items()}
-    if not any(row["values"] for row in of_calls) and (of_calls or left_out[_WITHOUT_TEXTS]):
-        raise DataError(
-            f"{str(folder)!r}: the arguments of its tool calls weren't recorded, as in a copy without texts"
-        )
     if not of_calls:
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
-        raise DataError(f"{str(folder)!r} has no tool call of a loop{f' ({why})' if why else ''}")
+        raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
     return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles)
 
 

@@ -113,8 +113,8 @@ class TracedTask:
     steps: tuple[ToolStep, ...]
     starts: tuple[int, ...]
     segment_of_turn: Mapping[int, int]
-    has_texts: bool = True
-    """Whether its texts and its tools' arguments were kept when it was written."""
+    unknown: str = ""
+    """Why the kinds of its values aren't known; empty where they are."""
 
 
 def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[TracedTask]:
@@ -159,8 +159,6 @@ class _Line:
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools"))
-        notes = trace.get("notes")
-        self.has_texts = not (isinstance(notes, Mapping) and notes.get("without_texts"))
         for position, step in enumerate(_listed(trace.get("steps"))):
             if not isinstance(step, Mapping):  # of a runner of somebody's own
                 continue
@@ -178,6 +176,17 @@ class _Line:
             self.calls.append(_Call(position, turn, len(self.said) - 1, str(tool), found, result, failed))
         while turns:
             self._begin(str(turns.pop(0).get("text") or ""))
+        notes = trace.get("notes")
+        self.unknown = self._unknown(notes if isinstance(notes, Mapping) else {})
+
+    def _unknown(self, notes: Mapping[str, Any]) -> str:
+        """Why the kinds of its values aren't known; `notes` are those of an import (imports/write.py)."""
+        if notes.get("without_texts"):
+            return "it was written without texts"
+        if notes.get("without_arguments"):
+            return "the arguments of its tool calls weren't recorded"
+        is_task_known = self.instructions or any(text for said in self.said for text in said)
+        return "" if is_task_known or not self.calls else "what the user said wasn't recorded"
 
     def _begin(self, text: str) -> None:
         """A turn of the user begins a segment, unless nothing was done since the last one."""
@@ -331,4 +340,4 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
             ToolStep(call.at, call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice)
         )
     places = tuple(line.starts), dict(line.segment_of_turn)
-    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, line.has_texts)
+    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, line.unknown)

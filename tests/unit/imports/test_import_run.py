@@ -19,6 +19,8 @@ from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import FORMATS
+from rewoo_bench.imports.publish import publish_as
+from rewoo_bench.imports.record import MISSING
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.rows import failed
@@ -364,3 +366,62 @@ def test_no_age_follows_from_a_missing_time(tmp_path: Path) -> None:
     assert third["shared_run_tokens"] > 0
     assert third["shared_run_age_s"] is None
     assert reprice(done.folder, prices="openai:gpt-4o").lines[0].cached_share.estimate > 0.7  # 3 of 4 prompts
+
+
+def spans(trace: str, *, arguments: bool, said: bool = False) -> dict[str, Any]:
+    """A call of a model, of a tool, and of the model again, as OpenTelemetry writes them without what was said."""
+    prompt = json.dumps([{"role": "user", "parts": [{"type": "text", "content": f"How warm is it in {trace}?"}]}])
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o-mini", "gen_ai.usage.input_tokens": 40}
+    chat |= {"gen_ai.input.messages": prompt} if said else {}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
+    tool |= {"gen_ai.tool.call.arguments": json.dumps({"city": trace})} if arguments else {}
+    listed = [
+        {
+            "traceId": trace, "spanId": f"{trace}{place}", "name": "x",
+            "startTimeUnixNano": str(10**18 + place), "endTimeUnixNano": str(10**18 + place + 1),
+            "attributes": [
+                {"key": key, "value": {"intValue" if isinstance(value, int) else "stringValue": value}}
+                for key, value in attributes.items()
+            ],
+        }
+        for place, attributes in enumerate((chat, tool, chat))
+    ]  # fmt: skip
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "a"}, "spans": listed}]}]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lacks", "reason"),
+    [
+        (False, "arguments", "the arguments of its tool calls weren't recorded"),
+        (True, "said", "what the user said wasn't recorded"),
+    ],
+)
+def test_spans_without_what_was_said_or_asked_for_cant_be_judged(
+    arguments: bool, lacks: str, reason: str, tmp_path: Path
+) -> None:
+    silent = [spans(trace, arguments=arguments) for trace in ("Oslo", "Bergen")]
+    done = imported(tmp_path, silent)
+    assert done.lacks[lacks] == 2
+    with pytest.raises(DataError, match=f"{reason}: 2"):
+        plannable(done.folder)
+    (tmp_path / "both").mkdir()
+    done = imported(tmp_path / "both", [*silent, spans("Moss", arguments=True, said=True)])
+    found = plannable(done.folder)
+    assert found.left_out == {reason: 2}
+    assert found.calls[["example_id", "known", "values"]].to_numpy().tolist() == [["moss", 1, 1]]
+
+
+def test_an_answer_that_wasnt_recorded_isnt_empty(tmp_path: Path) -> None:
+    empty = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": ""}]
+    done = imported(tmp_path, [spans("Oslo", arguments=False), {"messages": empty}])
+    rows = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert {row["stop_reason"]: row["prediction"] for row in rows} == {"answered": None, "empty_answer": None}
+
+
+def test_no_cache_is_said_to_hold_prompts_that_nobody_knows(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    done = imported(tmp_path, [{"messages": chat}])
+    publish_as("atif", done.folder, tmp_path / "out")
+    again = anyio.run(partial(import_run, [tmp_path / "out"], tmp_path / "again"))
+    assert "still in the cache" in " ".join(MISSING[name] for name in done.lacks)
+    assert "still in the cache" not in " ".join(MISSING[name] for name in again.lacks)

@@ -63,7 +63,7 @@ def kinds(found: RecordedTrajectory) -> list[str]:
 
 
 def uses(found: RecordedTrajectory) -> list[tuple[str, Any, str | None, bool]]:
-    return [(e.name, dict(e.arguments), e.result, e.failed) for e in found.events if isinstance(e, ToolUse)]
+    return [(e.name, e.arguments, e.result, e.failed) for e in found.events if isinstance(e, ToolUse)]
 
 
 @pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
