@@ -40,7 +40,8 @@ def publish_command(run: Path, out: Path, report: bool, form: str | None, texts:
     if form is not None:
         rows = publish_as(form, run, out, texts=texts, without=names)
         what = "with" if texts else "without"
-        click.echo(terminal(f"{out}: {rows} rows as {form}, {what} the texts of the data set"))
+        kind = "scored rows" if form == "every-eval-ever" else "rows"
+        click.echo(terminal(f"{out}: {rows} {kind} as {form}, {what} the texts of the data set"))
         return DONE
     if texts:
         raise UsageError("--texts: the copy of a run has none; it is for --format")

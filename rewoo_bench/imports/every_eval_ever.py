@@ -32,7 +32,16 @@ _DETAILS = {"deployment_type": "unknown", "model_availability": "unknown"}
 
 
 def write_every_eval_ever(out: Path, facts: Mapping[str, Any], trajectories: Sequence[RecordedTrajectory]) -> None:
-    """Writes the two files of an agent. `facts` as for `imports.inspect_log.write_log`."""
+    """Writes the two files of an agent, where one of its trajectories is scored.
+
+    `facts` as for `imports.inspect_log.write_log`.
+    """
+    scores = {
+        "exact_match": [(each, float(each.solved)) for each in trajectories if each.solved is not None],
+        "f1": [(each, each.score) for each in trajectories if each.score is not None],
+    }
+    if not any(scores.values()):
+        return
     developer, _, model = facts["model"].rpartition("/")
     model_id = f"{developer or 'unknown'}/{model}"
     places = [re.sub(r"[^\w.-]+", "-", each).strip(".") or "unknown" for each in (facts["dataset"], developer, model)]
@@ -41,10 +50,6 @@ def write_every_eval_ever(out: Path, facts: Mapping[str, Any], trajectories: Seq
     folder.mkdir(parents=True, exist_ok=True)
     moment = str(int(datetime.fromisoformat(facts["finished_at"] or facts["started_at"]).timestamp()))
     evaluation_id = f"{facts['dataset']}/{model_id}/{facts['agent']}/{moment}"
-    scores = {
-        "exact_match": [(each, float(each.solved)) for each in trajectories if each.solved is not None],
-        "f1": [(each, each.score) for each in trajectories if each.score is not None],
-    }
     results = [_result(metric, [score for _, score in of], facts, evaluation_id) for metric, of in scores.items() if of]
     lines = [
         json.dumps(_sample(each, metric, score, model_id, facts, evaluation_id), ensure_ascii=False, default=str)

@@ -41,7 +41,9 @@ _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_to
 
 
 def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without: Sequence[str] = ()) -> int:
-    """Writes a run in a format into a new folder; returns its number of rows.
+    """Writes a run in a format into a new folder; returns the number of rows in it.
+
+    Every Eval Ever has scored rows alone: its lines are scores.
 
     Raises `UsageError`, and `DataError` where the run can't be read.
     """
@@ -57,6 +59,8 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
         recorded = _Run(run, texts, stack)
         if absent := [name for name in without if name not in recorded.architectures]:
             raise UsageError(f"--without: {unknown('architecture', absent[0], recorded.architectures)}")
+        if form == "every-eval-ever" and not recorded.is_scored:
+            raise UsageError(f"--format: {form!r} has scores, and nobody scored {str(run)!r}; use inspect or atif")
         if form != "every-eval-ever" and recorded.lacks_call_tokens:
             raise UsageError(f"--format: {form!r} has tokens of single calls, which {str(run)!r} lacks")
         chosen = [name for name in recorded.architectures if name not in without]
@@ -80,6 +84,7 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
                 if form == "inspect":
                     write_log(out / f"{short}.eval", facts, whole)
                 else:
+                    whole = [each for each in whole if (each.solved, each.score) != (None, None)]
                     write_every_eval_ever(out, facts, whole)
                 rows += len(whole)
             except OSError as error:
@@ -126,6 +131,7 @@ class _Run:
         self._traces = _traces(folder / TRACES_FILE) if texts else {}
         names = self._questions["architecture"].to_pylist()
         self.architectures = list(dict.fromkeys(names))
+        self.is_scored = any(self._questions[name].null_count < len(names) for name in ("exact_match", "f1"))
         models = self._questions["model"].to_pylist()
         self.models = {name: str(model or "unknown") for name, model in zip(names, models, strict=True)}
         tokens = zip(self._calls["kind"].to_pylist(), self._calls["input_tokens"].to_pylist(), strict=True)

@@ -119,6 +119,18 @@ def test_every_eval_ever_accepts_what_is_written(texts: bool, run: BenchRun, tmp
     assert tokens == run.rows.groupby("architecture")["total_tokens"].sum().to_dict()
 
 
+def test_every_eval_ever_has_the_rows_that_somebody_scored(tmp_path: Path) -> None:
+    scored, unscored = conversation("Oslo"), conversation("Moss")
+    del unscored["reward"]
+    (tmp_path / "mine.json").write_text(json.dumps([scored, unscored]))
+    (tmp_path / "bare.json").write_text(json.dumps([unscored]))
+    first, bare = (imported(tmp_path / f"{name}.json", tmp_path / name) for name in ("mine", "bare"))
+    assert publish_as("every-eval-ever", first.folder, tmp_path / "out") == 1
+    with pytest.raises(UsageError, match="nobody scored"):
+        publish_as("every-eval-ever", bare.folder, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_inspect_reads_scores_and_sums_of_the_log(run: BenchRun, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
