@@ -167,10 +167,13 @@ class _Reader:
             fault, reached, is_cut = "", len(self._text), False
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
-                if end - self._at <= _WHOLE and (end < len(self._text) or not self._more()):
-                    self._at = end
+                length = end - self._at
+                if length <= _WHOLE:
+                    if end == len(self._text) and self._more():  # a number may go on
+                        continue
+                    self._at += length
                     return value
-                is_cut = True  # a number may go on
+                is_cut = True
             except RecursionError:
                 fault = "nested too deeply"
             except json.JSONDecodeError as error:

@@ -84,6 +84,14 @@ def test_damage_is_one_fault_with_its_place(content: str, tasks: list[str], plac
     assert "set_int_max" not in faults[0]
 
 
+@pytest.mark.parametrize("size", [4096, 4096 + (1 << 16)])  # of what is read at once
+def test_a_record_may_end_where_a_piece_of_the_file_does(size: int, tmp_path: Path) -> None:
+    first = rec("a" * (size - len(rec(""))))
+    tasks, faults = read(tmp_path, f"{first}\n{rec('b')}\n")
+    assert [len(task) for task in tasks] == [size - len(rec("")), 1]
+    assert faults == []
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     assert read(tmp_path, f"{rec('ä')}\n{rec('b')}\n".encode(encoding)) == (["ä", "b"], [])
