@@ -15,18 +15,18 @@ import re
 import sys
 import zlib
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
+from rewoo_bench.imports.message_lines import conversations_in, with_conversations
 from rewoo_bench.imports.messages import conversation_of
 from rewoo_bench.imports.record import Unreadable
 
 _WHOLE = 64 * 2**20  # characters of a value that is read at once
-_MOST_MESSAGES = 20_000  # of one conversation
 _PIECE = 1 << 16  # bytes that are read at once
 _MOST_UNPACKED = 200  # times its size, for a compressed file that unpacks to more than `_WHOLE`
 _MOST_RETRIES = 20  # beginnings of values in text that was already read for a value in vain
@@ -53,8 +53,11 @@ def files_of(path: Path) -> Iterator[Path]:
     yield from found
 
 
-def records_of(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, each with its place: `runs.jsonl, line 3`. What can't be read is an `Unreadable`."""
+def records_of(path: Path, named: Callable[[Any], Any] = lambda message: None) -> Iterator[tuple[str, Any]]:
+    """The records of a file, each with its place: `runs.jsonl, line 3`. What can't be read is an `Unreadable`.
+
+    Of a single message `named` gives what the user says identifies its task.
+    """
     try:
         with ExitStack() as stack:
             if path.exists() and not path.is_file():
@@ -67,7 +70,7 @@ def records_of(path: Path) -> Iterator[tuple[str, Any]]:
             start = _read(file, 4096)
             if not is_inspect_log(path, start.removeprefix(BOM_UTF8)):
                 most = max(_WHOLE, _MOST_UNPACKED * path.stat().st_size) if is_packed else None
-                yield from _of_messages(path.name, _records(path.name, _Reader(file, start, most)))
+                yield from with_conversations(path.name, _records(path.name, _Reader(file, start, most)), named)
                 return
         yield from samples_of(path)
     except _FILE_FAULTS as error:
@@ -248,20 +251,6 @@ class _Reader:
         return not self._ended
 
 
-def _of_messages(name: str, records: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The records, or one conversation of all of them where each is a single message, such as a message a line."""
-    found: list[tuple[str, Any]] = []
-    for where, record in records:
-        found.append((where, record))
-        is_message = isinstance(record, Mapping) and isinstance(record.get("role"), str)
-        if not is_message or conversation_of(record) is not None or len(found) > _MOST_MESSAGES:
-            yield from found
-            yield from records
-            return
-    if found:
-        yield name, [message for _, message in found]
-
-
 def _records(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
     """The records of all values of a file; what can't be read is left out up to the next line that begins one."""
     number, last_line, between = 0, 0, _BETWEEN
@@ -361,7 +350,7 @@ def _of_list(name: str, place: str, reader: _Reader) -> Iterator[tuple[str, Any]
             raise
         damage = _Damaged(f"{name}, after record {number}", fault)
     if messages:
-        yield name if reader.is_last() else place, messages
+        yield from conversations_in(name, name if reader.is_last() else place, messages)
     if others == number and others:
         yield place, Unreadable(f"no known format: a list of {number}")
     elif others:

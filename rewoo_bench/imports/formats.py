@@ -131,9 +131,12 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
 
 
 def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) -> Iterator[Found]:
-    log = RequestLog(lambda record: fields.task and _at(record, fields.task))
+    def named(record: Any) -> Any:
+        return fields.task and _at(record, fields.task)
+
+    log = RequestLog(named)
     try:
-        for where, record in records_of(path):
+        for where, record in records_of(path, named):
             if isinstance(record, Unreadable):
                 yield Found(None, fault=f"{where}: {record}")
                 continue

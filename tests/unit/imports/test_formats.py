@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,7 @@ from recorded_telemetry import file_of
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.documents import records_of
-from rewoo_bench.imports.formats import FORMATS, Fields, Found, read_files
+from rewoo_bench.imports.formats import FORMATS, NO_FIELDS, Fields, Found, read_files
 from rewoo_bench.imports.record import Unreadable
 from rewoo_bench.imports.sources import local_files
 
@@ -74,6 +74,52 @@ def test_a_message_a_line_is_one_conversation(tmp_path: Path) -> None:
     assert found.trajectory is not None
     assert (found.trajectory.task, found.trajectory.answer) == ("chat.jsonl", "6")
     assert len(list(found.trajectory.calls)) == 2
+
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+def said(city: str) -> list[dict[str, Any]]:
+    return [SYSTEM, {"role": "user", "content": f"How warm is it in {city}?"}, {"role": "assistant", "content": city}]
+
+
+def read_lines(folder: Path, messages: Iterable[Any], fields: Fields = NO_FIELDS) -> list[tuple[str, str, int]]:
+    """Of each trajectory its task, its question, and the number of messages in its last prompt."""
+    path = folder / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, messages)))
+    found = [each.trajectory for each in read_files([path], fields=fields)]
+    return [(each.task, each.question, len(list(each.calls)[-1].messages or ())) for each in found if each]
+
+
+QUESTIONS = [f"How warm is it in {city}?" for city in ("Oslo", "Bergen")]
+
+
+@pytest.mark.parametrize("name", ["session_id", "conversation_id", "thread_id", "trace_id", "task_id", "id", "meta"])
+def test_messages_are_told_apart_by_the_field_that_all_have(name: str, tmp_path: Path) -> None:
+    one, other = ([{**each, name: city, "model": "m"} for each in said(city)] for city in ("Oslo", "Bergen"))
+    interleaved = [message for pair in zip(one, other, strict=True) for message in pair]
+    fields = Fields(task="meta") if name == "meta" else NO_FIELDS
+    for messages in ([*one, *other], interleaved):
+        numbered = [{**each, "uuid": place} for place, each in enumerate(messages)]  # each message's own
+        expected = [(city, question, 2) for city, question in zip(("Oslo", "Bergen"), QUESTIONS, strict=True)]
+        assert read_lines(tmp_path, numbered, fields) == expected
+    if name != "meta":
+        (tmp_path / "a.json").write_text(json.dumps(interleaved))
+        assert [each.trajectory and each.trajectory.question for each in read_files([tmp_path / "a.json"])] == QUESTIONS
+
+
+def test_a_message_of_the_system_begins_a_conversation_where_no_field_does(tmp_path: Path) -> None:
+    found = read_lines(tmp_path, [*said("Oslo"), *said("Bergen")])
+    assert found == [("a.jsonl, line 1", QUESTIONS[0], 2), ("a.jsonl, line 4", QUESTIONS[1], 2)]
+    reminded = [*said("Oslo")[1:], *said("Bergen")]  # the file's first conversation has none
+    assert read_lines(tmp_path, reminded) == [("a.jsonl", QUESTIONS[0], 4)]
+
+
+def test_a_long_file_of_messages_is_read_a_conversation_after_the_other(tmp_path: Path) -> None:
+    messages = ({**each, "session_id": n} for n in range(8_000) for each in said(str(n)))
+    found = read_lines(tmp_path, messages)
+    assert sorted(int(task) for task, *_ in found) == [*range(8_000)]
+    assert {size for *_, size in found} == {2}
 
 
 def test_lines_that_begin_with_a_message_and_go_on_with_something_else_are_read_each(tmp_path: Path) -> None:
