@@ -15,7 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
+from rewoo_bench.imports.record import (
+    ModelCall,
+    RecordedTrajectory,
+    ToolUse,
+    Turn,
+    Unreadable,
+    as_time,
+    count,
+    number,
+    times_of,
+)
 from rewoo_bench.imports.responses import input_of, messages_of_items, output_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
 from rewoo_bench.types import Message, ToolCall, Usage
@@ -30,7 +40,10 @@ _SESSION = ("session_id", "conversation_id", "thread_id")
 _ID = ("id", "uuid", *_SESSION, "trace_id")
 _TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
 _SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
+USAGE = ("usage", "token_usage")
+_MOMENT = ("timestamp", "created_at", "createdAt")
 _MOST_TRIALS = 1_000_000
+_MOST_SECONDS = 1e11  # since 1970; more are milliseconds
 _LOOKS_FAILED = re.compile(r"(error|exception|traceback)(?![^\W_])")
 
 
@@ -104,11 +117,16 @@ def trajectory_of(
     facts, tools = request.facts, request.tools
     read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply)
     solved, score = verdict_of(facts)
+    calls = [event for event in read.events if isinstance(event, ModelCall)]
+    usage = None if start or lacks_reply or any(call.usage for call in calls) else usage_of(first_of(facts, USAGE))
+    of_single = usage if len(calls) == 1 else None
     return RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
         events=[
-            replace(event, model=event.model or request.model) if isinstance(event, ModelCall) else event
+            replace(event, model=event.model or request.model, usage=event.usage or of_single)
+            if isinstance(event, ModelCall)
+            else event
             for event in read.events
         ],
         agent=str(first_of(facts, ("agent", "agent_name", "agent_strategy")) or ""),
@@ -118,6 +136,7 @@ def trajectory_of(
         solved=solved,
         score=score,
         stop_reason="answered" if lacks_reply else None,
+        usage=usage if len(calls) > 1 else None,
     )
 
 
@@ -207,6 +226,7 @@ def read_conversation(
 ) -> Conversation:
     """The events of a conversation. Raises `Unreadable`.
 
+    Where messages have times, a call takes from the one before it to its reply, and a tool from there to its result.
     Messages before `start` are only context: their calls were made in another conversation. With `lacks_reply` the last
     message was answered, and the answer isn't there. A reply that a log has with its request may have its `tools`.
     """
@@ -214,9 +234,12 @@ def read_conversation(
     prompt: list[Message] = []
     waiting: list[ToolCall] = []  # of the last reply, without a result yet
     asked_at = start  # where the last reply stands
+    moment: float | None = None  # of the message before
+    replied: float | None = None  # when the last reply was there
     for position, raw in enumerate(messages):
         _check(position, raw)
         role = role_of(raw)
+        before, moment = moment, _moment(raw)
         if role is None or raw.get("requestor") == "user":
             continue  # a role that nobody knows, and results of the user's own tools in tau2-bench
         text, calls, results = _parts(raw)
@@ -224,7 +247,7 @@ def read_conversation(
             call = _taken(waiting, id_, name)
             if asked_at >= start:
                 called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
-                found.events.append(ToolUse(called, arguments, result, failed))
+                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment)))
             prompt.append(Message("tool", result, tool_call_id=id_ or (call.id if call else "")))
         if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
             continue
@@ -236,12 +259,12 @@ def read_conversation(
                     ModelCall(
                         tuple(prompt), text, tuple(calls), usage_of(raw.get("usage")), str(raw.get("model") or ""),
                         tuple(offered), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
-                        number(raw.get("cost")),
+                        number(raw.get("cost")), times_of(before, moment),
                     )
                 )  # fmt: skip
                 found.answer = text or found.answer
             prompt.append(Message("assistant", text, tuple(calls)))
-            waiting, asked_at = list(calls), position
+            waiting, asked_at, replied = list(calls), position, moment
             continue
         if role == "system":
             found.system += ("\n\n" if found.system else "") + text
@@ -255,6 +278,12 @@ def read_conversation(
         found.events.append(ModelCall(tuple(prompt), tools=tuple(tools)))
         found.answer = None
     return found
+
+
+def _moment(raw: Mapping[str, Any]) -> float | None:
+    """When a message was complete, where it says it: in ISO 8601, seconds or milliseconds."""
+    value = first_of(raw, _MOMENT)
+    return as_time(value, "ms" if (number(value) or 0) > _MOST_SECONDS else "s")
 
 
 def _unanswered(found: Conversation, waiting: Sequence[ToolCall]) -> None:

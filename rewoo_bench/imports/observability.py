@@ -137,7 +137,12 @@ def read_langsmith(parts: Any, default_task: str) -> Iterator[RecordedTrajectory
         runs.setdefault(str(run.get("id")), {}).update({k: v for k, v in run.items() if v is not None})
     task = next((run["reference_example_id"] for run in runs.values() if run.get("reference_example_id")), default_task)
     nodes = [_of_langsmith(run) for run in runs.values()]
-    yield from trajectories_of(nodes, str(task))
+    facts: dict[str, Any] = {}
+    for name, found in (pair for run in runs.values() for pair in _in(run.get("feedback_stats")).items()):
+        solved, score = as_verdict(_in(found).get("avg"))
+        if str(name).casefold() in _VERDICTS and solved is not None:
+            facts |= {"solved": solved, "score": score}
+    yield from trajectories_of(nodes, str(task), facts)
 
 
 def _of_langsmith(run: _Facts) -> Node:

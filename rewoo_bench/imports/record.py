@@ -123,6 +123,7 @@ MISSING: Mapping[str, str] = {
     "said": "what the user said wasn't recorded: `plannable` can't judge such traces",
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
+    "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
     "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",

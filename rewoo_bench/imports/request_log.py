@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import Any
 
 from rewoo_bench.imports.messages import (
+    USAGE,
     LoggedRequest,
     compared,
     identity_of,
@@ -136,7 +137,8 @@ class RequestLog:
         known = {"model": last.model, **(last.reply or {}), "tools": last.tools}
         logged.replies[len(last.messages) - is_whole] = known
         first = {name: last.facts[name] for name in ("id", "uuid") if name in last.facts}
-        request.facts = {**last.facts, **request.facts, **first}
+        facts = {**last.facts, **request.facts, **first}
+        request.facts = {name: value for name, value in facts.items() if name not in USAGE}  # of one request
         logged.request = request
         for length, message in enumerate(request.messages, 1):
             if role_of(message) == "assistant":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +48,8 @@ _OF_USAGE = (
     *("billed_tokens", "billed_output_tokens", "discarded_tokens"),
 )
 """Columns of a call that nobody knows where the tokens of the whole trajectory alone were recorded."""
+_LEAST_OF_ALL = 0.7
+"""Of the tokens that are counted for all calls: fewer were recorded of one."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MOST_FAULTS = 1_000  # lines that are remembered
 
@@ -213,6 +216,7 @@ class _Writer:
 
     async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         """Writes a trajectory into the journal. Raises `JournalError`."""
+        recorded = _with_shares(recorded)
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
@@ -247,11 +251,13 @@ class _Writer:
             else:
                 seconds = event.times.end - event.times.start
                 row |= {"latency_s": seconds, "started_at": datetime.fromtimestamp(event.times.start, UTC)}
-            if recorded.usage is not None:
+            if recorded.usage is not None and not _has_shares(recorded):
                 row |= dict.fromkeys((*_OF_USAGE, *PARTS))
             elif isinstance(event, ModelCall) and not _knows_cached(event):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
-        if recorded.usage is not None:
+        if recorded.usage is not None and _has_shares(recorded):
+            question |= {**numbers(recorded.usage), "usage_source": "provider"}
+        elif recorded.usage is not None:
             question["loop_tokens"] = None
             if not all(call.is_cached_known for call in recorded.calls):
                 question["cached_input_tokens"] = None
@@ -316,11 +322,45 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
 
 def _with_usage(recorded: RecordedTrajectory) -> Sequence[ModelCall | ToolUse | Turn]:
     """The events; tokens of the whole trajectory stand at the first call, for the sums."""
-    events, left = list(recorded.events), recorded.usage
+    events, left = list(recorded.events), None if _has_shares(recorded) else recorded.usage
     for place, event in enumerate(events):
         if left is not None and isinstance(event, ModelCall):
             events[place], left = replace(event, usage=left), None
     return events
+
+
+def _has_shares(recorded: RecordedTrajectory) -> bool:
+    """Whether each call has its share of the tokens that were recorded of the whole trajectory."""
+    return recorded.usage is not None and all(call.messages is not None for call in recorded.calls)
+
+
+def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
+    """The trajectory with a share of its tokens for each call, by a tokenizer's count, where the prompts are known.
+
+    Fewer than it counts for all calls are those of one call: programs write these beside a conversation, too.
+    """
+    if recorded.usage is None or not _has_shares(recorded):
+        return recorded
+    counted = [_counted(call) for call in recorded.calls]
+    if recorded.usage.input_tokens < _LEAST_OF_ALL * sum(each.input_tokens for each in counted):
+        return replace(recorded, usage=None)
+    given = _shares(recorded.usage.input_tokens, [each.input_tokens for each in counted])
+    written = _shares(recorded.usage.output_tokens, [each.output_tokens for each in counted])
+    shares = (Usage(input_tokens=one, output_tokens=other) for one, other in zip(given, written, strict=True))
+    events = [
+        replace(event, usage=next(shares), is_estimated=True, is_cached_known=False)
+        if isinstance(event, ModelCall)
+        else event
+        for event in recorded.events
+    ]
+    return replace(recorded, events=events)
+
+
+def _shares(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole numbers with that sum, in proportion to the weights."""
+    ends = [total * part // max(1, sum(weights)) for part in accumulate(weights)]
+    ends[-1:] = [total] if ends else []
+    return [end - begun for begun, end in pairwise([0, *ends])]
 
 
 def _steps(
@@ -471,10 +511,11 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "arguments": lacks_arguments,
         "said": bool(uses) and not is_task_known and not lacks_arguments,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
-        "call_usage": recorded.usage is not None,
-        "usage": is_estimated,
+        "shares": _has_shares(recorded),
+        "call_usage": recorded.usage is not None and not _has_shares(recorded),
+        "usage": is_estimated and not _has_shares(recorded),
         "prompts": lacks_prompts,
-        "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated,
+        "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
         "times": lacks_times and not lacks_prompts,
         "times of unknown prompts": lacks_times and lacks_prompts,
         "call_times": not has_times and recorded.latency_s is not None,

@@ -98,6 +98,45 @@ def test_tokens_that_werent_recorded_are_counted_and_said(tmp_path: Path) -> Non
     assert set(done.lacks) == {"usage", "tools", "times"}
 
 
+def test_tokens_of_a_whole_conversation_are_shared_among_its_calls(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 101, "prompt_tokens_details": {"cached_tokens": 640}}
+    done = imported(tmp_path, [{**record("Oslo", 0, 1.0), "usage": usage}])
+    (row,) = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    names = ("input_tokens", "cached_input_tokens", "output_tokens", "usage_source")
+    assert [row[name] for name in names] == [1000, 640, 101, "provider"]
+    first, second = calls_of(done, "model")
+    assert first["input_tokens"] + second["input_tokens"] == 1000
+    assert first["output_tokens"] + second["output_tokens"] == 101
+    assert 0 < first["input_tokens"] < second["input_tokens"]
+    assert first["usage_source"] == "estimated"
+    assert set(done.lacks) == {"shares", "times"}
+    assert len(plannable(done.folder).calls) == 1
+
+
+def test_tokens_of_one_call_beside_a_conversation_arent_those_of_all(tmp_path: Path) -> None:
+    bare = record("Oslo", 0, 1.0)
+    (tmp_path / "bare").mkdir()
+    counted = [row["input_tokens"] for row in calls_of(imported(tmp_path / "bare", [bare]), "model")]
+    done = imported(tmp_path, [{**bare, "usage": {"prompt_tokens": counted[-1], "completion_tokens": 4}}])
+    assert [row["input_tokens"] for row in calls_of(done, "model")] == counted
+    assert "usage" in done.lacks
+
+
+@pytest.mark.parametrize("form", ["ISO 8601", "seconds", "milliseconds"])
+def test_times_of_messages_are_those_of_calls(form: str, tmp_path: Path) -> None:
+    def moment(second: int) -> Any:
+        return f"2026-01-01T00:00:{second:02}Z" if form == "ISO 8601" else second + {"seconds": 10**9}.get(form, 10**12)
+
+    timed_record = record("Oslo", 0, 1.0, **USAGE)
+    unit = 1000 if form == "milliseconds" else 1
+    for message, second in zip(timed_record["messages"], (0, 1, 3, 7, 8), strict=True):
+        message["created_at"] = moment(second * unit)
+    done = imported(tmp_path, [timed_record])
+    assert not done.lacks["times"]
+    assert [row["latency_s"] for row in calls_of(done, "model")] == [2.0, 1.0]
+    assert [row["latency_s"] for row in calls_of(done, "tool")] == [4.0]
+
+
 def test_what_prompts_share_is_known(tmp_path: Path) -> None:
     records = [record(city, 0, 1.0) for city in ("Oslo", "Bergen")]
     for each in records:

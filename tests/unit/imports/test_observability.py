@@ -91,6 +91,15 @@ def test_a_run_of_langsmith_may_hold_its_child_runs(tmp_path: Path) -> None:
     assert [call.usage for call in found.calls] == [None]
 
 
+def test_feedback_of_langsmith_says_whether_a_task_was_solved(tmp_path: Path) -> None:
+    run = {"id": "a", "run_type": "llm", "inputs": {"messages": [{"role": "user", "content": "Hi"}]}}
+    stats = {"helpfulness": {"n": 1, "avg": 1.0}, "correctness": {"n": 2, "avg": 0.5}}
+    (found,) = trajectories(tmp_path, [{**run, "feedback_stats": stats}])
+    assert (found.solved, found.score) == (False, 0.5)
+    (found,) = trajectories(tmp_path, [{**run, "feedback_stats": {"helpfulness": {"avg": 1.0}}}])
+    assert found.solved is None
+
+
 def test_whatever_is_changed_in_an_export_it_is_read_or_a_line(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     random = Random(8)
     for trial in range(4_000 if request.config.getoption("--nightly") else 800):
