@@ -72,5 +72,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
         if count := done.lacks[name]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
             click.echo(f"note: {what}{of}")
+    if done.copies:
+        click.echo(f"note: {counted(done.copies, 'trace')} of another file, too, left out as copies")
     return INCOMPLETE if done.unreadable else DONE
 # fmt: on

@@ -27,6 +27,8 @@ from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, T
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 SCHEMA_VERSION = "0.3.0"
+_FILE = "rewoo_bench_file"
+"""Key of a line that is read, with the path of its file."""
 _SOURCE = {"source_type": "evaluation_run", "source_organization_name": "unknown", "evaluator_relationship": "other"}
 _DETAILS = {"deployment_type": "unknown", "model_availability": "unknown"}
 
@@ -220,7 +222,7 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
 def with_samples(record: Any, path: Path) -> Any:
     """The line of a sample; None for scores whose samples are in a file beside. Raises `Unreadable`."""
     if not _is_whole(record):
-        return record
+        return {**record, _FILE: str(path)}
     name = Path(str(_part(record, "detailed_evaluation_results").get("file_path") or "")).name
     if name and (path.parent / name).is_file():
         return None
@@ -228,10 +230,17 @@ def with_samples(record: Any, path: Path) -> Any:
 
 
 def sample_parts(record: Any) -> Iterator[tuple[str, Any]]:
-    """The line with the evaluation, sample and trial that it belongs to."""
+    """The line with the file, evaluation, sample and trial that it belongs to."""
     metadata = _part(record, "metadata")
     asked = _part(record, "input").get("raw")  # an id may be another sample's in another part of an evaluation
-    named = (record["evaluation_id"], metadata.get("agent"), record["sample_id"], asked, metadata.get("trial"))
+    named = (
+        record.get(_FILE),
+        record["evaluation_id"],
+        metadata.get("agent"),
+        record["sample_id"],
+        asked,
+        metadata.get("trial"),
+    )
     yield json.dumps(named, default=str), record
 
 

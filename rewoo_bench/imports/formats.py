@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -35,7 +36,7 @@ from rewoo_bench.imports.observability import (
     read_langsmith,
     read_mlflow,
 )
-from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.request_log import Logged, RequestLog
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import without_credentials
@@ -71,11 +72,13 @@ FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LAN
 
 
 class Found(NamedTuple):
-    """A trajectory, or what is wrong with a record: one line with file, record and reason."""
+    """A trajectory, what is wrong with a record (one line with file, record and reason), or a copy."""
 
     trajectory: RecordedTrajectory | None
     format: str = ""
     fault: str = ""
+    is_copy: bool = False
+    """Whether it was a trajectory that an earlier file has, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +124,34 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
     """The trajectories of files, and of all files of folders. Raises `UsageError` for a format that doesn't exist."""
     if chosen is not None and chosen not in {each.name for each in FORMATS}:
         raise UsageError(f"--format: {unknown('format', chosen, [each.name for each in FORMATS])}")
+    files = [file for path in paths for file in files_of(path)]
+    seen: dict[bytes, Path] | None = {} if len(files) > 1 else None
     with TemporaryDirectory(prefix="rewoo-bench-") as folder, closing(_Parts(Path(folder) / "parts.sqlite")) as parts:
-        for path in paths:
-            for file in files_of(path):
-                yield from _read_file(file, chosen, fields, parts)
-        for name, key, where, records in parts.whole():
+        for file in files:
+            for found in _read_file(file, chosen, fields, parts):
+                yield _checked(found, file, seen)
+        for name, key, file, where, records in parts.whole():
             format_ = next(each for each in FORMATS if each.name == name)
-            yield from _trajectories(format_, records, where, key, fields)
+            for found in _trajectories(format_, records, where, key, fields):
+                yield _checked(found, file, seen)
+
+
+def _checked(found: Found, file: Path, seen: dict[bytes, Path] | None) -> Found:
+    """What was found, or that it is a copy: `seen` has the first file of each. Equal ones of one file are trials."""
+    if seen is None or found.trajectory is None:
+        return found
+    return found if seen.setdefault(_digest(found.trajectory, file.name), file) == file else Found(None, is_copy=True)
+
+
+def _digest(trajectory: RecordedTrajectory, name: str) -> bytes:
+    """A hash of a trajectory, without the name of its file. Of its prompts the last one has what is in the others."""
+    events = [
+        replace(event, messages=None, tools=()) if isinstance(event, ModelCall) else event
+        for event in trajectory.events
+    ]
+    task = "" if trajectory.task.startswith(name) else trajectory.task
+    last = [call.messages for call in trajectory.calls][-1:]
+    return sha256(repr((replace(trajectory, task=task, events=events), last)).encode("utf-8", "replace")).digest()
 
 
 def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) -> Iterator[Found]:
@@ -176,7 +200,7 @@ def _read_record(
         record = without_credentials(record)
         if format_.parts is not None:
             for key, part in format_.parts(record):
-                parts.add(format_.name, key, where, part)
+                parts.add(format_.name, key, path, where, part)
             return
     except FAULTS as error:
         yield _fault(format_, where, error)
@@ -224,24 +248,24 @@ class _Parts:
         self._database = sqlite3.connect(path)
         self._database.executescript(
             "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
-            "CREATE TABLE parts(format TEXT, trajectory TEXT, place TEXT, part TEXT);"
+            "CREATE TABLE parts(format TEXT, trajectory TEXT, file TEXT, place TEXT, part TEXT);"
         )
 
     def close(self) -> None:
         self._database.close()
 
-    def add(self, format_: str, key: str, where: str, part: Any) -> None:
-        text = json.dumps(part, default=str)
-        self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (format_, str(key), where, text))
+    def add(self, format_: str, key: str, file: Path, where: str, part: Any) -> None:
+        values = (format_, str(key), str(file), where, json.dumps(part, default=str))
+        self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", values)
 
-    def whole(self) -> Iterator[tuple[str, str, str, Sequence[Any]]]:
-        """Format, id, place of the first part, and the parts of each trajectory, in the order of their first parts."""
+    def whole(self) -> Iterator[tuple[str, str, Path, str, Sequence[Any]]]:
+        """Of each trajectory, in the order of their first parts: format, id, file and place of that part, all parts."""
         self._database.execute("CREATE INDEX of_parts ON parts(format, trajectory)")
         keys = self._database.execute(
-            "SELECT format, trajectory, place, min(rowid) FROM parts GROUP BY format, trajectory ORDER BY 4"
+            "SELECT format, trajectory, file, place, min(rowid) FROM parts GROUP BY format, trajectory ORDER BY 5"
         )
-        for name, key, where, _ in keys:
+        for name, key, file, where, _ in keys:
             parts = self._database.execute(
                 "SELECT part FROM parts WHERE format = ? AND trajectory = ? ORDER BY rowid", (name, key)
             )
-            yield name, key, where, [json.loads(part) for (part,) in parts]
+            yield name, key, Path(file), where, [json.loads(part) for (part,) in parts]

@@ -64,6 +64,8 @@ class Imported:
     unreadable: int = 0
     lacks: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
+    copies: int = 0
+    """Trajectories that were left out, since an earlier file has them, too."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ async def import_run(
         try:
             async with open_run(out, {"run_id": writer.run_id}) as opened:
                 for found in read_files(paths, choices.format, choices.fields):
+                    done.copies += found.is_copy
+                    if found.is_copy:
+                        continue
                     fault = found.fault
                     if found.trajectory is not None:
                         try:
@@ -146,6 +151,7 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
             "lacks": dict(done.lacks),
             "models": list(writer.models),  # of the rows, whose first call says it
             "unreadable": done.unreadable,
+            "copies": done.copies,
         },
     }
 

@@ -59,6 +59,14 @@ def rows(folder: Path, table: str = "questions") -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: [row[key] for key in keys])
 
 
+def test_a_copy_of_a_file_is_no_further_trial(run: Path, tmp_path: Path) -> None:
+    publish_as("every-eval-ever", run, tmp_path / "out")
+    for file in (tmp_path / "out").rglob("*_samples.jsonl"):
+        file.with_name(f"copy_of_{file.name}").write_bytes(file.read_bytes())
+    done = imported(tmp_path / "out", tmp_path / "again")
+    assert done.rows == done.copies == len(rows(run))
+
+
 @pytest.mark.parametrize("texts", [True, False], ids=["with texts", "without texts"])
 @pytest.mark.parametrize("name", ["run", "tau_bench"])
 def test_what_was_written_is_imported_as_the_same_rows(

@@ -60,7 +60,9 @@ def test_gzip_and_folders(tmp_path: Path) -> None:
         file.write("\n".join(map(json.dumps, rows(2))))
     write(tmp_path / "a.json", json.dumps(rows(1)))
     write(tmp_path / "notes.txt", "nothing")
-    assert tasks([*read_files([tmp_path])]) == ["t0", "t0", "t1"]
+    found = [*read_files([tmp_path])]
+    assert tasks(found) == ["t0", "t1"]
+    assert [each.is_copy for each in found] == [False, True, False]
 
 
 def test_a_list_of_messages_is_one_conversation(tmp_path: Path) -> None:

@@ -168,6 +168,21 @@ def test_trials_of_a_task_are_numbered_where_nobody_says(tmp_path: Path) -> None
     assert [row["trial"] for row in rows] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["with a task", "without"])
+def test_a_file_that_is_there_twice_is_read_once(named: bool, tmp_path: Path) -> None:
+    records = [record(city, 0, 1.0) for city in ("Oslo", "Oslo", "Bergen")]
+    lines = [json.dumps(each if named else {"messages": each["messages"]}) for each in records]
+    (tmp_path / "all").mkdir()
+    for name in ("a", "a (copy)"):
+        (tmp_path / "all" / f"{name}.jsonl").write_text("\n".join(lines))
+    (tmp_path / "all" / "b.jsonl").write_text(json.dumps({**record("Oslo", 0, 1.0), "agent": "another"}))
+    out = tmp_path / "run"
+    made = CliRunner().invoke(group, ["import", str(tmp_path / "all"), "--out", str(out)], standalone_mode=False)
+    assert made.return_value == 0
+    assert pq.read_table(out / "questions.parquet").num_rows == 4
+    assert "note: 3 traces" in made.output
+
+
 def test_users_turns_that_only_prompts_have_are_turns(tmp_path: Path) -> None:
     def span(number: int, texts: list[str], reply: str) -> dict[str, Any]:
         prompt = [
