@@ -52,6 +52,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     import anyio
     from tqdm import tqdm
 
+    from rewoo_bench.config.price_sheets import price_of
     from rewoo_bench.imports.formats import Fields
     from rewoo_bench.imports.record import MISSING
     from rewoo_bench.imports.sources import local_files, name_of
@@ -72,6 +73,11 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
         if count := done.lacks[name]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
             click.echo(f"note: {what}{of}")
+    unpriced = [name for name in done.models if price_of(name) is None]
+    if "unknown" in unpriced:
+        click.echo("note: no model is named: prices are an example's; --model NAME names it")
+    if named := [name for name in unpriced if name != "unknown"]:
+        click.echo(terminal(f"note: no price is known of {', '.join(named[:3])}: prices are an example's"))
     if done.copies:
         click.echo(f"note: {counted(done.copies, 'trace')} of another file, too, left out as copies")
     return INCOMPLETE if done.unreadable else DONE

@@ -65,10 +65,13 @@ def check_new(folder: Path) -> None:
     if file == MANIFEST:
         reason = ""
         with suppress(DataError):  # --resume says what is wrong
-            reason = read_manifest(folder).reason or ""
+            manifest = read_manifest(folder)
+            if manifest.imported is not None:
+                raise UsageError(f"--out: {str(folder)!r} holds another run, which was imported; choose a new folder")
+            reason = manifest.reason or ""
         cap = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
-        go_on = f"continue that run with --resume {shlex.quote(str(folder))}{another}"
+        go_on = f"continue that run with rewoo-bench run --resume {shlex.quote(str(folder))}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
     if file:
         raise UsageError(

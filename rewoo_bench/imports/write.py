@@ -22,7 +22,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken, trace
 from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
-from rewoo_bench.imports.formats import FAULTS, NO_FIELDS, Fields, read_files
+from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
 from rewoo_bench.runs.columns import PARTS, call_rows, question_row
 from rewoo_bench.runs.journal.records import (
@@ -52,6 +52,7 @@ _LEAST_OF_ALL = 0.7
 """Of the tokens that are counted for all calls: fewer were recorded of one."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MOST_FAULTS = 1_000  # lines that are remembered
+_SHOWN_FILES = 3
 
 
 @dataclass
@@ -64,6 +65,8 @@ class Imported:
     unreadable: int = 0
     lacks: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
+    models: Sequence[str] = ()
+    """Those of the rows: `unknown` where none is named."""
     copies: int = 0
     """Trajectories that were left out, since an earlier file has them, too."""
 
@@ -116,12 +119,21 @@ async def import_run(
                     opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
                     await opened.export(writer.keys)
             if not done.rows:
-                raise DataError(f"nothing could be read: {done.faults[0] if done.faults else 'the files are empty'}")
+                raise DataError(f"nothing could be read: {_nothing(done, paths)}")
+            done.models = list(writer.models)
             write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
         except BaseException:  # so that the same command can be given again
             remove_run(out)
             raise
     return done
+
+
+def _nothing(done: Imported, paths: Sequence[Path]) -> str:
+    """Why an import has no trajectory, and what it can read."""
+    names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
+    fault = done.faults[0] if done.faults else f"no trajectory in {names}"
+    known = ", ".join(each.name for each in FORMATS)
+    return f"{fault}; files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
 
 
 def _dataset_name(paths: Sequence[Path]) -> str:

@@ -188,6 +188,10 @@ def no_run(path: Path, lacks: str) -> DataError:
         way = f"did you mean {str(near)!r}?" if (near / MANIFEST).is_file() else way
     elif not path.is_dir():
         what = "a file"
+        if (path.parent / MANIFEST).is_file():
+            way = f"name its folder: {str(path.parent)!r}"
+        elif path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".gz", ".eval"):
+            way = f"to read traces that another program recorded: rewoo-bench import {name}"
     elif (path / "dataset.toml").is_file():
         what, way = "a data set", f"to ask its questions: rewoo-bench run --arch rewoo,react --dataset {name}"
     elif (path / "architecture.toml").is_file():

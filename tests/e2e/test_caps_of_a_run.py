@@ -36,7 +36,9 @@ def test_a_taken_folder_of_a_capped_run_asks_for_another_cap(capfd: pytest.Captu
     assert quiet(*CAPPED, "--run-tokens", 1) == 3
     capfd.readouterr()
     assert quiet(*CAPPED, "--run-tokens", 1) == 2
-    assert capfd.readouterr().err.endswith("or continue that run with --resume here and another --run-tokens\n")
+    assert capfd.readouterr().err.endswith(
+        "or continue that run with rewoo-bench run --resume here and another --run-tokens\n"
+    )
 
 
 def test_a_run_file_may_have_no_cap() -> None:

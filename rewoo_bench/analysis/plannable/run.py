@@ -63,6 +63,8 @@ class Plannable:
     left_out: Mapping[str, int]
     prices: Mapping[str, str]
     """Each price, and what it is: `OpenAI's rule, gpt-4o`."""
+    unpriced: str = ""
+    """The run's model, where no sheet has it, so that the prices are an example's."""
 
     def architectures(self) -> list[str]:
         return list(dict.fromkeys(self.tasks["architecture"]))
@@ -129,7 +131,8 @@ def plannable(
     if not of_calls:
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
-    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles)
+    unpriced = str(named[0][0]) if named and not (own_price or prices) else ""
+    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles, unpriced)
 
 
 def _sample(tasks: Mapping[str, int], most: int | None) -> set[str]:

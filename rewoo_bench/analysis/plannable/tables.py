@@ -141,7 +141,12 @@ def text(found: Plannable) -> str:
 
 def notes(found: Plannable) -> list[str]:
     """What the figures take for granted, and what they leave out."""
-    return [ASSUMPTIONS, *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
+    example = f"the prices are an example's, since none is known for {found.unpriced!r}; --prices names others"
+    return [
+        ASSUMPTIONS,
+        *([example] if found.unpriced else []),
+        *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items()),
+    ]
 
 
 def saved_by_task(found: Plannable, architecture: str) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import rewoo_bench
+from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import group
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError
@@ -245,13 +246,42 @@ def test_an_import_that_broke_off_can_be_made_again(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_path: Path) -> None:
     imported(tmp_path, [record("Oslo", 0, 1.0)])
-    with pytest.raises(UsageError, match="holds another run"):
+    with pytest.raises(UsageError, match="holds another run") as refused:
         imported(tmp_path, [record("Oslo", 0, 1.0)])
+    assert "--resume" not in str(refused.value)
     other = tmp_path / "other"
     other.mkdir()
     with pytest.raises(DataError, match=r"nothing could be read: traces.jsonl, line 1: no known format"):
         imported(other, [{"rows": 1}])
     assert not (other / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", b"a,b\n1,2\n"), ("b.zip", b"PK\3\4\24\0\0\0"), ("c.json", b""), ("d.json", b"[]")]
+)
+def test_what_holds_no_traces_is_refused_with_what_can_be_read(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as refused:
+        anyio.run(partial(import_run, [tmp_path / name], tmp_path / "run"))
+    said = str(refused.value)
+    assert [each for each in (name, "JSON lines", *(known.name for known in FORMATS)) if each not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "said"),
+    [("", [], "--model NAME"), ("", ["--model", "gpt-4o"], ""), ("gpt-4o", [], ""), ("mine-7b", [], "mine-7b")],
+)
+def test_a_model_without_a_price_is_said(recorded: str, given: list[str], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({**record("Oslo", 0, 1.0), "model": recorded}))
+    made = CliRunner().invoke(
+        group, ["import", str(path), "--out", str(tmp_path / "run"), *given], standalone_mode=False
+    )
+    lines = [line for line in made.output.splitlines() if "prices are an example's" in line]
+    assert len(lines) == bool(said)
+    assert said in "".join(lines)
+    shown = tables.text(plannable(tmp_path / "run"))
+    assert ("prices are an example's" in shown) == bool(said)
 
 
 def test_an_import_cant_be_resumed(tmp_path: Path) -> None:

@@ -271,6 +271,8 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
         ("gone", "no such file or folder; did you mean 'results/local/gone'?"),
         ("never", "no such file or folder; expected a folder that `rewoo-bench run` wrote"),
         ("notes.txt", "a file; expected a folder that `rewoo-bench run` wrote; `rewoo-bench runs` lists those of"),
+        ("traces.jsonl", "a file; to read traces that another program recorded: rewoo-bench import traces.jsonl"),
+        ("results/local/gone/traces.jsonl", "a file; name its folder: 'results/local/gone'"),
         ("data", "a data set; to ask its questions: rewoo-bench run --arch rewoo,react --dataset data"),
         ("mine", "an architecture; to run it: rewoo-bench run --arch mine"),
         (
@@ -285,7 +287,8 @@ def test_what_is_no_run_is_told_with_a_way_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_manifest(Path("results/local/gone"), Manifest(run_id="gone"))
-    Path("notes.txt").touch()
+    for name in ("notes.txt", "traces.jsonl", "results/local/gone/traces.jsonl"):
+        Path(name).touch()
     for file in (Path("data/dataset.toml"), Path("mine/architecture.toml")):
         file.parent.mkdir()
         file.touch()
