@@ -236,6 +236,13 @@ SHARED_UNKNOWN = (
 )
 
 
+def example_note(models: Sequence[str], command: str) -> str:
+    """That dollars are at an example's price, since no sheet has these models, and how to choose another one."""
+    imported = "; import --model NAME names the model of traces" if "unknown" in models else ""
+    of = f"since none is known for {' and '.join(models)}"
+    return f"the price is an example, {of} ({command} --prices NAME: {SHORT_NAMES}{imported})"
+
+
 @dataclass(frozen=True, slots=True)
 class PricedRows:
     """Dollars of each row under a named price, NaN where they aren't known, and the prices of each role."""

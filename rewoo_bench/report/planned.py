@@ -88,7 +88,7 @@ def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:
         yield {
             "label": f"{architecture} in {run}" if run else architecture,
             "sentences": list(filter(None, (tables.verdict(found, architecture, price) for price in found.prices))),
-            "notes": tables.notes(found),
+            "notes": [*tables.notes(found), tables.AHEAD],
             "trust": tables.trust_note(),
             "tables": [{"head": head, "rows": rows} for head, *rows in of_loop],
             "bins": BINS,

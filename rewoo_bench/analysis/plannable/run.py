@@ -15,13 +15,13 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,9 +38,9 @@ from rewoo_bench.analysis.plannable.bounds import (
     works,
 )
 from rewoo_bench.analysis.plannable.steps import KINDS, TracedTask, traced_tasks
-from rewoo_bench.analysis.prices import SHOWN, cached_tokens
+from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.price_sheets import named_tariff, price_of
+from rewoo_bench.config.price_sheets import Tariff, named_tariff, price_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, read_table
@@ -51,6 +51,8 @@ _READ = (*_KEY, "kind", "role", "place", "input_tokens", "output_tokens", "laten
 _PLANS = {"planner", "router"}
 """Roles of calls that a loop doesn't make."""
 _TURN = re.compile(r"turn (\d+)$")
+_FITTED = 1_000
+"""Calls through which a line of seconds is drawn: half a million pairs of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class Plannable:
     left_out: Mapping[str, int]
     prices: Mapping[str, str]
     """Each price, and what it is: `OpenAI's rule, gpt-4o`."""
-    unpriced: str = ""
-    """The run's model, where no sheet has it, so that the prices are an example's."""
+    pricing: str = ""
+    """Where the prices come from, unless they are those of the run's one model, or were given."""
 
     def architectures(self) -> list[str]:
         return list(dict.fromkeys(self.tasks["architecture"]))
@@ -79,19 +81,16 @@ def plannable(
 ) -> Plannable:
     """Reads a run. `prices` are short names or SHEET:MODEL.
 
-    By default they are those of the run's model with the rule of its provider's cache and without a cache, where a
-    sheet has the model, else those of `SHOWN`.
+    By default they are those of each trajectory's model, with the rule of its provider's cache and without a cache,
+    where sheets have all models of the run, else those of `SHOWN`.
 
     Of each architecture at most `most` trajectories are read, those of a random sample of tasks, always the same one.
     `on_task` is called with each trajectory that counts.
     Raises `DataError` where the run has no traces or no loop with tool calls, and `UsageError` for a wrong price.
     """
     rows = load_table(folder).select([*_KEY, "model"]).to_pylist()
-    named = Counter(str(row["model"]) for row in rows).most_common(1)
-    own_price = price_of(named[0][0]) if named else None
-    tariffs = {name: named_tariff(name) for name in prices or ([own_price] if own_price else SHOWN)}
-    if own_price and not prices:  # the same prices without the cache
-        tariffs["none"] = replace(tariffs[own_price], rule=None, cache_rule=SHOWN["none"])
+    model_of = {tuple(row[name] for name in _KEY): str(row["model"]) for row in rows}
+    tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices)
     path = folder / TRACES_FILE
     if not path.is_file():
         raise DataError(
@@ -106,6 +105,7 @@ def plannable(
         if any(_PLANS & set(calls["role"]) for calls in own.values()):
             left_out[f"{architecture} plans ahead itself"] += len(own)
             continue
+        pace = _pace(own.values())
         tasks = Counter(row["example_id"] for row in rows if row["architecture"] == architecture)
         sample = _sample(tasks, most)
         if unread := sum(tasks.values()) - sum(tasks[each] for each in sample):
@@ -126,13 +126,32 @@ def plannable(
             if on_task and task.steps:
                 on_task(task)
             of_calls += _call_rows(task)
-            of_tasks += _task_rows(task, calls, models, works(task, turns), tariffs)
-    titles = {name: f"{each.cache_rule.partition(':')[0]}, {each.model}" for name, each in tariffs.items()}
+            own_tariffs = {name: of_models[model_of[key]] for name, of_models in tariffs.items()}
+            of_tasks += _task_rows(task, calls, models, works(task, turns), own_tariffs, pace)
     if not of_calls:
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
-    unpriced = str(named[0][0]) if named and not (own_price or prices) else ""
-    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles, unpriced)
+    titles = {name: _title(list(of_models.values())) for name, of_models in tariffs.items()}
+    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles, pricing)
+
+
+def _tariffs(models: Sequence[str], prices: Sequence[str]) -> tuple[dict[str, dict[str, Tariff]], str]:
+    """Each price by its name, as the tariff of each model, and where they come from (`Plannable.pricing`)."""
+    listed = {model: found for model in models if (found := price_of(model))}
+    if prices or len(listed) < len(models):
+        note = "" if prices else example_note([each for each in models if each not in listed], "plannable")
+        return {name: dict.fromkeys(models, named_tariff(name)) for name in prices or SHOWN}, note
+    own = {model: named_tariff(price) for model, price in listed.items()}
+    uncached = {model: replace(tariff, rule=None, cache_rule=SHOWN["none"]) for model, tariff in own.items()}
+    names = dict.fromkeys(listed.values())
+    note = "each trajectory is priced at its own model's prices" if len(names) > 1 else ""
+    return {" and ".join(names): own, "none": uncached}, note
+
+
+def _title(tariffs: Sequence[Tariff]) -> str:
+    """`OpenAI's rule, gpt-4o`."""
+    rules, models = ([each.cache_rule.partition(":")[0] for each in tariffs], [each.model for each in tariffs])
+    return ", ".join(" and ".join(dict.fromkeys(names)) for names in (rules, models))
 
 
 def _sample(tasks: Mapping[str, int], most: int | None) -> set[str]:
@@ -225,7 +244,8 @@ def _task_rows(
     calls: _Columns,
     models: Sequence[tuple[int, int]],
     of_horizons: Mapping[Horizon, Work],
-    tariffs: Mapping[str, Any],
+    tariffs: Mapping[str, Tariff],
+    pace: Pace,
 ) -> Iterator[dict[str, Any]]:
     positions = [position for _, position in models]
     others = [  # calls of tools that ask a model: the same under each horizon
@@ -245,7 +265,7 @@ def _task_rows(
             "planned": work.planned, "model_calls": len(columns["input_tokens"]), "extractions": len(work.extractions),
             "sequential_calls": len(work.kept) + len({each.step for each in work.extractions}),
             "input_tokens": columns["input_tokens"].sum(), "output_tokens": columns["output_tokens"].sum(),
-            "latency_s": _latency(calls, positions, work),
+            "latency_s": _latency(calls, positions, others, work, pace),
         }  # fmt: skip
         for name, tariff in tariffs.items():
             cached, written = cached_tokens(columns, tariff.rule)
@@ -278,17 +298,41 @@ def _remaining(
     }
 
 
-def _latency(calls: _Columns, positions: Sequence[int], work: Work) -> float:
+class Pace(NamedTuple):
+    """Seconds of a model call: until it begins to write, and for each token that it writes."""
+
+    start: float
+    a_token: float
+
+    def seconds(self, tokens: float) -> float:
+        return self.start + self.a_token * tokens
+
+
+def _pace(trajectories: Iterable[_Columns]) -> Pace:
+    """The line through the loop's calls of an architecture: the median of the slopes between any two (Theil and Sen).
+
+    NaN where no call was timed.
+    """
+    calls = [(own["latency_s"][at], own["output_tokens"][at]) for own in trajectories for _, at in _loop_calls(own)]
+    known = np.array([call for call in calls if not np.isnan(call).any()], dtype=float).reshape(-1, 2)
+    if not len(known):
+        return Pace(np.nan, np.nan)
+    seconds, tokens = np.random.default_rng(0).permutation(known)[:_FITTED].T
+    one, other = np.triu_indices(len(seconds), 1)
+    apart = tokens[other] - tokens[one]
+    slopes = (seconds[other] - seconds[one])[apart != 0] / apart[apart != 0]
+    a_token = max(0.0, float(np.median(slopes))) if len(slopes) else 0.0
+    return Pace(max(0.0, float(np.median(seconds - a_token * tokens))), a_token)
+
+
+def _latency(calls: _Columns, positions: Sequence[int], others: Sequence[int], work: Work, pace: Pace) -> float:
     """Seconds of the model calls that remain, one after the other; NaN where they weren't measured.
 
-    A call that writes for others takes longer by their output, at the trajectory's own seconds for a token.
+    A call that writes for another one takes longer by what that output takes, but by no more than the other one took.
     """
     seconds, output = calls["latency_s"].astype(float), calls["output_tokens"].astype(float)
     own, written = seconds[list(positions)], output[list(positions)]
-    for_a_token = own.sum() / written.sum() if written.sum() else 0.0
-    return float(
-        sum(
-            own[each.call] + for_a_token * sum(written[other] for other in each.writes if other != each.call)
-            for each in work.kept
-        )
-    )
+    longer = np.minimum(pace.a_token * written, own)
+    kept = sum(own[each.call] + sum(longer[at] for at in each.writes if at != each.call) for each in work.kept)
+    read = sum(pace.seconds(count_tokens(each.value)) for each in work.extractions)
+    return float(kept + read + seconds[list(others)].sum())

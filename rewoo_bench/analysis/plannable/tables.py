@@ -23,8 +23,16 @@ ASSUMPTIONS = (
     "a bound, not a forecast. It takes for granted that prompts and outputs are the loop's own, that "
     "plans have no faults, and that a value which stands in an earlier text comes from there"
 )
-
-
+SECONDS = (
+    "seconds are a bound, too: what a plan writes in a call's place takes the run's own time for each token (the slope "
+    "of a line through its calls), but no more than that call took"
+)
+AHEAD = (
+    "tool calls ahead of their turn: asked for by a plan before the loop asked for them, so not those of a plan's "
+    "first turn"
+)
+WAYS = {"plan-ahead": "a whole plan", "plans as code": "programs"}
+"""The ways to plan that a sentence names."""
 OF_RARE = f"{RARE} {A_RARE_EVENT}: few tasks make most of the spread"
 FEWEST_TASKS = 10
 """Tasks of which an interval is shown; of fewer it says nothing."""
@@ -70,19 +78,41 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     own = {row["horizon"]: row for row in all_.to_dict("records") if row["measure"] == f"usd:{price}"}
     if not own:
         return ""
-    first, last = own["plan-ahead"], own["plans as code"]
+    first, last = (own[horizon] for horizon in WAYS)
     low, high = sorted((first["saved"], last["saved"]))
     rule, model = found.prices[price].rsplit(", ", 1)
-    where = f"{'without a cache' if rule == 'no cache' else f'under {rule}'}, at {model}'s prices"
+    where = f"{'without a cache' if rule == SHOWN['none'] else f'under {rule}'}, at {model}'s prices"
     bounds = min(first["low"], last["low"]), max(first["high"], last["high"])
     shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds) if np.isfinite(value)]
-    ways = ["a whole plan", "programs"] if first["saved"] <= last["saved"] else ["programs", "a whole plan"]
-    saved = f"between {shares[0]} ({ways[0]}) and {shares[1]} ({ways[1]})" if shares[0] != shares[1] else shares[0]
+    ways = [*WAYS.values()] if first["saved"] <= last["saved"] else [*WAYS.values()][::-1]
+    saved = f"{shares[0]} ({ways[0]}) or {shares[1]} ({ways[1]})" if shares[0] != shares[1] else shares[0]
     few = last["n"] < FEWEST_TASKS
-    interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}"
+    interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}, the outer ends of both"
     return (
-        f"{architecture}: planning ahead would have saved {saved} of the cost {where} "
-        f"({interval}; {counted(last['n'], 'task')})"
+        f"{architecture}: planning ahead would have saved at most {saved} of the cost {where} "
+        f"({interval}; {counted(last['n'], 'task')}); {_measured(own, rule)}"
+    )
+
+
+def _measured(own: Mapping[Any, Mapping[Any, Any]], rule: str) -> str:
+    """What planners took of such a prediction under a rule, and which way saves whatever the error is of those."""
+    measures = [f"usd:{name}" for name, title in SHOWN.items() if title in rule.split(" and ")]
+    measured = errors()
+    measured = measured[measured["measure"].isin(measures)]
+    if measured.empty:
+        return "no planner was measured under this rule"
+    took = {horizon: measured[measured["horizon"] == horizon]["took_per_predicted"] for horizon in WAYS}
+    ranges = [f"{each.min():.2f} to {each.max():.2f} times" for each in took.values()]
+    saving = [
+        way
+        for horizon, way in WAYS.items()
+        if own[horizon]["n"] >= FEWEST_TASKS and (1 - own[horizon]["low"]) * took[horizon].max() < 1
+    ]
+    shown = f"show a saving by {saving[0] + ' alone' if len(saving) < len(WAYS) else 'both'}" if saving else ""
+    whole, programs = WAYS.values()
+    return (
+        f"where loop and planner were both run, {whole} took {ranges[0]} what was predicted in this way and {programs} "
+        f"{ranges[1]}, so with such an error the data {shown or 'do not show a saving'}"
     )
 
 
@@ -95,29 +125,27 @@ def errors() -> pd.DataFrame:
 
 
 def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
-    """Of each horizon the median and the range of what planners took, divided by what was predicted."""
+    """Of each horizon the runs, and the median and the range of what planners took, divided by what was predicted."""
     measured = errors()
     names = {"model_calls": "model calls", "total_tokens": "tokens"}
-    rules = {title.rpartition(", ")[0] for title in prices.values()}
+    rules = {rule for title in prices.values() for rule in title.rpartition(", ")[0].split(" and ")}
     names |= {f"usd:{name}": f"$, {title}" for name, title in SHOWN.items() if title in rules}
-    rows = [["measured / predicted", *names.values()]]
+    rows = [["measured / predicted", "runs", *names.values()]]
     for horizon in HORIZONS[1:]:
-        cells = []
+        of_horizon = measured[measured["horizon"] == horizon]
+        runs = Counter(of_horizon.drop_duplicates(["dataset", "model"])["model"].str.removesuffix(".gguf"))
+        cells = [", ".join(f"{count} of {model}" for model, count in runs.most_common())]
         for measure in names:
-            own = measured[(measured["horizon"] == horizon) & (measured["measure"] == measure)]["took_per_predicted"]
+            own = of_horizon[of_horizon["measure"] == measure]["took_per_predicted"]
             cells.append(f"{own.median():.2f} ({own.min():.2f} to {own.max():.2f})" if len(own) else "-")
         rows.append([horizon, *cells])
     return rows
 
 
 def trust_note() -> str:
-    measured = errors()
-    runs = measured.drop_duplicates(["dataset", "model"])
-    counts = Counter(str(model).removesuffix(".gguf") for model in runs["model"])
-    models = ", ".join(f"{count} of {model}" for model, count in counts.items())
     return (
-        f"median and range over {len(runs)} runs ({models}; n = {measured['n'].min()} each), where a planner was run, "
-        "too; 1.00 means that they took what was predicted, dollars at gpt-5-mini's prices, under Anthropic's rule at "
+        f"median and range over runs of {errors()['n'].min()} tasks each, where a planner was run, too; 1.00 means "
+        "that it took what was predicted. Dollars are at gpt-5-mini's prices, under Anthropic's rule at "
         "claude-sonnet-4-5's. Planners have prompts of their own, shorter than the loop's: a cache holds less of them"
     )
 
@@ -132,7 +160,7 @@ def text(found: Plannable) -> str:
         head += f"{counted(len(tasks), 'run')} of them, {counted(len(calls), 'tool call')}"
         blocks.append("\n".join([head, "", *text_table(values_table(calls)), *_chance(calls)]))
         blocks.append("\n".join(text_table(calls_table(calls))))
-        blocks.append("\n".join(text_table(horizons_table(found, architecture))))
+        blocks.append("\n".join([*text_table(horizons_table(found, architecture)), AHEAD]))
         blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
     rare = [OF_RARE] if any(RARE in block for block in blocks) else []
     blocks.append("\n".join([*text_table(trust_table(found.prices)), trust_note()]))
@@ -140,13 +168,9 @@ def text(found: Plannable) -> str:
 
 
 def notes(found: Plannable) -> list[str]:
-    """What the figures take for granted, and what they leave out."""
-    example = f"the prices are an example's, since none is known for {found.unpriced!r}; --prices names others"
-    return [
-        ASSUMPTIONS,
-        *([example] if found.unpriced else []),
-        *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items()),
-    ]
+    """What the figures take for granted, where prices come from, and what is left out."""
+    said = [ASSUMPTIONS, SECONDS if found.tasks["latency_s"].notna().all() else "", found.pricing]
+    return [*filter(None, said), *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
 
 
 def saved_by_task(found: Plannable, architecture: str) -> pd.DataFrame:
@@ -215,9 +239,9 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
     rows_ = savings(found, architecture).to_dict("records")
     saved = {(row["horizon"], row["measure"]): row for row in rows_}
     names = {"model_calls": "model calls", "input_tokens": "tokens in", "latency_s": "seconds of models"}
-    names |= {f"usd:{name}": f"$, {title}" for name, title in found.prices.items()}
+    names |= {f"usd:{name}": f"$ / 1,000 tasks, {title}" for name, title in found.prices.items()}
     measures = [name for name in names if (HORIZONS[-1], name) in saved]
-    rows = [["a task takes", "calls planned", *(names[name] for name in measures)]]
+    rows = [["a task takes", "tool calls ahead of their turn", *(names[name] for name in measures)]]
     for horizon in HORIZONS:
         part = own[own["horizon"] == horizon]
         covered = _shown(share(part["planned"], part["tool_calls"], part["example_id"])) if horizon != "loop" else "-"
@@ -234,10 +258,6 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
 
 
 def _amount(measure: str, value: float) -> str:
-    return (
-        f"{value:.4f}"
-        if measure.startswith("usd:")
-        else f"{value:,.0f}"
-        if measure == "input_tokens"
-        else f"{value:.2f}"
-    )
+    if measure.startswith("usd:"):
+        return f"{1000 * value:,.3f}"
+    return f"{value:,.0f}" if measure == "input_tokens" else f"{value:.2f}"

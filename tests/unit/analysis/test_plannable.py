@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, sources, works
-from rewoo_bench.analysis.plannable.run import plannable
+from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
 from rewoo_bench.cli.main import group, main
@@ -345,6 +345,112 @@ def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
     text = tables.text(found)
     assert "bot: planning ahead would have saved " in text
     assert "a bound, not a forecast" in text
+    assert tables.AHEAD in text
+    amounts = dict(zip(*tables.horizons_table(found, "bot")[:2], strict=True))
+    assert amounts["$ / 1,000 tasks, no cache, gpt-5-mini"] == f"{1000 * loop['usd:none'].mean():.3f}"
+
+
+def timed(task: str, *calls: tuple[float, int], model: str = "gpt-4o") -> dict[str, Any]:
+    """A trajectory in ATIF whose model calls took so many seconds for so many output tokens: it books, then answers."""
+    did: list[tuple[str, dict[str, str], str]] = [
+        ("user", {"id": f"user_{task}"}, json.dumps({"card": f"card_{task}"})),
+        ("book", {"card": f"card_{task}"}, "booked"),
+    ]
+    now, steps = 1_700_000_000.0, [{"source": "user", "message": f"I am user_{task}."}]
+    for place, (seconds, tokens) in enumerate(calls):
+        times = {"start_timestamp": now, "end_timestamp": now + seconds}
+        metrics = {"prompt_tokens": 2_000 + 100 * place, "completion_tokens": tokens}
+        now += seconds
+        step: dict[str, Any] = {"source": "agent", "message": "", "metrics": metrics, "model_name": model}
+        step["extra"] = {"rewoo_bench": {}, "invocation": times}
+        if place < len(did):
+            tool, arguments, result = did[place]
+            step["tool_calls"] = [{"tool_call_id": "c", "function_name": tool, "arguments": arguments}]
+            step["observation"] = {"results": [{"source_call_id": "c", "content": result}]}
+        else:
+            step["message"] = "Done."
+        steps.append(step)
+    facts = {"extra": {"rewoo_bench": {"task": task}}}
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": steps, **facts}
+
+
+def saved_of(found: Plannable, measure: str) -> dict[str, float]:
+    saved = tables.savings(found, "bot")
+    return {row["horizon"]: row["saved"] for row in saved.to_dict("records") if row["measure"] == measure}
+
+
+def test_of_calls_that_take_the_same_time_as_many_seconds_as_calls_are_saved(tmp_path: Path) -> None:
+    outputs = [(30, 60, 10), (25, 40, 90), (80, 20, 15)]
+    run = run_of(tmp_path, [timed(str(n), *((1.0, each) for each in of)) for n, of in enumerate(outputs)])
+    found = plannable(run)
+    seconds, calls = saved_of(found, "latency_s"), saved_of(found, "model_calls")
+    assert seconds == pytest.approx(calls)
+    assert seconds["plan-ahead"] == pytest.approx(1 / 3)
+    assert tables.SECONDS in tables.notes(found)
+
+
+def test_what_a_plan_writes_takes_the_runs_time_for_a_token_and_no_more_than_was_recorded(tmp_path: Path) -> None:
+    outputs = [(30, 60, 10), (25, 40, 90), (80, 20, 15)]
+    records = [timed(str(n), *((2 + 0.01 * each, each) for each in of)) for n, of in enumerate(outputs)]
+    rows = plannable(run_of(tmp_path, records)).tasks.set_index(["horizon", "example_id"])["latency_s"]
+    assert (rows["loop"] - rows["plan-ahead"]).tolist() == pytest.approx([2, 2, 2])  # until the second call writes
+    (tmp_path / "hung").mkdir()
+    slow = [*records, timed("3", (500.0, 20), (0.1, 400), (2.0, 5))]  # a call that hung, and one that was fast
+    rows = plannable(run_of(tmp_path / "hung", slow)).tasks.set_index(["horizon", "example_id"])["latency_s"]
+    assert (rows["loop"] - rows["plan-ahead"]).tolist() == pytest.approx([2, 2, 2, 0], abs=0.2)
+
+
+def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_them(tmp_path: Path) -> None:
+    calls = (1.0, 30), (1.0, 60), (1.0, 10)
+    models = ["gpt-4o-mini", "openai/gpt-4o-mini", "claude-sonnet-4-5"]
+    run = run_of(tmp_path, [timed(str(n), *calls, model=model) for n, model in enumerate(models)])
+    found = plannable(run)
+    tasks = found.tasks[found.tasks["horizon"] == "loop"].sort_values("example_id")
+    each, output = np.array([(0.15e-6, 0.6e-6), (0.15e-6, 0.6e-6), (3e-6, 15e-6)]).T
+    usd = tasks["input_tokens"] * each + tasks["output_tokens"] * output
+    assert tasks["usd:none"].tolist() == pytest.approx(usd.tolist())
+    assert found.prices["none"] == "no cache, gpt-4o-mini and claude-sonnet-4-5"
+    assert "each trajectory is priced at its own model's prices" in tables.notes(found)
+
+    (tmp_path / "some").mkdir()
+    unlisted = [timed(str(n), *calls, model=model) for n, model in enumerate(["gpt-4o-mini", "nobody/x"])]
+    found = plannable(run_of(tmp_path / "some", unlisted))
+    assert [*found.prices] == ["none", "openai", "anthropic-5m"]
+    (note,) = [note for note in tables.notes(found) if "the price is an example" in note]
+    assert "none is known for nobody/x (plannable --prices NAME" in note
+    assert not any("the price is an example" in note for note in tables.notes(plannable(run, ["openai"])))
+
+
+def test_a_run_of_an_unknown_model_says_how_to_name_it(tmp_path: Path) -> None:
+    found = plannable(run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(2)]))
+    text = tables.text(found)
+    assert "the price is an example, since none is known for unknown" in text
+    assert "import --model NAME" in text
+
+
+def test_the_sentence_has_the_error_that_was_measured_for_its_rule_and_says_what_is_left(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(12)])
+    found = plannable(run, ["none", "openai", "gemini"])
+    none, openai, gemini = (tables.verdict(found, "bot", price) for price in found.prices)
+    measured = tables.errors()
+    for price, sentence in (("none", none), ("openai", openai)):
+        for horizon in tables.WAYS:
+            some = (measured["measure"] == f"usd:{price}") & (measured["horizon"] == horizon)
+            took = measured["took_per_predicted"][some]
+            assert f"{took.min():.2f} to {took.max():.2f}" in sentence
+        assert "would have saved at most" in sentence
+    assert "the data do not show a saving" in openai
+    assert "the data show a saving by a whole plan alone" in none  # three calls a task: two, times 0.91
+    assert gemini.endswith("no planner was measured under this rule")
+
+
+def test_the_table_of_errors_says_the_runs_of_each_row() -> None:
+    head, *rows = tables.trust_table({"openai": "OpenAI's rule, gpt-4o"})
+    measured = tables.errors()
+    for name, runs, *_ in rows:
+        of = measured[(measured["horizon"] == name) & (measured["measure"] == "model_calls")]
+        assert sum(int(each.split()[0]) for each in runs.split(", ")) == len(of)
+    assert head == ["measured / predicted", "runs", "model calls", "tokens", "$, OpenAI's rule"]
 
 
 def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:
