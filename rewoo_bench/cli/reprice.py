@@ -1,4 +1,4 @@
-"""`rewoo-bench reprice RUN --prices SHEET`: what a finished run would have cost under other prices."""
+"""`rewoo-bench reprice RUN`: what a finished run would have cost under other prices."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 # fmt: off
 @click.command("reprice", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--prices", multiple=True, required=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+@click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
               help=f"The price to count with: {PRICE_FORMS}. A sheet without a model gives a table for each of its "
                    "models. Repeat the flag for more tables. A planner or solver with a model of its own has the "
-                   "sheet's price of that model, or the one of planner:SHEET:MODEL.")
+                   "sheet's price of that model, or the one of planner:SHEET:MODEL.  "
+                   "[default: the prices of the run's models, with and without the cache, else none, openai, "
+                   "anthropic-5m]")
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Only this model of the sheets. Repeatable.  [default: all of them]")
 @click.option("--baseline", metavar="NAME",

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -45,6 +45,8 @@ RULES = {
     "llama.cpp": "llama_cpp:computed",
 }
 """Short names of prices, each of one SHEET:MODEL: its prices and the rule of its cache."""
+NO_CACHE = "none"
+"""The sheet of prices without a cache."""
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
@@ -181,6 +183,14 @@ class Tariff:
     batch_input: float | None = None
     batch_output: float | None = None
 
+    def without_cache(self) -> Tariff:
+        """The same prices where nothing is cached."""
+        own = tuple(note for note in self.notes if note not in self.notes_of_rule)
+        rule, under = "no cache", f"no cache{self.under.removeprefix(self.cache_rule)}"
+        return replace(
+            self, sheet=NO_CACHE, rule=None, cache_rule=rule, under=under, cache_write=None, notes=own, notes_of_rule=()
+        )
+
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
         """Dollars of some tokens: numbers, or arrays of them.
 
@@ -307,6 +317,8 @@ def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str])
     """The prices of every role (`""`), and of those with a model of their own: given, the sheet's, or `tariff`."""
     found = {"": tariff}
     sheet = {each.model: each for each in _tariffs_of(tariff.path)} if models else {}
+    if tariff.sheet == NO_CACHE:
+        sheet = {name: each.without_cache() for name, each in sheet.items()}
     for role, model in models.items():
         names = (model, model.partition("/")[2])
         listed = next((sheet[name] for name in names if name in sheet), tariff)

@@ -16,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from itertools import accumulate
@@ -142,7 +142,7 @@ def _tariffs(models: Sequence[str], prices: Sequence[str]) -> tuple[dict[str, di
         note = "" if prices else example_note([each for each in models if each not in listed], "plannable")
         return {name: dict.fromkeys(models, named_tariff(name)) for name in prices or SHOWN}, note
     own = {model: named_tariff(price) for model, price in listed.items()}
-    uncached = {model: replace(tariff, rule=None, cache_rule=SHOWN["none"]) for model, tariff in own.items()}
+    uncached = {model: tariff.without_cache() for model, tariff in own.items()}
     names = dict.fromkeys(listed.values())
     note = "each trajectory is priced at its own model's prices" if len(names) > 1 else ""
     return {" and ".join(names): own, "none": uncached}, note

@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.pairs import OF_RARE, RARE
-from rewoo_bench.analysis.prices import SHARED_UNKNOWN, STAND_IN, Calls, own_models, priced, read_calls
+from rewoo_bench.analysis.prices import (
+    SHARED_UNKNOWN,
+    SHOWN,
+    STAND_IN,
+    Calls,
+    example_note,
+    own_models,
+    priced,
+    read_calls,
+)
 from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
@@ -32,6 +41,7 @@ from rewoo_bench.config.price_sheets import (
     bundled_sheets,
     by_role,
     named_tariff,
+    price_of,
     read_sheet,
     sheet_and_model,
     split_by_role,
@@ -191,7 +201,7 @@ class Repriced:
 def reprice(
     run: str | Path | HasFolder,
     *,
-    prices: str | Path | Sequence[str | Path],
+    prices: str | Path | Sequence[str | Path] = (),
     models: Sequence[str] = (),
     baseline: str | None = None,
     batch: bool = False,
@@ -201,10 +211,12 @@ def reprice(
 
     `run` is its folder, or what `bench` and `evaluate(..., out=...)` return. `prices` are short names (`openai`,
     `anthropic-1h`), SHEET:MODEL, or whole sheets (`rewoo-bench reprice --list`, or TOML files); with `models` they are
-    sheets, and those are some of their models. A planner or solver with a model of its own has the sheet's prices of
-    that model, where there are any, or those that `planner:SHEET:MODEL` names among `prices`. Ratios are to the
-    `baseline`, the run's first architecture by default. `batch` takes the prices of the provider's batch interface,
-    without a cache, and `recorded_cache` the cached tokens that the provider reported.
+    sheets, and those are some of their models. By default they are those of the run's own models, with the cache and
+    without it, where sheets have all of them, else those of `SHOWN`; what can't be counted is left out of these. A
+    planner or solver with a model of its own has the sheet's prices of that model, where there are any, or those that
+    `planner:SHEET:MODEL` names among `prices`. Ratios are to the `baseline`, the run's first architecture by default.
+    `batch` takes the prices of the provider's batch interface, without a cache, and `recorded_cache` the cached tokens
+    that the provider reported.
 
     Raises `UsageError` where an argument or a sheet is wrong, and `DataError` where the run lacks what it takes.
     """
@@ -218,21 +230,29 @@ def reprice(
     own = own_models(read_columns(rows, ["model", "planner_model", "solver_model"]))
     names, given = split_by_role([*map(str, [prices] if isinstance(prices, str | Path) else prices)], own)
     sheets = {name: sheet_and_model(name) for name in names}
+    if (models or given) and not names:
+        raise UsageError("no price given: --prices NAME")
     chosen: list[Tariff] = []
+    notes: list[str] = []
     if models:
         if one := next((name for name, (_, model) in sheets.items() if model), None):
             raise UsageError(f"--prices {one} names its model: leave it out there, or leave out --model")
         chosen = tariffs([sheet for sheet, _ in sheets.values()], models)
-    else:
+    elif names:
         for name, (sheet, model) in sheets.items():
             chosen += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
-    if not chosen:
-        raise UsageError("no price given")
+    else:
+        chosen, notes = _default_prices(rows, has_cache=not (batch or recorded_cache))
     architectures = [str(name) for name in rows["architecture"].unique()]
     if baseline is not None and baseline not in architectures:
         raise UsageError(unknown("baseline", baseline, architectures))
-    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
     calls = read_calls(folder, rows)
+    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
+    if not (names or batch or recorded_cache):
+        charged = {tariff: roles for tariff, roles in charged.items() if _are_known(calls, rows, roles)}
+        if len(charged) < len(chosen):
+            notes.append(f"no price with a cache: {SHARED_UNKNOWN} (--recorded-cache counts what was reported)")
+        chosen = [*charged]
     if recorded_cache and calls.unrecorded.all():
         raise DataError(f"{str(folder)!r}: no cached tokens were recorded; leave out --recorded-cache")
     repriced = Repriced(
@@ -242,6 +262,7 @@ def reprice(
         tariffs=tuple(chosen),
         notes=(
             *unfinished(named_manifests(folder)),
+            *notes,
             *_notes(calls, rows, charged, own, batch=batch, recorded=recorded_cache),
         ),
         batch=batch,
@@ -251,6 +272,21 @@ def reprice(
         by_role=charged,
     )
     return replace(repriced, lines=tuple(line for tariff in chosen for line in _lines(repriced, tariff, rows)))
+
+
+def _default_prices(rows: pd.DataFrame, *, has_cache: bool) -> tuple[list[Tariff], list[str]]:
+    """The prices of the models of some rows, and without the cache; where sheets lack one, examples and a note."""
+    models = [str(name) for name in rows["model"].unique()]
+    listed = {model: found for model in models if (found := price_of(model))}
+    if unlisted := [model for model in models if model not in listed]:
+        return [named_tariff(name) for name in SHOWN], [example_note(unlisted, "reprice")]
+    own = [named_tariff(name) for name in dict.fromkeys(listed.values())]
+    return [*own, *(tariff.without_cache() for tariff in own if has_cache)], []
+
+
+def _are_known(calls: Calls, rows: pd.DataFrame, tariffs: Mapping[str, Tariff]) -> bool:
+    """Whether the dollars of all rows that haven't failed are known."""
+    return not np.isnan(calls.of_rows(priced(calls, tariffs).usd)[~failed(rows)]).any()
 
 
 def _rounds(calls: Calls) -> NDArray[np.int64]:
@@ -275,7 +311,8 @@ def _lines(repriced: Repriced, tariff: Tariff, rows: pd.DataFrame) -> Iterator[R
     priced_rows = repriced.questions(tariff)
     if priced_rows["repriced_usd"][~failed(rows)].isna().any():
         raise DataError(
-            f"{str(repriced.folder)!r}: {SHARED_UNKNOWN}; or take what the provider reported: --recorded-cache"
+            f"{str(repriced.folder)!r}: {SHARED_UNKNOWN}; --recorded-cache takes what was reported, and --prices none "
+            "has no cache"
         )
     names = priced_rows["architecture"].astype(str).to_numpy(dtype=object)
     questions = np.unique(rows["example_id"].to_numpy(dtype=object), return_inverse=True)[1]

@@ -327,19 +327,10 @@ def test_an_imported_run_is_held_against_a_budget_and_a_baseline(tmp_path: Path)
     assert gated("--baseline", str(baseline)) == 0
 
 
-def test_a_baseline_of_traces_that_nobody_judged_is_refused_with_the_reason(tmp_path: Path) -> None:
-    done = imported(tmp_path, [record("Oslo", 0, None)], agent="bot")
-    update = ["baseline", "update", str(done.folder), "--out", str(tmp_path / "baseline.json")]
-    made = CliRunner().invoke(group, update, standalone_mode=False)
-    assert "it doesn't say whether 'bot' solved its tasks; record that in the traces, or use --budgets" in str(
-        made.exception
-    )
-
-
 @pytest.mark.parametrize("command", ["compare", "advise", "plannable", "show", "reprice"])
 def test_reading_commands_take_an_imported_run(command: str, tmp_path: Path) -> None:
     done = imported(tmp_path, [record(city, trial, 1.0) for city in ("Oslo", "Bergen", "Tromsø") for trial in (0, 1)])
-    more = {"show": ["Oslo"], "reprice": ["--prices", "openai"]}.get(command, [])
+    more = {"show": ["Oslo"]}.get(command, [])
     result = CliRunner().invoke(group, [command, str(done.folder), *more], standalone_mode=False)
     assert (
         result.exception is None or "only one" in str(result.exception) or "one architecture" in str(result.exception)
