@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,20 @@ _DROPPABLE = (
     *("temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "tools", "response_format"),
     *("grammar", "json_schema", "reasoning_effort", "cache_control", "system"),
 )
+
+
+class FolderFlag(click.Path):
+    """A folder, which may be a new one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if Path(value).is_file():
+            self.fail(f"{str(value)!r} is a file; name a folder", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class NumberFlag(click.FloatRange):

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.words import counted
 
@@ -18,7 +19,7 @@ _SHOWN_FAULTS = 5
 # fmt: off
 @click.command("import", context_settings=SETTINGS)
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL|-...")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
               help="Format of the files: messages, otel, langfuse, langsmith, mlflow, inspect, atif, every-eval-ever.  "

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.command import DONE, FAILED, SETTINGS
-from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_page
@@ -19,7 +19,7 @@ from rewoo_bench.text.escaping import plain_line, terminal
 # fmt: off
 @click.command("publish", context_settings=SETTINGS)
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+@click.option("--out", type=FolderFlag(), required=True, metavar="DIR",
               help="Folder of the copy.")
 @click.option("--report/--no-report", default=True, help="Write report.html, without texts, into the copy.")
 @click.option("--format", "form", metavar="NAME",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
-from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.past_runs import find_runs
 from rewoo_bench.text.escaping import terminal, text_table
@@ -18,7 +18,7 @@ _MARK = "*"  # of an oracle's accuracy
 
 
 @click.command(context_settings=SETTINGS)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=Path("results/local"),
+@click.argument("folder", type=FolderFlag(), default=Path("results/local"),
                 shell_complete=run_folders)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def runs(folder: Path, as_json: bool) -> int:
@@ -35,12 +35,12 @@ def runs(folder: Path, as_json: bool) -> int:
         click.echo(terminal(f"no runs in {folder}; {example}"), err=True)
         return DONE
     cells = [["folder", "started", "status", "n", "model", "data set", "EM and tokens"]]
-    for run in past:  # a cell for each architecture: `react 0.75 1,234`, its name alone without an answered question
+    for run in past:  # a cell for each architecture: `react 0.75 1,234`, `react - 1,234` of one that wasn't scored
         shown = []
         for name in run.architectures:
             exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
-            known = exact_match is not None and tokens is not None
-            shown.append(f"{name} {exact_match:.2f}{_MARK if run.oracle else ''} {tokens:,.0f}" if known else name)
+            score = "-" if exact_match is None else f"{exact_match:.2f}{_MARK if run.oracle else ''}"
+            shown.append(name if tokens is None else f"{name} {score} {tokens:,.0f}")
         shown[:-1] = [f"{each}," for each in shown[:-1]]
         started = (run.started_at or "")[:16].replace("T", " ")
         n = "" if run.questions is None else f"{run.questions:,}"

@@ -12,6 +12,7 @@ import anyio
 import click
 
 from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.text.escaping import terminal
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 # fmt: off
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-_OUT = click.option("--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+_OUT = click.option("--out", type=FolderFlag(), metavar="DIR",
                     help="Folder of the study's runs.  [default: results/local/<name of the file>]")
 _SET = click.option("--set", "changes", multiple=True, metavar="TABLE.NAME.KEY=VALUE",
                     help="Replace a value of the file on this machine: where a data set lies, a model's address. "
@@ -100,7 +101,7 @@ def status(file: Path, out: Path | None, models: str | None, cells: str | None, 
 @_FILE
 @_OUT
 @_SET
-@click.option("--to", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+@click.option("--to", type=FolderFlag(), metavar="DIR",
               help="Folder of the page, tables, figures and copies of the runs.  [default: that of FILE]")
 @click.option("--without-runs", is_flag=True, help="Write no copies of the runs.")
 def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: Path | None, *,

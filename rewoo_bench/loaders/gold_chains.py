@@ -54,6 +54,8 @@ def with_chains(
             break
         asked *= _LARGER
         sample = load(asked)
+    if not any(example.answers for example in dataset.examples):
+        raise DataError(f"{dataset.name!r}: its tasks have no gold answers, and the oracle needs them: name a --model")
     if not chained:
         why = " or a page that shows its answer; ask a language model, or give passages with --corpus"
         if is_worked_out:

@@ -110,7 +110,8 @@ class ShownQuestions(JupyterMixin):
             for line in self._lines:
                 systems = self._answered(trajectories, line)
                 shared, said = parting(list(systems.values()))
-                yield Rule(Text(terminal(columns["ids"][line])), align="left")
+                trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
+                yield Rule(Text(terminal(columns["ids"][line]) + trial), align="left")
                 yield Text(terminal(columns["questions"][line]), style="bold")
                 if answers := columns["answers"][line]:
                     yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")

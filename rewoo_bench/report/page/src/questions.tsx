@@ -13,11 +13,12 @@ const PER_LINE = 3; // systems, where it is narrow
 const SPARE = 8; // lines above and below those in sight
 
 export function Questions({ table, systems, state, chosen }: { table: Table; systems: System[]; state: State; chosen: number[] }) {
+  const unit = table.trials.some((trial) => trial > 0) ? "trials" : "questions"; // what a line is
   return (
     <section aria-labelledby="questions">
       <h2 id="questions" tabIndex={-1}>Questions</h2>
       <Controls table={table} systems={systems} state={state} />
-      <p class="count" role="status">{number(chosen.length)} of {number(table.ids.length)} questions</p>
+      <p class="count" role="status">{number(chosen.length)} of {number(table.ids.length)} {unit}</p>
       <Lines table={table} systems={systems} state={state} chosen={chosen} />
     </section>
   );
