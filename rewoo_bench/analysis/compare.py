@@ -22,7 +22,7 @@ import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, column, own_prices, pair_columns, paired
-from rewoo_bench.analysis.summary import LOOPS, interval_of_mean, summaries_of
+from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, interval_of_mean, per_solved_estimate, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
@@ -79,7 +79,7 @@ def compare(
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})
     if pricing.cost_usd is not None:
-        rows = rows.assign(**{PRICED: pricing.cost_usd})
+        rows = rows.assign(**{pricing.column: pricing.cost_usd})
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
     parts, small = [rows] if by is None else subsets(rows, by), list[str]()
@@ -91,7 +91,7 @@ def compare(
     pairs: list[Pair] = []
     warnings = dict.fromkeys(unfinished(named))
     for part in parts:
-        for dataset, block in _blocks(part, names, intersect=intersect, alone=within_model).items():
+        for dataset, block in _blocks(part, names, named, intersect=intersect, alone=within_model).items():
             keys = {label: key for label, (key, _) in block.items()}
             runs = {names[key.run_id] for key in keys.values()}
             reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
@@ -118,7 +118,7 @@ def compare(
 
 
 def _blocks(
-    rows: pd.DataFrame, names: Mapping[str, str], *, intersect: bool, alone: bool
+    rows: pd.DataFrame, names: Mapping[str, str], manifests: Manifests, *, intersect: bool, alone: bool
 ) -> dict[str, dict[str, tuple[Key, pd.DataFrame]]]:
     """Data set -> label -> key and rows of its systems.
 
@@ -137,9 +137,11 @@ def _blocks(
         return {" + ".join(blocks): labelled}
     label, dataset = single[0]
     others = ", ".join(repr(name) for name in blocks if name != dataset)
+    remedy = "leave it out, or run another architecture on it"
+    if any(manifest.imported for manifest in manifests.values()):
+        remedy = "name the tasks of imported runs alike: import --dataset NAME"
     raise UsageError(
-        f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}; leave it out, or run "
-        "another architecture on it"
+        f"not comparable: only {label!r} ran on the data set {dataset!r}, the others on {others}; {remedy}"
     )
 
 
@@ -153,7 +155,8 @@ def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
             means[name] = float(scored[name].mean())
             if bounds := interval_of_mean(column(scored, name), questions):
                 intervals[name] = bounds
-    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals)
+    priced = per_solved_estimate(scored, PRICED) if PRICED in rows.columns else NO_ESTIMATE
+    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals, priced)
 
 
 def _cautions(system: System) -> Iterator[str]:
@@ -200,10 +203,14 @@ def aligned(
         has = [f"has {counted(more, unit)} that {first!r} lacks"] if more else []
         if lacks or has:
             unlike_first.setdefault(" and ".join([*lacks, *has]), []).append(repr(label))
+    if not len(shared):
+        *most, last = map(repr, systems)
+        reasons.append(f"{', '.join(most)} and {last} have no question in common")
+        raise UsageError(f"not comparable: {'; '.join(reasons)}")
     for what, those in unlike_first.items():  # the architectures of a run have the same questions: one sentence
         reasons.append(f"{'each of ' if len(those) > 1 else ''}{' and '.join(those)} {what}")
-    if reasons and not (intersect and len(shared)):
-        hint = "--intersect compares on the questions that they share" if len(shared) else "they share no question"
+    if reasons and not intersect:
+        hint = "--intersect compares on the questions that they share"
         raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
     rows = {}
     for label, own in keys.items():

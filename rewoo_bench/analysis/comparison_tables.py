@@ -15,14 +15,28 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA, OF_RARE, PASS, PER_SOLVED, PRICED, RARE, Effect, Pair, Pricing, verdicts
+from rewoo_bench.analysis.pairs import (
+    ALPHA,
+    OF_RARE,
+    PASS,
+    PER_SOLVED,
+    PRICED,
+    RARE,
+    Effect,
+    Pair,
+    Pricing,
+    of_dollars,
+    verdicts,
+)
 from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     FLIPS,
     FOUND,
     LOOPS,
+    NO_ESTIMATE,
     OF_OBJECTIVES,
+    Estimate,
     Summary,
     cells_of,
     dollars_text,
@@ -72,6 +86,8 @@ class System:
     """Those that the summary lacks."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> 95% interval, of the summary's means of amounts and of `means`."""
+    priced_usd_per_solved: Estimate = NO_ESTIMATE
+    """Dollars under a price sheet for each exact match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +148,7 @@ class Comparison:
                 "systems": [
                     {"label": each.label, "run_id": each.run_id, "questions": each.questions}
                     | {**each.summary.as_dict(), **each.means, "intervals": dict(each.intervals)}
+                    | {"priced_usd_per_solved": asdict(each.priced_usd_per_solved)}
                     for each in self.systems
                 ],
                 "pairs": [asdict(pair) for pair in self.pairs],
@@ -153,6 +170,7 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     if not system.summary.oracle:
         solved = ("tokens_per_solved", "usd_per_solved")
         estimates |= {name: (getattr(summary, name), "per solved") for name in solved}
+        estimates["priced_usd_per_solved"] = system.priced_usd_per_solved, "per solved"
     for measure, (value, kind) in estimates.items():
         if value.n:
             bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
@@ -278,11 +296,9 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         parts = {name: number_text(amount, ",.0f") for name, amount in amounts.items()}
         tokens.append({**label, "total": total, **parts})
         if not system.summary.oracle:
-            per_token, per_dollar = (
-                per_solved_text(of.tokens_per_solved, ",.0f"),
-                per_solved_text(of.usd_per_solved, ".3g"),
-            )
-            solved.append({**label, "tokens": per_token, "$": per_dollar})
+            paid = {"$": per_solved_text(of.usd_per_solved, ".3g")} if is_paid else {}
+            priced = {"$, price sheet": per_solved_text(system.priced_usd_per_solved, ".3g")} if is_priced else {}
+            solved.append({**label, "tokens": per_solved_text(of.tokens_per_solved, ",.0f"), **paid, **priced})
     yield TitledTable(f"{about}: means per question [95% interval]", cells_of(means))
     yield TitledTable(f"{about}: how the questions ended", cells_of(endings))
     yield TitledTable(f"{about}: tokens per question [95% interval]", cells_of(tokens))
@@ -377,9 +393,10 @@ def notes(comparison: Comparison) -> list[str]:
     if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if comparison.pricing and comparison.pricing.cost_usd is not None and not comparison.verdicts:  # which say it
-        lines.append(f"price sheet: {comparison.pricing.under}")
+        is_own = comparison.pricing.column == "cost_usd"
+        lines.append(of_dollars(comparison.pricing) if is_own else f"price sheet: {comparison.pricing.under}")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
-        lines.append("tokens are estimated, in part or all, where the provider gave no usage")
+        lines.append("tokens are estimated, in part or all, where no usage was reported")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
     if ratios:
         n = min(ratio.n for ratio in ratios)

@@ -262,6 +262,8 @@ class Pricing:
     """Where they come from, or why dollars aren't known."""
     cost_usd: NDArray[np.float64] | None = None
     """Dollars of each row under a sheet, NaN where they aren't known; None for the run's own (`cost_usd`)."""
+    column: str = PRICED
+    """The column of these: `cost_usd` where they stand for the run's own."""
 
 
 def own_prices(manifests: Manifests) -> Pricing:
@@ -339,7 +341,7 @@ def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
     """
     columns, named = pair_columns(rows), read_columns(rows, ["architecture", "dataset"])
     if pricing.cost_usd is not None:
-        columns[PRICED] = pricing.cost_usd
+        columns[pricing.column] = pricing.cost_usd
     keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]
     order, systems = np.argsort(keys, kind="stable"), named["architecture"]
     own = {name: order[systems.values[order] == systems.names.index(name)] for name in systems.names_in_use}

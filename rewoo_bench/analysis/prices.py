@@ -13,7 +13,7 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -231,8 +231,8 @@ _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
 
 SHARED_UNKNOWN = (
-    "calls.parquet doesn't say what its prompts share with earlier ones, as in the project's runs from before these "
-    "columns; a run made now says it"
+    "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded, or the run is older "
+    "than these columns"
 )
 
 
@@ -283,24 +283,58 @@ def priced_rows(
     return [PricedRows(tuple(tariffs), usd, stands_in) for tariffs, usd in found]
 
 
+def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+    """The dollars that the runs recorded, else those of the sheets that list their models, each model at its own.
+
+    None where neither is known of all rows that haven't failed, or a role has a model of its own.
+    """
+    scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
+    if not np.isnan(columns["cost_usd"].values[scored]).any():
+        return own_prices(manifests)
+    models = columns["model"].texts
+    of_roles = [columns[name].texts for name in _MODELS.values()]
+    listed = {model: price_of(model) for model in dict.fromkeys(models)}
+    names = [name for name in dict.fromkeys(listed.values()) if name]
+    if None in listed.values() or any(((own != models) & (own != "")).any() for own in of_roles):
+        return None
+    try:
+        found = priced_rows(runs, rows, [[name] for name in names])
+    except DataError:
+        return None
+    at = [names.index(listed[model] or "") for model in models]
+    usd: Floats = np.stack([each.usd for each in found])[at, np.arange(len(at))]
+    if np.isnan(usd[scored]).any():
+        return None
+    notes = [STAND_IN] if any(each.stands_in for each in found) else []
+    notes += ["each model is at its own prices"] if len(names) > 1 else []
+    under = " and ".join(each.tariffs[0][""].under for each in found)
+    return Pricing(under + at_once(manifests), "; ".join(notes), usd, "cost_usd")
+
+
+def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:
+    """The rows with the dollars of `own_or_listed` in `cost_usd`, and at which prices they are.
+
+    Where none are known, the rows as they are, and prices without a name.
+    """
+    found = own_or_listed(runs, rows, manifests) or Pricing()
+    if found.cost_usd is None:
+        return rows, found
+    return rows.assign(cost_usd=found.cost_usd), replace(found, cost_usd=None)
+
+
 def pricing_of(
     runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`), else their own, else those of their model's sheet.
-
-    Where no sheet has the model, or where the models differ, they are those of `EXAMPLE`.
+    """The dollars of some runs: of `prices` (as in `priced_rows`), else those of `own_or_listed`, else of `EXAMPLE`.
 
     Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what
     it takes.
     """
-    scored = ~failed(rows)
-    if not prices and not np.isnan(read_columns(rows, ["cost_usd"])["cost_usd"].values[scored]).any():
-        return own_prices(manifests)
-    models = read_columns(rows, ["model"])["model"].names_in_use
-    listed = price_of(models[0]) if len(models) == 1 and not own_models(read_columns(rows, _COLUMNS)) else None
+    if not prices and (known := own_or_listed(runs, rows, manifests)):
+        return known
     try:
-        (found,) = priced_rows(runs, rows, [prices or [listed or EXAMPLE]])
-        if np.isnan(found.usd[scored]).any():
+        (found,) = priced_rows(runs, rows, [prices or [EXAMPLE]])
+        if np.isnan(found.usd[~failed(rows)]).any():
             raise DataError(SHARED_UNKNOWN)
     except DataError as error:
         if prices:
@@ -310,9 +344,9 @@ def pricing_of(
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
     notes = [STAND_IN] if found.stands_in else []
-    if not prices and listed is None:
-        unknown = f"none is known for {' and '.join(models)}"
-        notes.insert(0, f"the price is an example, since {unknown} (compare --prices NAME: {SHORT_NAMES})")
+    if not prices:
+        models = read_columns(rows, ["model"])["model"].names_in_use
+        notes.insert(0, example_note([each for each in models if not price_of(each)] or models, "compare"))
     return Pricing(under, "; ".join(notes), found.usd)
 
 

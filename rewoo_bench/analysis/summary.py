@@ -233,6 +233,11 @@ def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool =
     return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 
 
+def per_solved_estimate(rows: pd.DataFrame | pa.Table, column: str) -> Estimate:
+    """The sum of a column for each exact match, with its 95% interval."""
+    return _per_solved(read_columns(rows, [column, "exact_match", "example_id"]), column)
+
+
 def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):

@@ -30,7 +30,7 @@ from rewoo_bench.text.escaping import terminal
               help="Count dollars at this price, in the columns 'price sheet' and the last lines: "
                    f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Where "
                    "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
-                   "[default: what the runs paid; where that isn't known, openai]")
+                   "[default: what the runs paid, else the prices of their models, else openai]")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,

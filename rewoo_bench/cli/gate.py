@@ -9,13 +9,15 @@ from pathlib import Path
 import anyio
 import click
 
+from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
+from rewoo_bench.errors import UsageError
 from rewoo_bench.gate import render
 from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.count_checks import EXACT_MARGIN
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, no_run
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
@@ -95,7 +97,8 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
     if junit_file is not None:
         render.write_output(junit_file, render.junit(verdict), "--junit")
     if json_file is not None:
-        points = render.tracked(load(run)) if run is not None else tool_points(sizes)
+        rows = None if run is None else with_dollars([run], load(run), manifests(run))[0]
+        points = tool_points(sizes) if rows is None else render.tracked(rows)
         render.write_output(json_file, points, "--json")
     return verdict.code
 
@@ -103,7 +106,18 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
 # `rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`.
 
 
-@click.group(context_settings=SETTINGS)
+class _Baseline(click.Group):
+    """A group that tells whoever leaves out `update` to write it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            raise UsageError(f"write `rewoo-bench baseline update {args[0]} --out FILE`")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Baseline, context_settings=SETTINGS)
 def baseline() -> None:
     """Write a baseline for `gate`."""
 
@@ -126,7 +140,8 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     render.write_output(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
-    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}"
+    costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)
+    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}{costs}"
     click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
     return 0
 # fmt: on

@@ -24,6 +24,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 import pydantic
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
 
 from rewoo_bench.analysis.prices import EXAMPLE, priced, read_calls
@@ -70,6 +71,7 @@ class BaselineLine(NamedTuple):
     cached_input_tokens: _Count
     cacheable_tokens: _Count
     exact_match: StrictBool | None
+    """None where the question failed, or no answer was scored."""
     f1: Annotated[float, Field(strict=True, ge=0, le=1)] | None
     stop_reason: StrictStr | None
     broken_plans: _Count
@@ -123,10 +125,11 @@ class Baseline(BaseModel):
                 if (line.example_id, line.trial) in seen:
                     raise ValueError(f"questions of {name!r}: {line.example_id!r}, trial {line.trial}, is there twice")
                 seen.add((line.example_id, line.trial))
-            scored = [line for line in lines if line.exact_match is not None]
+            measured = [line for line in lines if line.exact_match is not None]
+            measured = measured or [line for line in lines if line.stop_reason != "error"]
             for count in COMPARED_COUNTS:
-                unknown = [line.example_id for line in scored if getattr(line, count) is None]
-                if unknown and (len(unknown) < len(scored) or count == "total_tokens"):
+                unknown = [line.example_id for line in measured if getattr(line, count) is None]
+                if unknown and (len(unknown) < len(measured) or count == "total_tokens"):
                     raise ValueError(f"questions of {name!r}: {count} of {unknown[0]!r} is null")
         return self
 
@@ -138,6 +141,11 @@ class Baseline(BaseModel):
         table = pd.DataFrame(self.questions.get(architecture, []), columns=list(BaselineLine._fields))
         table = table.set_index(["example_id", "trial"])
         return table.drop(columns=[name for name in COUNTS if table[name].isna().all()])
+
+    @property
+    def unscored(self) -> list[str]:
+        """Architectures of which no answer was scored: their counts alone are compared."""
+        return [name for name, lines in self.questions.items() if all(line.exact_match is None for line in lines)]
 
     def text(self) -> str:
         """The file: facts indented, then a line for each question and trial."""
@@ -189,11 +197,6 @@ def baseline_of(
     questions = {}
     # by name, and not by the order of the rows, so that the file is the same
     for name, group in rows.groupby(rows["architecture"].astype(str), sort=True):
-        if (there := group[~left_out(group)])["exact_match"].isna().all() and len(there):
-            raise DataError(
-                f"run {manifest.run_id!r} can't be compared with a baseline: it doesn't say whether {name!r} solved "
-                "its tasks; record that in the traces, or use --budgets"
-            )
         known = [count for count in COUNTS if count in group and group[count].notna().any()]
         architectures[name] = ArchitectureBaseline(
             manifest=next(each for each in manifest.architectures if each.name == name),
@@ -248,7 +251,9 @@ def _held_by_a_cache(
     if not (run / CALLS_FILE).exists():
         return rows, {}
     calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
-    names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows) & rows["exact_match"].notna()
+    names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows)
+    for name in set(names):
+        scored[names == name] &= is_counted(rows[names == name])
     pairs = zip(names[calls.row], calls.role, strict=True)
     prefixes = manifest.shared_prefixes
     shared = [prefixes[name][role].tokens if role in prefixes.get(name, {}) else 0.0 for name, role in pairs]
@@ -263,9 +268,17 @@ def _held_by_a_cache(
     return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 
+def is_counted(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """The rows of an architecture that were scored; where none was, those that didn't fail."""
+    scored: NDArray[np.bool_] = rows["exact_match"].notna().to_numpy()
+    return scored if scored.any() else (rows["stop_reason"] != "error").to_numpy()
+
+
 def _lines(rows: pd.DataFrame) -> list[BaselineLine]:
-    """The rows of an architecture as lines, by id and trial."""
-    rows = rows.assign(exact_match=rows["exact_match"].mask(left_out(rows)))  # as if it had failed
+    """The rows of an architecture as lines, by id and trial; one that is in no mean is as if it had failed."""
+    lost = left_out(rows)
+    stops = rows["stop_reason"].astype(object).mask(lost, "error")
+    rows = rows.assign(exact_match=rows["exact_match"].mask(lost), stop_reason=stops)
     cells = rows.reindex(columns=[*BaselineLine._fields, "question", "answers"]).astype(object)
     lines = []
     for row in cells.where(cells.notna(), None).to_dict("records"):

@@ -203,13 +203,14 @@ def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
 
 
 def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterator[Check]:
-    """Exact match, the share answered and, of a deterministic model, the share that was soundly planned.
+    """Exact match where answers were scored, the share answered and, of a deterministic model, that of sound plans.
 
     Of a deterministic model every fall fails, of an oracle, too: its exact match is no measure of an architecture, but
     where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
     that answers nothing is cheap, whatever its baseline did.
     """
-    for name in ("exact_match", "answered", "sound_plans") if exact else ("exact_match", "answered"):
+    scored = not (growth.old["exact_match"].isna().any() or growth.new["exact_match"].isna().any())
+    for name in (*["exact_match"] * scored, "answered", *["sound_plans"] * exact):
         before, now = _good_rows(name, growth.old), _good_rows(name, growth.new)
         if name == "answered" and not now.any():
             yield Check("accuracy", "fail", growth.group, name, "no question was answered", 0.0, n=growth.n)

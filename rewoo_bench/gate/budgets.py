@@ -347,7 +347,8 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
 
 
 def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
-    text = f"{name}: the cost of {rows} unknown, which is not 0; the model has no known price"
+    why = "none was recorded, and no price sheet tells it (`rewoo-bench reprice`)"
+    text = f"{name}: the cost of {rows} unknown, which is not 0: {why}"
     return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
 
 

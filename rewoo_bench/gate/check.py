@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from rewoo_bench.analysis.pairs import of_dollars
+from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
 from rewoo_bench.gate.baseline_checks import ComparisonTerms, check_against
@@ -51,10 +53,15 @@ def check_run(
     before = open_baseline(baseline) if baseline is not None else None
     if reason and not allow_incomplete:
         return Verdict((), incomplete=reason)
+    rows, pricing = with_dollars([run], rows, {manifest.run_id: manifest})
     checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
+    notes = [of_dollars(pricing)] if pricing.under and any("usd" in check.metric for check in checks) else []
     if before is not None:
-        checks += check_against(before, baseline_of(run, manifest, rows), terms, oracle=bool(oracle_rows(rows).any()))
-    return Verdict(tuple(checks))
+        now = baseline_of(run, manifest, rows)
+        checks += check_against(before, now, terms, oracle=bool(oracle_rows(rows).any()))
+        if unscored := sorted({*before.unscored, *now.unscored}):
+            notes.append(f"accuracy of {' and '.join(unscored)} isn't compared: no answer was scored")
+    return Verdict(tuple(checks), notes=tuple(notes))
 
 
 def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Baseline:

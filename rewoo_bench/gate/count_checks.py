@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.bootstrap import ratio_by_bootstrap
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.analysis.stats.tests import smallest_growth
-from rewoo_bench.gate.baseline import CACHEABLE, CACHED, COMPARED_COUNTS, COUNTS, EVIDENCE, ROLES, ArchitectureBaseline
+from rewoo_bench.gate.baseline import (
+    CACHEABLE,
+    CACHED,
+    COMPARED_COUNTS,
+    COUNTS,
+    EVIDENCE,
+    ROLES,
+    ArchitectureBaseline,
+    is_counted,
+)
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, GrowthDetail, Status, amount
 from rewoo_bench.text.words import counted
 
@@ -126,8 +135,8 @@ class Growth:
 def growth_of(group: Group, before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     """The pairs of two tables of counts with the same keys."""
     now = now.reindex(before.index)
-    scored = before["exact_match"].notna() & now["exact_match"].notna()
-    old, new = before[scored], now[scored]
+    both = is_counted(before) & is_counted(now)
+    old, new = before[both], now[both]
     changes = {}
     for name in (name for name in COUNTS if name in old and name in new):
         if (known := old[name].notna() & new[name].notna()).any():  # not every row may say what was cached

@@ -40,7 +40,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def verdict_text(verdict: Verdict) -> str:
     """The verdict first, then failures and warnings with their reasons, then all figures."""
-    parts = ["\n".join([plain_line(_headline(verdict)), *_size(verdict)])]
+    parts = ["\n".join(map(plain_line, [_headline(verdict), *_size(verdict)]))]
     for group, checks in _grouped(verdict).items():
         lines, grown = [plain_line(str(group))], next((check for check in checks if check.grown), None)
         for check in checks:
@@ -54,7 +54,7 @@ def verdict_text(verdict: Verdict) -> str:
 def verdict_markdown(verdict: Verdict) -> str:
     """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
     folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
-    parts = [f"### Token budgets: {plain_markdown(_headline(verdict))}", *_size(verdict)]
+    parts = [f"### Token budgets: {plain_markdown(_headline(verdict))}", *map(plain_markdown, _size(verdict))]
     for group, checks in _grouped(verdict).items():
         lines = [f"- {'❌' if check.status == 'fail' else '⚠️'} {plain_markdown(check.text)}" for check in checks]
         parts.append("\n".join([f"**{plain_markdown(str(group))}**", "", *lines]))
@@ -78,13 +78,14 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _size(verdict: Verdict) -> Iterator[str]:
-    """`n = 5 questions`, and a warning where these are few; nothing where tools are judged."""
+    """`n = 5 questions`, a warning where these are few, and the notes; no size where tools are judged."""
     sizes = [check.n for check in verdict.checks if check.n]
     if sizes:
         least, most = min(sizes), max(sizes)
         yield f"n = {counted(most, 'question')}" if least == most else f"n = {least:,} to {most:,} questions"
         if least < FEWEST:
             yield f"WARNING: fewer than {FEWEST} questions: what is rare may be missing"
+    yield from verdict.notes
 
 
 def _grouped(verdict: Verdict) -> dict[Group, list[Check]]:

@@ -89,6 +89,8 @@ class Verdict:
 
     checks: tuple[Check, ...]
     incomplete: str | None = None
+    notes: tuple[str, ...] = ()
+    """What is to be known of the figures, such as the prices of dollars."""
 
     @property
     def failures(self) -> tuple[Check, ...]:

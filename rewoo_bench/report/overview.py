@@ -188,7 +188,7 @@ def _caveats(
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if rows["usage_source"].astype(str).isin(["estimated", "mixed"]).any():
-        yield "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage."
+        yield "Tokens are estimated with a tokenizer for some questions: their usage wasn't reported."
     if oracle_rows(rows).any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
     failures = int(failed(rows).sum())
@@ -204,7 +204,8 @@ def _caveats(
         if dollars := of_dollars(comparison.pricing):
             yield sentence(dollars)
     elif comparison and any(system.summary.cost_usd is not None for system in comparison.systems):
-        yield f"Dollars are at {dollars_at(manifests)}."
+        said = of_dollars(comparison.pricing) if comparison.pricing else ""
+        yield sentence(said or f"dollars are at {dollars_at(manifests)}")
 
 
 def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:

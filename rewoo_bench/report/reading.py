@@ -23,7 +23,8 @@ from rewoo_bench.analysis.advice.decision import Terms
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.pairs import of_dollars
+from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
@@ -64,9 +65,9 @@ def compare(
 
     Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
     column, such as `question_type`, whose values are compared separately. Dollars are at `prices`, those of
-    `rewoo-bench compare --prices`; by default at the runs' own, else at "openai". Rows without their run's folder have
-    the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises `UsageError` where
-    rows aren't comparable.
+    `rewoo-bench compare --prices`; by default at the runs' own, else their models', else "openai". Rows without their
+    run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises
+    `UsageError` where rows aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
@@ -113,7 +114,10 @@ def advise(
         return advise_on(frame_of(runs[0]), manifests={}, terms=terms, intersect=intersect, folders={})
     paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
     folders = {run_id: path for path in paths if path.is_dir() for run_id in read_manifests(path)}
-    return advise_on(load(*paths), manifests=read_manifests(*paths), terms=terms, intersect=intersect, folders=folders)
+    loaded, read = load(*paths), read_manifests(*paths)
+    rows, pricing = with_dollars(paths, loaded, read)
+    dollars = "" if rows is loaded else of_dollars(pricing)
+    return advise_on(rows, manifests=read, terms=terms, intersect=intersect, folders=folders, dollars=dollars)
 
 
 def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:

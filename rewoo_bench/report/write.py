@@ -26,7 +26,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.planned import read_planned
@@ -55,7 +55,7 @@ def write_page(
     """Writes the page of some runs; returns its number of bytes.
 
     `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
-    `at_any_price`: where a run has no prices of its own, the sentences are at an example's (`pricing_of`).
+    `at_any_price`: where neither a run's own prices are known nor its model's, the sentences are at an example's.
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
     head, table = read_page(runs, runs, texts=texts, at_any_price=at_any_price)
@@ -92,9 +92,10 @@ def read_page(
         for tables, folder in zip(runs, folders, strict=True)
         for run, manifest in manifests(tables).items()
     }
-    pricing = pricing_of(runs, rows, present) if at_any_price else None
-    head = overview(rows, present, runs, pricing, texts=texts)
-    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(rows, texts=texts)
+    with_own, own = with_dollars(runs, rows, present)
+    pricing = own if own.under or not at_any_price else pricing_of(runs, rows, present)
+    head = overview(with_own, present, runs, pricing, texts=texts)
+    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(with_own, texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from rewoo_bench.analysis.advice.decision import (
     decide,
 )
 from rewoo_bench.analysis.advice.run_sets import TOO_MANY, MoreQuestions, RunSet, more_questions, run_sets
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE, dollars_at
+from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE, dollars_at, sentence
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, brackets
@@ -92,6 +92,8 @@ class Part:
     """Pairs of architectures within the limits, and of the recommended one with each other one."""
     decision: Decision
     more: MoreQuestions | None
+    dollars: str = ""
+    """What the dollars are at, where it isn't the runs' own prices."""
 
     @property
     def title(self) -> str:
@@ -135,7 +137,7 @@ def advice_sentences(part: Part) -> list[str]:
     said += _failures(part)
     if part.candidates[0].priced:
         of_runs = {piece.run_id: piece.manifest for piece in part.runs.pieces if piece.manifest}
-        said.append(f"Dollars are at {dollars_at(of_runs)}.")
+        said.append(sentence(part.dollars or f"dollars are at {dollars_at(of_runs)}"))
     else:
         said.append(f"Cost is in tokens: the price of {part.runs.model} isn't known.")
     if (more := part.more) and more.questions is not None:
@@ -147,7 +149,7 @@ def advice_sentences(part: Part) -> list[str]:
     if more and more.command:
         said.append(f"    {more.command}")
     notes = []
-    if part.pairs_tested > 1 and part.contrasts:
+    if part.pairs_tested > 1 and part.contrasts and part.decision.kind != "not scored":
         adjusted = f"adjusted for {part.pairs_tested} pairs (Holm); the intervals aren't adjusted."
         notes.append(f"p is exact McNemar's, {adjusted}")
     costs = [*(each.cost for each in part.contrasts.values()), *(each.cost for each in part.candidates)]
@@ -172,6 +174,8 @@ def _verdict(part: Part) -> str:
             )
         case "only one within the limits":
             return f"Use {name}: it is the only architecture that is surely within the limits."
+        case "not scored":
+            return "No recommendation: accuracy isn't known, since no answer was scored. Costs alone are compared."
         case "not measured":
             return "No recommendation: it takes two architectures with rows that count and model calls."
         case "none within the limits":
@@ -192,16 +196,20 @@ def _comparisons(part: Part) -> Iterator[str]:
     The other contenders come first.
     """
     decision, contenders = part.decision, part.decision.contenders
-    if decision.recommended:
-        own = part.candidate(decision.recommended)
-        cost = _with_bounds(own.cost, _money if own.priced else _whole)
-        takes = f"costs {cost}" if own.priced else f"takes {cost} tokens"
-        yield (
-            f"{own.architecture} answers {_with_bounds(own.accuracy, _percent)} of the questions correctly (exact "
-            f"match, n = {own.accuracy.n:,}) and {takes} a question; brackets are 95% intervals."
-        )
+    cheapest = contenders[0] if decision.kind == "not scored" else None
     most_accurate = max(contenders, key=lambda each: part.candidate(each).accuracy.estimate, default=None)
-    shown = [each for (one, _), each in part.contrasts.items() if one == (decision.recommended or most_accurate)]
+    if name := decision.recommended or cheapest:
+        own = part.candidate(name)
+        cost = _with_bounds(own.cost, _money if own.priced else _whole)
+        takes = f"costs {cost} a question" if own.priced else f"takes {cost} tokens a question"
+        if cheapest:
+            yield f"{name} {takes}, the least of {'those within the limits' if part.limited else 'all'}."
+        else:
+            yield (
+                f"{name} answers {_with_bounds(own.accuracy, _percent)} of the questions correctly (exact match, "
+                f"n = {own.accuracy.n:,}) and {takes}; brackets are 95% intervals."
+            )
+    shown = [each for (one, _), each in part.contrasts.items() if one == (name or most_accurate)]
     shown.sort(key=lambda each: each.other not in contenders)
     for contrast in shown[:_MOST_COMPARED]:
         yield _compared(part, contrast)
@@ -219,6 +227,8 @@ def _compared(part: Part, contrast: Contrast) -> str:
         cost = f"{_with_bounds(ratio, lambda value: f'{100 * value:.0f}%')} of its {unit}"
     else:
         cost = f"{_with_bounds(ratio, lambda value: f'{value:.2f}')} times its {unit}"
+    if not accuracy.n:
+        return f"{one} against {other}: accuracy isn't known; it takes {cost} (n = {ratio.n:,})."
     tested, points = other in part.within, 100 * accuracy.estimate
     facts = f"[{100 * accuracy.low:+.1f}, {100 * accuracy.high:+.1f}], n = {accuracy.n:,}"
     if tested:
@@ -260,11 +270,12 @@ def _failures(part: Part) -> Iterator[str]:
         for reason, n in each.unanswered.items()
     ]
     if ended:
-        yield f"Ended otherwise than by an answer, and wrong: {_joined(ended)}, {of_each}."
-    if idle := [each.architecture for each in part.candidates if each.accuracy.n and not each.has_called]:
+        wrong = "" if part.decision.kind == "not scored" else ", and wrong"
+        yield f"Ended otherwise than by an answer{wrong}: {_joined(ended)}, {of_each}."
+    if idle := [each.architecture for each in part.candidates if each.cost.n and not each.has_called]:
         has = "made no model call in any question, and isn't" if len(idle) == 1 else "made no model call, and aren't"
         yield f"{_joined(idle)} {has} compared: mend it first, `rewoo-bench show RUN --failed` has the errors."
-    if missing := [each.architecture for each in part.candidates if not each.accuracy.n]:
+    if missing := [each.architecture for each in part.candidates if not each.cost.n]:
         has = "has no row that counts, and isn't" if len(missing) == 1 else "have no rows that count, and aren't"
         yield f"{_joined(missing)} {has} compared: every row failed, or was answered without a metered model call."
     if failed := [f"{each.failed:,} of {each.architecture}" for each in part.candidates if each.failed]:
@@ -282,7 +293,7 @@ def advice_table(part: Part) -> list[str]:
         cells.append(
             [
                 own.architecture,
-                f"{own.accuracy.n:,}",
+                f"{own.accuracy.n or own.cost.n:,}",
                 "-" if oracle or not own.accuracy.n else _with_bounds(own.accuracy, _percent),
                 _with_bounds(own.cost, show) if own.cost.n else "-",
                 _with_bounds(own.latency, _seconds) if own.latency and is_timed else "-",
@@ -383,11 +394,13 @@ def advise_on(
     terms: Terms | None = None,
     intersect: bool = False,
     folders: Mapping[str, Path] | None = None,
+    dollars: str = "",
 ) -> Advice:
     """A recommendation for each set of comparable architectures. `folders` are the runs' folders by run id.
 
-    A run of one loop alone has what a plan could have saved of it (`Advice.loop`). Raises `UsageError` where no two
-    architectures can be compared, or a limit is of something that wasn't measured.
+    `dollars` says at which prices the rows' dollars are, where these aren't the runs' own. A run of one loop alone has
+    what a plan could have saved of it (`Advice.loop`). Raises `UsageError` where no two architectures can be compared,
+    or a limit is of something that wasn't measured.
     """
     terms = terms or Terms()
     sets, reasons = run_sets(rows, manifests or {}, intersect=intersect)
@@ -422,7 +435,7 @@ def advise_on(
             measured = [each.architecture for each in found if each.state != "not measured"]
             every = contrasted(runs, measured, terms.margin, priced=priced)
             contrasts = {**{pair: each for pair, each in every.items() if decision.recommended in pair}, **contrasts}
-        parts.append(Part(runs, terms, tuple(found), contrasts, decision, more))
+        parts.append(Part(runs, terms, tuple(found), contrasts, decision, more, dollars))
     return Advice(tuple(parts), tuple(reasons))
 
 
@@ -442,7 +455,7 @@ def _loop_advice(runs: RunSet, folders: Mapping[str, Path]) -> LoopAdvice | None
     return LoopAdvice(
         str(folder),
         architecture,
-        tuple(f"{sentence}." for sentence in said if sentence),
+        tuple(f"{each}." for each in said if each),
         (*text_table(tables.trust_table(found.prices)), tables.trust_note()),
         tuple(tables.savings(found, architecture).to_dict("records")),
         shlex.join(["rewoo-bench", "run", *words]),

@@ -7,6 +7,8 @@
    or more: it has to show that against each (an intersection-union test, Berger 1982, Technometrics 24), with Holm's
    adjustment for the number of architectures that try.
 4. Else nothing is recommended: a dearer one may be as good as the cheapest and no better.
+
+Where no answer was scored, nothing is recommended, and costs alone are compared.
 """
 
 from __future__ import annotations
@@ -101,6 +103,7 @@ class Candidate:
     unanswered: dict[str, int]
     """Stop reason -> rows that it ended and that are wrong; `answered` and `error` are not among them."""
     accuracy: Interval
+    """Of the rows that were scored; n is 0 where none was."""
     cost: Interval
     """Per question: US dollars where all prices are known (`priced`), else tokens."""
     priced: bool
@@ -113,7 +116,7 @@ class Candidate:
     @property
     def state(self) -> State:
         """The worst state of its limits; within where there is none. `not measured`: no row counts, or no call."""
-        if not self.accuracy.n or not self.has_called:
+        if not self.cost.n or not self.has_called:
             return "not measured"
         states = [check.state for check in self.limits]
         return "above" if "above" in states else "may be within" if "may be within" in states else "within"
@@ -135,8 +138,9 @@ def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
 def _candidate(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> Candidate:
     there = rows[~left_out(rows)]
     clusters = _questions_of(there)
-    is_wrong = column(there, "exact_match") != 1  # with `answer_at_limit` a question may be right at the step limit
-    stops = there["stop_reason"].astype(str)[is_wrong].value_counts()
+    scores = column(there, "exact_match")
+    scored = ~np.isnan(scores)
+    stops = there["stop_reason"].astype(str)[scores != 1].value_counts()  # one may be right (`answer_at_limit`)
     cost = mean_of(column(there, "cost_usd" if priced else "total_tokens"), clusters=clusters)
     has_called = "llm_calls" not in there or bool(np.any(column(there, "llm_calls")))
     latency = column(there, "latency_s")
@@ -157,7 +161,7 @@ def _candidate(name: str, rows: pd.DataFrame, *, priced: bool, terms: Terms) -> 
         rows=len(rows),
         failed=len(rows) - len(there),
         unanswered={str(reason): int(n) for reason, n in stops.items() if n and reason != "answered"},
-        accuracy=proportion(column(there, "exact_match"), clusters=clusters),
+        accuracy=proportion(scores[scored], clusters=None if clusters is None else clusters[scored]),
         cost=cost,
         priced=priced,
         has_called=has_called,
@@ -195,7 +199,7 @@ class Contrast:
     one: str
     other: str
     accuracy: Interval
-    """The accuracy of `one` minus that of `other`."""
+    """The accuracy of `one` minus that of `other`, of the pairs that were scored; n is 0 where none was."""
     only_one: int
     """Rows that only `one` got right."""
     only_other: int
@@ -208,6 +212,7 @@ class Contrast:
     not_worse_p: float
     """That `one` isn't below `other` by the margin or more; unadjusted, two-sided."""
     rows: int
+    """Those that were scored."""
     pairs: float
     """Independent pairs that the rows are worth."""
     left_out: int
@@ -234,19 +239,21 @@ def contrasted(
         rows, against = every[compared], against[compared]
         clusters = _questions_of(rows)
         b, a = column(rows, "exact_match"), column(against, "exact_match")
-        test = mcnemar_exact(a, b, clusters)
+        scored = ~np.isnan(a + b)
+        a, b, of_scored = a[scored], b[scored], None if clusters is None else clusters[scored]
+        test = mcnemar_exact(a, b, of_scored)
         found[one, other] = Contrast(
             one=one,
             other=other,
-            accuracy=difference_of_proportions(a, b, clusters=clusters),
+            accuracy=difference_of_proportions(a, b, clusters=of_scored),
             only_one=test.only_b,
             only_other=test.only_a,
             p=test.p,
             p_holm=test.p,
             cost=ratio_of_means(column(against, cost), column(rows, cost), clusters=clusters),
-            not_worse_p=not_worse_p(a, b, margin, clusters=clusters),
-            rows=len(rows),
-            pairs=discordant(a, b, clusters).worth,
+            not_worse_p=not_worse_p(a, b, margin, clusters=of_scored),
+            rows=len(a),
+            pairs=discordant(a, b, of_scored).worth,
             left_out=len(every) - len(rows),
         )
     pairs = list(combinations(architectures, 2))
@@ -264,6 +271,7 @@ DecisionKind = Literal[
     "limits undecided",
     "none within the limits",
     "not measured",
+    "not scored",
     "oracle",
 ]
 
@@ -275,7 +283,8 @@ class Decision:
     kind: DecisionKind
     recommended: str | None = None
     contenders: tuple[str, ...] = ()
-    """Architectures within the limits that no other one within them is shown to beat."""
+    """Architectures within the limits that no other one within them is shown to beat; the cheapest first where none of
+    them was scored."""
     not_worse: tuple[tuple[str, float], ...] = ()
     """Architectures within the limits, with Holm's p that they aren't worse than a contender by the margin."""
     open: tuple[str, ...] = ()
@@ -298,6 +307,8 @@ def decide(candidates: Sequence[Candidate], contrasts: Contrasts, margin: float)
         needed = [check.questions for each in maybe for check in each.limits if check.state == "may be within"]
         return Decision("limits undecided", open=tuple(each.architecture for each in maybe), questions=max(needed))
     within = list(costs)
+    if not any(each.accuracy.n for each in candidates):
+        return Decision("not scored", contenders=tuple(sorted(within, key=costs.__getitem__)))
     if len(within) == 1:
         return Decision("only one within the limits", within[0], tuple(within))
 

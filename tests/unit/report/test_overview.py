@@ -85,7 +85,7 @@ def test_what_failed_and_what_is_estimated_in_part_are_caveats(tmp_path: Path) -
     mixed = {"architecture": "react", "usage_source": "mixed"}
     run = written(tmp_path / "run", [*questions(4), *questions(3, **mixed), {**row(3), **mixed, **FAILED}])
     caveats = head_of(run)["threats"]
-    assert "Tokens are estimated with a tokenizer for some questions: the endpoint gave no usage." in caveats
+    assert "Tokens are estimated with a tokenizer for some questions: their usage wasn't reported." in caveats
     assert "1 of 8 rows failed (a provider's error, say): no figure has them." in caveats
 
 

@@ -1,0 +1,245 @@
+"""What the reading commands say of an imported run: its dollars, what nobody scored, and what to do next."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from click.testing import CliRunner, Result
+
+from rewoo_bench.analysis.advice.advise import advice_sentences
+from rewoo_bench.analysis.prices import pricing_of, with_dollars
+from rewoo_bench.cli.main import group, main
+from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.gate.check import check_run, open_baseline
+from rewoo_bench.gate.render import verdict_text
+from rewoo_bench.imports.write import ImportChoices, import_run
+from rewoo_bench.report.reading import advise, compare
+from rewoo_bench.report.repricing import reprice
+from rewoo_bench.report.terminal import show
+from rewoo_bench.report.write import read_page
+from rewoo_bench.runs.folder import load, manifests
+
+MODEL = "gpt-4o"
+
+
+def conversation(task: str, said: str = "Done.", **more: Any) -> dict[str, Any]:
+    call = {"id": "a", "type": "function", "function": {"name": "find", "arguments": json.dumps({"id": task})}}
+    messages = [
+        {"role": "system", "content": "Book flights. " * 400},
+        {"role": "user", "content": f"I am {task}."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": f"card of {task}"},
+        {"role": "assistant", "content": said},
+    ]
+    return {"task_id": task, "messages": messages, **more}
+
+
+def imported(folder: Path, records: list[Any], **choices: Any) -> Path:
+    folder.mkdir()
+    file = folder / "traces.json"
+    file.write_text(json.dumps(records))
+    made = ImportChoices(**{"agent": "bot", "dataset": "shop", **choices})
+    return anyio.run(partial(import_run, [file], folder / "run", made)).folder
+
+
+def solved(count: int) -> list[dict[str, Any]]:
+    """In the form of tau-bench, which says what was solved."""
+    return [
+        {"task_id": number, "trial": 0, "reward": float(number % 2), "traj": conversation(f"user_{number}")["messages"]}
+        for number in range(count)
+    ]
+
+
+def unscored(count: int, said: str = "Done.") -> list[dict[str, Any]]:
+    return [conversation(f"user_{number}", said) for number in range(count)]
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(group, words, standalone_mode=False)
+
+
+def test_a_gate_counts_dollars_at_the_listed_prices_of_the_model_and_names_them(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", solved(6), model=MODEL)
+    budgets = tmp_path / "budgets.toml"
+    limits = "cost_usd = { mean = 1.0 }\nusd_per_solved = { at_most = 9.0 }"
+    budgets.write_text(f'[[budget]]\narchitecture = "bot"\ndataset = "shop"\nmodel = "{MODEL}"\n{limits}\n')
+    verdict = check_run(run, budgets=budgets)
+    assert verdict.code == 0
+    usd = compare(run).systems[0].summary.cost_usd
+    assert usd is not None
+    assert {check.name: check.measured for check in verdict.checks} == {
+        "cost_usd mean": pytest.approx(usd),
+        "usd_per_solved": pytest.approx(2 * usd),
+    }
+    assert "gpt-4o's prices of" in verdict_text(verdict)
+    points = tmp_path / "points.json"
+    assert invoke("gate", str(run), "--budgets", str(budgets), "--json", str(points)).return_value == 0
+    assert [each["value"] for each in json.loads(points.read_text()) if each["name"].endswith("cost_usd")] == [
+        pytest.approx(usd, rel=1e-4)
+    ]
+
+    unlisted = imported(tmp_path / "b", solved(3), model="nobody/x")
+    budgets.write_text(budgets.read_text().replace(MODEL, "nobody/x"))
+    assert {check.kind for check in check_run(unlisted, budgets=budgets).failures} == {"cost unknown"}
+
+
+def test_a_comparison_and_a_report_have_the_dollars_of_the_models_sheet(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", solved(6), model=MODEL)
+    found = compare(run)
+    assert found.systems[0].summary.usd_per_solved.mean == pytest.approx(2 * found.systems[0].summary.cost_usd)  # type: ignore[operator]  # it is known
+    assert "dollars are under OpenAI's rule" in str(found)
+    page, table = read_page([run], [run], at_any_price=False)
+    cells = dict(zip(page["table"]["head"], page["table"]["rows"][0], strict=True))
+    assert cells["$ / 1000"].startswith(f"{1000 * found.systems[0].summary.cost_usd:,.3f} [")  # type: ignore[operator]
+    assert any("gpt-4o's prices of" in line for line in page["threats"])
+    assert None not in table.columns["systems"][0]["cost"]
+
+
+def test_dollars_of_a_price_sheet_per_solved_question_are_known(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", solved(6), model="nobody/x")
+    (system,) = compare(run, prices="openai").systems
+    usd = system.means["priced_usd"]
+    assert usd is not None
+    assert system.priced_usd_per_solved.mean == pytest.approx(2 * usd)
+    assert json.loads(str(invoke("compare", str(run), "--format", "json").output))["systems"][0][
+        "priced_usd_per_solved"
+    ]["mean"] == pytest.approx(2 * usd)
+
+
+def test_each_run_has_the_prices_of_its_own_model_where_all_are_listed(tmp_path: Path) -> None:
+    models = {"a": "gpt-4o-mini", "b": "openai/gpt-4o-mini", "c": "gpt-4o", "d": "nobody/x"}
+    runs = {name: imported(tmp_path / name, solved(3), model=model) for name, model in models.items()}
+
+    def priced(*names: str) -> tuple[str, str, list[float]]:
+        chosen = [runs[name] for name in names]
+        pricing = pricing_of(chosen, load(*chosen), manifests(*chosen))
+        assert pricing.cost_usd is not None
+        return pricing.under, pricing.note, pricing.cost_usd.tolist()
+
+    under, note, alike = priced("a", "b")
+    assert (under.count("gpt-4o-mini's prices"), note) == (1, "")
+    assert alike == priced("a")[2] * 2
+    under, note, both = priced("a", "c")
+    assert "gpt-4o-mini's prices" in under
+    assert "gpt-4o's prices" in under
+    assert note == "each model is at its own prices"
+    assert both == [*priced("a")[2], *priced("c")[2]]
+    assert "the price is an example, since none is known for nobody/x (" in priced("a", "d")[1]
+
+
+def test_recorded_dollars_stay(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", solved(3), model=MODEL)
+    rows = load(run).assign(cost_usd=0.5)
+    found, pricing = with_dollars([run], rows, manifests(run))
+    assert found is rows
+    assert pricing.cost_usd is None
+
+
+def test_what_nobody_scored_is_advised_on_by_cost_alone(tmp_path: Path) -> None:
+    short, long = unscored(25), unscored(25, "Done, and thank you. " * 200)
+    runs = [
+        imported(tmp_path / name, records, agent=name, model=MODEL)
+        for name, records in (("brief", short), ("wordy", long))
+    ]
+    (part,) = advise(*runs).parts
+    assert (part.decision.kind, part.decision.recommended) == ("not scored", None)
+    assert part.decision.contenders == ("brief", "wordy")
+    first, second, third, *_ = advice_sentences(part)
+    assert "accuracy isn't known" in first
+    assert second.startswith("brief costs $")
+    assert third.startswith("brief against wordy: accuracy isn't known; it takes ")
+    assert any("gpt-4o's prices of" in line for line in advice_sentences(part))
+    told = json.loads(invoke("advise", *map(str, runs), "--json").output)
+    assert told["parts"][0]["pairs"][0]["accuracy"]["estimate"] is None
+    assert advise(*runs, max_cost=1e-9).parts[0].decision.kind == "none within the limits"
+
+
+def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", unscored(30), model=MODEL)
+    file = tmp_path / "baseline.json"
+    made = invoke("baseline", "update", str(run), "--out", str(file))
+    assert "of costs alone, since no answer of bot was scored" in made.output
+    assert {line.exact_match for line in open_baseline(file).questions["bot"]} == {None}
+    verdict = check_run(run, baseline=file)
+    assert verdict.code == 0
+    assert "exact_match" not in {check.name for check in verdict.checks}
+    assert "accuracy of bot isn't compared: no answer was scored" in verdict_text(verdict)
+    longer = imported(tmp_path / "b", unscored(30, "Done, and thank you. " * 200), model=MODEL)
+    assert {check.metric for check in check_run(longer, baseline=file).failures} == {"total_tokens"}
+
+
+def test_a_baseline_without_update_says_how_to_write_it(tmp_path: Path) -> None:
+    error = invoke("baseline", str(tmp_path)).exception
+    assert isinstance(error, UsageError)
+    assert f"rewoo-bench baseline update {tmp_path} --out FILE" in str(error)
+
+
+def test_the_default_prices_are_those_of_the_runs_model_with_and_without_its_cache(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", solved(3), model=MODEL)
+    cached, uncached = reprice(run).lines
+    assert (cached.sheet, cached.model, uncached.sheet, uncached.model) == ("openai", MODEL, "none", MODEL)
+    assert cached.usd_per_1000.estimate < uncached.usd_per_1000.estimate
+    assert uncached.cached_share.estimate == 0
+    examples = reprice(imported(tmp_path / "b", solved(3), model="nobody/x"))
+    assert [line.sheet for line in examples.lines] == ["none", "openai", "anthropic"]
+    assert any("none is known for nobody/x (reprice --prices NAME" in note for note in examples.notes)
+    with pytest.raises(UsageError, match="no price given"):
+        reprice(run, models=[MODEL])
+
+
+def test_what_lacks_prompts_is_repriced_without_a_cache(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 2_000, "completion_tokens": 20}
+    ours = {"rewoo_bench": {"without_texts": True}}
+    step = {"source": "agent", "message": "Done.", "model_name": MODEL, "metrics": usage, "extra": ours}
+    record = {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": [step]}
+    run = imported(tmp_path / "a", [record])
+    found = reprice(run)
+    assert [line.sheet for line in found.lines] == ["none"]
+    assert any("they weren't recorded" in note for note in found.notes)
+    with pytest.raises(DataError, match="--prices none"):
+        reprice(run, prices="openai")
+
+
+def test_the_oracle_is_told_to_need_gold_answers(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", unscored(2), model=MODEL)
+    asked = ["run", "--arch", "rewoo", "--dataset", str(run), "--tools", f"recorded:{run}", "--model", "oracle"]
+    error = invoke(*asked, "--out", str(tmp_path / "out")).exception
+    assert "its tasks have no gold answers, and the oracle needs them: name a --model" in str(error)
+
+
+def test_a_list_of_runs_has_the_tokens_of_those_without_scores(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", unscored(2), model=MODEL)
+    tokens = load(run)["total_tokens"].mean()
+    assert f"bot - {tokens:,.0f}" in invoke("runs", str(tmp_path / "a")).output
+
+
+def test_imports_of_other_names_and_of_other_tasks_say_what_to_do(tmp_path: Path) -> None:
+    one = imported(tmp_path / "a", unscored(2), model=MODEL)
+    other = imported(tmp_path / "b", unscored(2), model=MODEL, dataset="shop 2")
+    with pytest.raises(UsageError, match="import --dataset NAME"):
+        compare(one, other)
+    tasks = [conversation(f"another_{number}") for number in range(2)]
+    rest = imported(tmp_path / "c", tasks, model="gpt-4o-mini")
+    with pytest.raises(UsageError, match=r"'bot, gpt-4o' and 'bot, gpt-4o-mini' have no question in common$"):
+        compare(one, rest)
+
+
+def test_each_trial_is_shown_as_such(tmp_path: Path) -> None:
+    run = imported(tmp_path / "a", [conversation("x", trial=trial) for trial in (0, 1)], model=MODEL)
+    shown = str(show(run, "x"))
+    assert "x, trial 0" in shown
+    assert "x, trial 1" in shown
+
+
+def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("a")
+    with pytest.raises(SystemExit) as done:
+        main(["import", str(file), "--out", str(file)])
+    assert done.value.code == 2
+    assert f"{str(file)!r} is a file; name a folder" in capsys.readouterr().err
