@@ -7,6 +7,7 @@ The page is `page.md` beside the study's file with its places filled in; without
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
     {{range map openai}}                        the ends of the ratios of some cells under a price
+    {{sentence tau-bench openai:gpt-4o}}        what recorded loops would have saved at a price
     {{table main}}, {{table means trials}}      a table; the means of some cells
 
 The same runs give the same files.
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rewoo_bench.analysis.plannable.tables import horizons_table
+from rewoo_bench.analysis.plannable.tables import horizons_table, verdict
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
@@ -164,6 +165,8 @@ def page_of(results: StudyResults, folder: Path) -> str:
             return verdicts[of]
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
+        if kind == "sentence" and (sentence := _sentence(results, *of.partition(" ")[::2])):
+            return sentence
         if kind == "range" and (span := _range(results, *of.partition(" ")[::2])):
             return span
         if name in results.figures:
@@ -178,6 +181,14 @@ def page_of(results: StudyResults, folder: Path) -> str:
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
     return f"{_MADE}\n\n{_PLACE.sub(filled, text).rstrip()}\n"
+
+
+def _sentence(results: StudyResults, traces: str, price: str) -> str:
+    """What planning ahead would have saved of recorded loops, with the error of such predictions."""
+    found = results.traces.get(traces)
+    if found is None or price not in found.prices:
+        return ""
+    return ". ".join(verdict(found, architecture, price) for architecture in found.architectures())
 
 
 def _range(results: StudyResults, cells: str, price: str) -> str:
