@@ -166,8 +166,14 @@ def shown(value: Any) -> str:
         values = [*found["args"], *found["kwargs"].values()] if isinstance(found["kwargs"], Mapping) else []
         return text_of(values[0]) if values else ""
     if isinstance(found, Mapping) and isinstance(found.get("messages"), list) and found["messages"]:
-        last = found["messages"][-1]
-        return text_of(_unwrapped(last).get("content")) if isinstance(last, Mapping) else text_of(last)
-    if isinstance(found, Mapping) and len(found) == 1:
-        return text_of(next(iter(found.values())))
+        found = found["messages"][-1]
+    elif isinstance(found, list) and found and all(map(_is_message, found)):
+        found = found[-1]
+    if isinstance(found, Mapping):
+        found = _unwrapped(found)
+        for name in ("content", "text"):
+            if name in found and isinstance(found[name], str | list | None):
+                return text_of(found[name])
+        if len(found) == 1:
+            return text_of(next(iter(found.values())))
     return text_of(found)

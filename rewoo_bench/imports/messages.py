@@ -372,21 +372,53 @@ def _taken(waiting: list[ToolCall], id_: str, name: str) -> ToolCall | None:
     return call
 
 
+_TEXTS = ("text", "content", "output_text", "input_text", "refusal")
+_TEXT_TYPES = {"text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "tool_result"}
+_OF_TEXTS = {"text", "content", "annotations", "cache_control", "citations", "logprobs", "thoughtSignature"}
+_OF_RESULTS = {"content", "structuredContent", "isError", "_meta"}  # of the Model Context Protocol
+_MEDIA = ("image", "audio", "video", "document", "file", "input_")
+_OF_MEDIA = {
+    *("type", "source", "data", "file", "audio", "image", "video", "document", "format", "detail", "input_audio"),
+    *("image_url", "audio_url", "video_url", "file_url", "file_id", "file_data", "filename", "title", "context"),
+    *("mime_type", "mimeType", "media_type", "mediaType", "citations", "cache_control", "annotations", "_meta"),
+}
+
+
 def text_of(content: Any) -> str:
     """The text of a message's content: a text, a list of parts, or anything else as JSON."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list) and all(isinstance(part, Mapping | str) for part in content):
+    if isinstance(content, list) and _are_parts(content):
         return "\n".join(filter(None, map(text_of, content)))
-    if isinstance(content, Mapping):
-        for name in ("text", "content", "output_text", "input_text"):
-            if isinstance(content.get(name), str | list):
-                return text_of(content[name])
-        if str(content.get("type", "")).startswith(("image", "audio", "file", "document", "video")):
+    if isinstance(content, Mapping) and _is_part(content):
+        if _is_media(content):
             return f"[{content['type']}]"
+        return text_of(next(content[name] for name in _TEXTS if isinstance(content.get(name), str | list)))
     return json.dumps(content, ensure_ascii=False, default=str)
+
+
+def _are_parts(content: Sequence[Any]) -> bool:
+    """Whether a list is a message's content, and not what a tool found, whose objects have fields of their own."""
+    is_part = [isinstance(each, str) or (isinstance(each, Mapping) and _is_part(each)) for each in content]
+    return all(is_part) or any(
+        found and isinstance(each, Mapping) and "type" in each for found, each in zip(is_part, content, strict=True)
+    )
+
+
+def _is_part(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a part of a message: its type is one of the protocols', or all its fields are."""
+    if "type" in value and value["type"] not in _TEXT_TYPES:
+        return _is_media(value)
+    if not any(isinstance(value.get(name), str | list) for name in _TEXTS):
+        return False
+    is_result = value.keys() <= _OF_RESULTS and not value.get("isError")
+    return "type" in value or value.keys() <= _OF_TEXTS or is_result
+
+
+def _is_media(value: Mapping[str, Any]) -> bool:
+    return str(value.get("type")).startswith(_MEDIA) and value.keys() <= _OF_MEDIA
 
 
 def _thoughts(raw: Mapping[str, Any]) -> str:

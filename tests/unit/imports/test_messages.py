@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.imports.messages import as_verdict, looks_failed, read_conversation, read_messages, usage_of
+from rewoo_bench.imports.messages import (
+    as_verdict,
+    looks_failed,
+    read_conversation,
+    read_messages,
+    text_of,
+    usage_of,
+)
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable
 from rewoo_bench.types import Usage
 
@@ -230,3 +237,33 @@ def test_turns_of_the_user_are_kept_in_their_places() -> None:
 )
 def test_a_result_looks_failed_that_begins_with_the_word(text: str, failed: bool) -> None:
     assert looks_failed(text) == failed
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        [{"text": "Ada Lovelace", "doc_id": "doc_991x"}, {"text": "Ada Wong", "doc_id": "doc_992y"}],
+        {"content": "page", "next": "doc_77"},
+        {"type": "file", "name": "notes.txt", "path": "/home/ada/notes.txt"},
+        {"content": [{"type": "text", "text": "no such page"}], "isError": True},
+    ],
+)
+def test_a_result_that_is_no_message_keeps_all_its_fields(result: Any) -> None:
+    messages = [OPENAI[1], {"role": "assistant", "tool_calls": [call("a", "open")]}]
+    (use,) = uses(read([*messages, {"role": "tool", "tool_call_id": "a", "content": result}]))
+    assert json.loads(use[2] or "") == result
+    assert use[3] == (isinstance(result, dict) and "isError" in result)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b", "annotations": []}], "a\nb"),
+        ({"content": [{"type": "text", "text": "a"}], "isError": False}, "a"),
+        ([{"text": "a"}, "b"], "a\nb"),
+        ([{"type": "text", "text": "a"}, {"type": "image", "source": {"data": "AAAA"}}], "a\n[image]"),
+        ([{"type": "text", "text": "a"}, {"type": "chart", "n": 1}], 'a\n{"type": "chart", "n": 1}'),
+    ],
+)
+def test_parts_of_a_message_are_their_texts(content: Any, text: str) -> None:
+    assert text_of(content) == text

@@ -12,7 +12,7 @@ from broken_json import trajectories_or_faults
 from recorded_telemetry import conversations, file_of, imported_calls, ledger_calls, ledger_of, mutations, read
 
 from rewoo_bench.imports.formats import read_files
-from rewoo_bench.imports.record import RecordedTrajectory
+from rewoo_bench.imports.record import RecordedTrajectory, ToolUse
 from rewoo_bench.types import Usage
 
 EXPORTS = {"langfuse-api": "langfuse", "langsmith": "langsmith", "langsmith-langgraph": "langsmith", "mlflow": "mlflow"}
@@ -66,6 +66,16 @@ def test_the_total_tells_whether_cached_tokens_are_a_part_of_the_input(
 ) -> None:
     (found,) = trajectories(tmp_path, [generation(usageDetails=details)])
     assert [call.usage for call in found.calls] == [usage]
+
+
+def test_what_a_tool_found_keeps_all_its_fields(tmp_path: Path) -> None:
+    found = [{"text": "Ada Lovelace", "doc_id": "doc_991x"}]
+    tool = generation(id="s", type="TOOL", name="search", input={"q": "Ada"}, output=found)
+    run = {"id": "s", "trace_id": "s", "run_type": "tool", "name": "search", "inputs": {"q": "Ada"}}
+    for record in (tool, {**run, "outputs": {"output": found}}):
+        (trajectory,) = trajectories(tmp_path, [record])
+        (use,) = (event for event in trajectory.events if isinstance(event, ToolUse))
+        assert json.loads(use.result or "") == found
 
 
 def test_a_trace_whose_observations_are_ids_alone_is_a_line(tmp_path: Path) -> None:
