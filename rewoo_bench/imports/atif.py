@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,12 +35,15 @@ from rewoo_bench.imports.record import (
     role_of,
     times_of,
 )
+from rewoo_bench.imports.turns import turns_of
 from rewoo_bench.types import Message, StopReason, Usage
 
 VERSION = "ATIF-v1.7"
 _OURS = "rewoo_bench"
 """Key of `extra` that holds what ATIF has no field for."""
 _DEEPEST = 20  # levels of sub-agents
+_ROLES = ("system", "user", "assistant", "tool")
+_LARGEST = 64 * 2**20  # bytes of the files that a trajectory refers to
 _REFERENCE = re.compile(rb'"(?:trajectory_path|continued_trajectory_ref)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -57,7 +62,16 @@ def with_files(record: Any, path: Path) -> Any:
         return None
     if not isinstance(record.get("steps"), list):
         return record  # its reader says what is wrong
-    return _joined(record, path, 0) | {_OURS: _of_harbor(path)}
+    beside = _Beside(path)
+    waiting = [whole := beside.continued(record)]
+    files: dict[str, Any] = {}
+    while waiting:
+        for ref in (ref for step in waiting.pop()["steps"] for ref in _references(step)):
+            name = Path(str(ref.get("trajectory_path") or "")).name  # wherever it was when it was recorded
+            if (found := beside.read(name)) is not None:
+                waiting.append(beside.continued(found))
+                files[name] = waiting[-1]
+    return whole | {"files": files, _OURS: _of_harbor(path)}
 
 
 @lru_cache(maxsize=8)
@@ -65,55 +79,65 @@ def _referred(folder: Path, _changed: int) -> frozenset[str]:
     """The names of the files of a folder that others in it refer to; remembered until the folder changes."""
     found = set[str]()
     for file in folder.glob("*.json"):
-        try:
-            found |= {Path(name.decode("utf-8", "replace")).name for name in _REFERENCE.findall(file.read_bytes())}
-        except OSError:
-            continue
+        content = _content(file, _LARGEST)
+        found |= {Path(name.decode("utf-8", "replace")).name for name in _REFERENCE.findall(content)}
     return frozenset(found)
 
 
-def _joined(record: Mapping[str, Any], path: Path, depth: int) -> dict[str, Any]:
-    """A trajectory with its continuation's new steps, and with its sub-agents embedded under their paths."""
-    steps, files = list(record["steps"]), dict[str, Any]()
-    for step in steps:
-        for name in (str(ref["trajectory_path"]) for ref in _references(step) if ref.get("trajectory_path")):
-            if (found := _beside(path, name)) is not None and depth < _DEEPEST:
-                files[name] = _joined(found, path, depth + 1)
-    joined = {**record, "steps": steps, "files": {**_part(record, "files"), **files}}
-    following = record.get("continued_trajectory_ref")
-    if following and depth < _DEEPEST and (found := _beside(path, str(following))) is not None:
-        more = _joined(found, path, depth + 1)
-        joined["steps"] = steps + [
-            each for each in more["steps"] if not (isinstance(each, Mapping) and each.get("is_copied_context"))
-        ]
-        joined["files"] |= more["files"]
-        joined["subagent_trajectories"] = [
-            *_listed(record, "subagent_trajectories"),
-            *_listed(more, "subagent_trajectories"),
-        ]
-    return joined
-
-
-def _beside(path: Path, name: str) -> Mapping[str, Any] | None:
-    """The trajectory in a file of the same folder; None where there is none."""
-    file = path.parent / Path(name).name  # wherever it was when it was recorded
+def _content(file: Path, most: int) -> bytes:
+    """The bytes of a file; none of what is no file, can't be read, or has more than `most`."""
     try:
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return found if file != path and is_atif(found) and isinstance(found.get("steps"), list) else None
+        return file.read_bytes() if file.is_file() and file.stat().st_size <= most else b""
+    except OSError:
+        return b""
+
+
+class _Beside:
+    """The trajectories in the other files of a folder, each read once, and of a bounded size together."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.parent
+        self._seen = {path.name}
+        self._left = _LARGEST
+
+    def read(self, name: str) -> Mapping[str, Any] | None:
+        """The trajectory in a file; None where there is none, and where it was read before."""
+        if not name or name in self._seen:
+            return None
+        self._seen.add(name)
+        content = _content(self._folder / name, self._left)
+        self._left -= len(content)
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            return None
+        return found if is_atif(found) and isinstance(found.get("steps"), list) else None
+
+    def continued(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """The trajectory with the new steps of those that continue it."""
+        steps, embedded = list(record["steps"]), _listed(record, "subagent_trajectories")
+        following = record
+        while name := following.get("continued_trajectory_ref"):
+            if (found := self.read(Path(str(name)).name)) is None:
+                break
+            following = found
+            steps += [
+                each for each in found["steps"] if not (isinstance(each, Mapping) and each.get("is_copied_context"))
+            ]
+            embedded += _listed(found, "subagent_trajectories")
+        return {**record, "steps": steps, **({"subagent_trajectories": embedded} if embedded else {})}
 
 
 def _of_harbor(path: Path) -> dict[str, Any]:
     """Task and reward of a trial's folder (`TRIAL/result.json`, `TRIAL/agent/trajectory.json`); empty elsewhere."""
     file = path.parent.parent / "result.json"
     try:
-        result = json.loads(file.read_bytes())
+        result = json.loads(_content(file, _LARGEST))
         rewards = (result.get("verifier_result") or {}).get("rewards") or {}
         error = (result.get("exception_info") or {}).get("exception_type")
         reward = rewards.get("reward", next(iter(rewards.values()), None))
         found = {"task": result.get("task_name"), "reward": reward, "error": error}
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError, RecursionError):
         return {}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -135,7 +159,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     sample: Mapping[str, Any] = {}
     if "trajectory" in record:
         sample, record = record, record["trajectory"]
-    reader = _Reader()
+    reader = _Reader(_part(record, "files"))
     reader.read(as_specified(record) if is_nemo(record) else record, "")
     extra, ours = _part(record, "extra"), _extra(record, _OURS)
     harbor = record.get(_OURS) or {}
@@ -177,16 +201,21 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     )
 
 
-class _Reader:
-    """Collects the events of a trajectory and of its sub-agents."""
+_Prompts = defaultdict[str, list[Message]]
 
-    def __init__(self) -> None:
+
+class _Reader:
+    """Collects the events of a trajectory and of its sub-agents; `files` are those beside it, by their names."""
+
+    def __init__(self, files: Mapping[str, Any]) -> None:
         self.events: list[ModelCall | ToolUse | Turn] = []
         self.question = ""
         self.system = ""
         self.answer: str | None = None
         self.merged = 0
         """Calls that were recorded as one step with others."""
+        self._files = files
+        self._tools_around = 0  # whose calls the trajectory that is being read is inside
         self._open: list[int] = []  # the trajectories that are being read
         self._read: set[int] = set()
 
@@ -206,20 +235,18 @@ class _Reader:
         about = _part(record, "agent")
         tools = tuple(_listed(about, "tool_definitions"))
         embedded = _listed(record, "subagent_trajectories")
-        prompt: list[Message] = []
+        prompts: _Prompts = defaultdict(list)
         for position, step in enumerate(steps):
             if not isinstance(step, Mapping):
                 raise Unreadable(f"step {position + 1} is {type(step).__name__}, expected an object")
-            source, text = step.get("source"), text_of(step.get("message"))
-            if source == "agent":
-                self._agent_step(step, text, prompt, str(about.get("model_name") or ""), tools, agent)
-            elif source in ("user", "system"):
-                self._said(source, text, agent)
-                prompt.append(Message("user" if source == "user" else "system", text))
-            else:
-                raise Unreadable(f"step {position + 1} has the source {source!r:.40}, expected user, agent or system")
+            if step.get("source") not in ("user", "system", "agent"):
+                source = f"{step.get('source')!r:.40}"
+                raise Unreadable(f"step {position + 1} has the source {source}, expected user, agent or system")
+            self.add(step, prompts, str(about.get("model_name") or ""), tools, agent)
             for ref in _references(step):
-                self._sub_agent(self._found(ref, embedded, record.get("files")))
+                self._tools_around += 1
+                self._sub_agent(self._found(ref, embedded))
+                self._tools_around -= 1
         for each in embedded:
             if id(each) not in self._read:
                 self._sub_agent(each)
@@ -235,6 +262,18 @@ class _Reader:
         else:
             self.events.append(Turn(text))
 
+    def add(self, step: Mapping[str, Any], prompts: _Prompts, model: str, tools: Sequence[Any], agent: str) -> None:
+        """Adds a step of a trajectory whose calls have these tools, and this model where they don't say theirs.
+
+        `prompts` has the messages so far, of each agent of the trajectory; the main one's name is empty.
+        """
+        source, text = step.get("source"), text_of(step.get("message"))
+        if source == "agent":
+            self._agent_step(step, text, prompts[str(_extra(step, _OURS).get("agent") or "")], model, tools, agent)
+        else:
+            self._said(str(source), text, agent)
+            prompts[""].append(Message("user" if source == "user" else "system", text))
+
     def _agent_step(
         self, step: Mapping[str, Any], text: str, prompt: list[Message], model: str, tools: Sequence[Any], agent: str
     ) -> None:
@@ -245,17 +284,18 @@ class _Reader:
             tool_call(each.get("tool_call_id"), each.get("function_name"), each.get("arguments"))
             for each in _listed(step, "tool_calls")
         ]
-        made = number(step.get("llm_call_count"))
+        made, is_side = number(step.get("llm_call_count")), bool(ours.get("is_side_call"))
+        sent = _sent(prompt, ours.get("prompt"))
         if made != 0:
             self.merged += int(made) if made is not None and made > 1 else 0
             self.events.append(
                 ModelCall(
-                    None if ours.get("without_texts") else tuple(prompt),
+                    None if ours.get("without_texts") else tuple(sent),
                     text,
                     calls,
                     _usage(metrics),
                     str(step.get("model_name") or model),
-                    tools,
+                    _offered(tools, ours.get("tools")),
                     text_of(step.get("reasoning_content")),
                     text_of(ours.get("finish_reason")) or None,
                     number(metrics.get("cost_usd")),
@@ -264,11 +304,11 @@ class _Reader:
                     agent,
                     bool(ours.get("is_estimated")),
                     not ours.get("without_cached"),
-                    role_of(ours),
+                    "tool" if self._tools_around else role_of(ours),
                 )
             )
-        if not ours.get("is_side_call"):
-            prompt.append(Message("assistant", text, tuple(calls)))
+        if not is_side:
+            prompt[:] = [*sent, Message("assistant", text, tuple(calls))]
             if not agent:
                 self.answer = text or self.answer
         observation = step.get("observation")
@@ -282,19 +322,19 @@ class _Reader:
             failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
             is_known = raw.get("arguments") is not None and not _extra(raw, _OURS).get("without_arguments")
             arguments = call.arguments if is_known else None
-            self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent))
-            prompt.append(Message("tool", content or "", tool_call_id=call.id))
+            self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent, call.id))
+            prompt += [] if is_side else [Message("tool", content or "", tool_call_id=call.id)]
         for each in results:  # of actions that were no tool calls
             prompt.append(Message("user", text_of(each.get("content"))))
 
-    def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any], files: Any) -> Any:
+    def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any]) -> Any:
         """The sub-agent's trajectory of a reference; None where it isn't there."""
         for name in ("trajectory_id", "session_id"):  # the second one until 1.6
             if (wanted := ref.get(name)) is not None:
                 for each in embedded:
                     if each.get(name) == wanted:
                         return each
-        return files.get(str(ref.get("trajectory_path"))) if isinstance(files, Mapping) else None
+        return self._files.get(Path(str(ref.get("trajectory_path"))).name)
 
     def _sub_agent(self, record: Any) -> None:
         if record is None or (id(record) in self._read and id(record) not in self._open):
@@ -302,6 +342,29 @@ class _Reader:
         about = record.get("agent")
         name = about.get("name") if isinstance(about, Mapping) else about
         self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
+
+
+def _sent(prompt: Sequence[Message], ours: Any) -> list[Message]:
+    """The messages of a call: those so far, or as many of them as `ours` keeps, and others."""
+    if not isinstance(ours, Mapping):
+        return list(prompt)
+    return [
+        *prompt[: count(ours.get("kept"))],
+        *(
+            Message(
+                each["role"] if each.get("role") in _ROLES else "user", text_of(each.get("content")),
+                tuple(tool_call(call.get("id"), call.get("name"), call.get("arguments"))
+                      for call in _listed(each, "tool_calls")),
+                each.get("tool_call_id"),
+            )
+            for each in _listed(ours, "messages")
+        ),
+    ]  # fmt: skip
+
+
+def _offered(tools: Sequence[Any], ours: Any) -> Sequence[Any]:
+    """The tools of a call: all, or those at the positions that `ours` has."""
+    return [tools[at] for at in ours if at in range(len(tools))] if isinstance(ours, list) else tools
 
 
 def _extra(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -345,27 +408,28 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
     if trajectory.system:
         steps.append({"source": "system", "message": trajectory.system})
     steps.append({"source": "user", "message": trajectory.question})
-    asked: list[tuple[dict[str, Any], dict[str, Any]]] = []  # tool calls without their result, with their steps
-    tools: dict[str, Any] = {}
-    for event in trajectory.events:
+    asked: dict[int, tuple[dict[str, Any], list[dict[str, Any]]]] = {}  # by turn: step, and calls without their result
+    tools = {_key(tool): tool for call in trajectory.calls for tool in call.tools if isinstance(tool, Mapping)}
+    of_steps: dict[int, ModelCall] = {}
+    for event, turn in zip(trajectory.events, turns_of(trajectory.events), strict=True):
         if isinstance(event, Turn):
             steps.append({"source": "user", "message": event.text})
         elif isinstance(event, ModelCall):
-            tools |= {json.dumps(tool, sort_keys=True, default=str): tool for tool in event.tools}
+            of_steps[len(steps)] = event
             step, calls = _step(event, len(steps))
             steps.append(step)
-            asked = [(call, step) for call in calls]
+            asked[turn] = step, list(calls)
         else:
-            _add_use(event, asked, steps)
+            _add_use(event, asked.get(turn), steps)
     for number_, step in enumerate(steps, 1):
         step["step_id"] = number_
+    _add_prompts(steps, of_steps, list(tools))
     ours = {
         "task": trajectory.task, "trial": trajectory.trial, "solved": trajectory.solved, "score": trajectory.score,
         "stop_reason": trajectory.stop_reason, "error": trajectory.error, "answers": list(trajectory.answers) or None,
         "without_texts": trajectory.is_without_texts or None,
     }  # fmt: skip
     usages = [call.usage for call in trajectory.calls if call.usage]
-    costs = [call.cost_usd for call in trajectory.calls if call.cost_usd is not None]
     return {
         "schema_version": VERSION,
         "session_id": facts["run_id"],
@@ -382,7 +446,7 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
                 "total_prompt_tokens": sum(each.input_tokens for each in usages),
                 "total_completion_tokens": sum(each.output_tokens for each in usages),
                 "total_cached_tokens": sum(each.cached_input_tokens for each in usages),
-                "total_cost_usd": sum(costs) if trajectory.cost_usd is None and costs else trajectory.cost_usd,
+                "total_cost_usd": trajectory.cost_usd,
                 "total_steps": len(steps),
             }
         ),
@@ -438,26 +502,29 @@ def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[st
     return _filled(step), calls
 
 
-def _add_use(event: ToolUse, asked: list[tuple[dict[str, Any], dict[str, Any]]], steps: list[dict[str, Any]]) -> None:
+def _key(tool: Any) -> str:
+    return json.dumps(tool, sort_keys=True, default=str)
+
+
+def _add_use(
+    event: ToolUse, asked: tuple[dict[str, Any], list[dict[str, Any]]] | None, steps: list[dict[str, Any]]
+) -> None:
     """Adds a tool's call and result to the step that asked for it, or as a step of its own."""
-    mine = next(
-        (
-            pair for pair in asked
-            if pair[0]["function_name"] == event.name and pair[0]["arguments"] == event.arguments
-        ),
-        None,
-    )  # fmt: skip
-    if mine is None:
+    step, waiting = asked or ({}, [])
+    named = [call for call in waiting if call["function_name"] == event.name]
+    arguments = dict(event.arguments or {})
+    same = [call for call in named if call["arguments"] == arguments]
+    by_id = [call for call in same if event.call_id and call["tool_call_id"] == event.call_id]
+    call = next(iter(by_id or same), None)
+    if call is None:
         id_ = f"call_{len(steps)}"
-        arguments = dict(event.arguments or {})
-        call: dict[str, Any] = {"tool_call_id": id_, "function_name": event.name, "arguments": arguments}
+        call = {"tool_call_id": id_, "function_name": event.name, "arguments": arguments}
         ours = {"is_side_call": True, **({"agent": event.agent} if event.agent else {})}
         step = _filled({"timestamp": _stamp(event.times), "source": "agent", "message": ""})
         step |= {"tool_calls": [call], "llm_call_count": 0, "extra": {_OURS: ours}}
         steps.append(step)
     else:
-        asked.remove(mine)
-        call, step = mine
+        waiting.remove(call)
     ours = {"failed": event.failed or None, "without_arguments": event.arguments is None or None}
     extra = {**_timing(event.times), **({_OURS: ours} if (ours := _filled(ours)) else {})}
     if extra:
@@ -465,3 +532,34 @@ def _add_use(event: ToolUse, asked: list[tuple[dict[str, Any], dict[str, Any]]],
     if event.result is not None:
         results = step.setdefault("observation", {"results": []})["results"]
         results.append({"source_call_id": call["tool_call_id"], "content": event.result})
+
+
+def _add_prompts(steps: Sequence[dict[str, Any]], of_steps: Mapping[int, ModelCall], tools: Sequence[str]) -> None:
+    """Adds to each step what differs from the prompt that its reader rebuilds, and from all tools, given as keys."""
+    reader, prompts = _Reader({}), _Prompts(list)
+    for position, step in enumerate(steps):
+        call = of_steps.get(position)
+        if call is not None and call.messages is not None:
+            ours: dict[str, Any] = {}
+            rebuilt = prompts[call.agent]
+            if rebuilt != list(call.messages):
+                pairs = zip(rebuilt, call.messages, strict=False)
+                kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+                ours["prompt"] = {"kept": kept, "messages": [_shown(each) for each in call.messages[kept:]]}
+            offered = [tools.index(_key(tool)) for tool in call.tools if isinstance(tool, Mapping)]
+            if offered != list(range(len(tools))):
+                ours["tools"] = offered
+            if ours:
+                extra = step.setdefault("extra", {})
+                extra[_OURS] = {**extra.get(_OURS, {}), **ours}
+        reader.add(step, prompts, "", (), "")
+
+
+def _shown(message: Message) -> dict[str, Any]:
+    calls = [{"id": each.id, "name": each.name, "arguments": dict(each.arguments)} for each in message.tool_calls]
+    return _filled(
+        {
+            "role": message.role, "content": message.content, "tool_calls": calls or None,
+            "tool_call_id": message.tool_call_id,
+        }
+    )  # fmt: skip

@@ -117,19 +117,19 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     if not events and record.get("messages"):
         raise Unreadable("the log has messages, but no events: it was written without them")
     inputs = _messages(record.get("input"))
-    agents, scorers = _spans(events)
+    spans = _Spans(events)
     found: list[ModelCall | ToolUse | Turn] = []
     of_scorers = 0
     for event in events:
         kind, span = event.get("event"), event.get("span_id")
         if kind not in ("model", "tool") or event.get("pending"):
             continue
-        if span in scorers:
+        if span in spans.scorers:
             of_scorers += kind == "model"
+        elif kind == "model":
+            found.append(_model_call(event, spans.agents.get(span, ""), span in spans.inside))
         else:
-            found.append(
-                _model_call(event, agents.get(span, "")) if kind == "model" else _tool(event, agents.get(span, ""))
-            )
+            found.append(_tool(event, spans.agents.get(spans.around.get(span, span), "")))
     ours = _ours(record.get("metadata"))
     of_models = [_ours(event.get("metadata")) for event in events if event.get("event") == "model"]
     is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
@@ -142,16 +142,14 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         "scores": {name: each.get("value") for name, each in (record.get("scores") or {}).items()},
     }
     target = record.get("target")
-    prompts = (event.messages for event in found if isinstance(event, ModelCall) and not event.agent)
     told = [message.content for message in inputs if message.role == "system"]
-    told = told or [message.content for message in next(prompts, None) or () if message.role == "system"]
     yield RecordedTrajectory(
         task=str(record["id"]),
         question=next((message.content for message in inputs if message.role == "user"), ""),
         events=found,
         agent=str(header.get("agent") or ""),
         trial=max(0, count(record["epoch"]) - 1),
-        system="\n\n".join(told),
+        system=str(ours["system"]) if "system" in ours else "\n\n".join(told) or _told(found),
         answer=_answer(record),
         answers=[text for each in (target if isinstance(target, list) else [target]) if (text := text_of(each))],
         solved=solved,
@@ -164,27 +162,45 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     )
 
 
+def _told(events: Sequence[ModelCall | ToolUse | Turn]) -> str:
+    """What the main agent's first prompt has of the system."""
+    prompts = (event.messages for event in events if isinstance(event, ModelCall) and not event.agent)
+    return "\n\n".join(message.content for message in next(prompts, None) or () if message.role == "system")
+
+
 def _ours(metadata: Any) -> Mapping[str, Any]:
     found = metadata.get(_OURS) if isinstance(metadata, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
-def _spans(events: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], set[str]]:
-    """The sub-agent of each span inside one, and the spans of scorers. The outermost agent is the main one."""
-    agents: dict[str, str] = {}
-    depths: dict[str, int] = {}
-    scorers: set[str] = set()
-    for event in events:
-        if event.get("event") != "span_begin":
-            continue
-        id_, parent, kind = event["id"], event.get("parent_id"), event.get("type")
-        depths[id_] = depths.get(str(parent), 0) + (kind == "agent")
-        agents[id_] = (
-            str(event.get("name") or "") if kind == "agent" and depths[id_] > 1 else agents.get(str(parent), "")
-        )
-        if kind in ("scorer", "scorers") or parent in scorers:
-            scorers.add(id_)
-    return agents, scorers
+class _Spans:
+    """The spans of a sample. `agents` has the sub-agent of each: the outermost agent is the main one, and inside a
+    tool's call each agent is a sub-agent, or the tool itself where it asks a model without one.
+
+    `inside` are the spans inside a tool's call and of it, `around` has the span around each of those, and `scorers` are
+    those of scorers.
+    """
+
+    def __init__(self, events: Sequence[Mapping[str, Any]]) -> None:
+        self.agents: dict[str, str] = {}
+        self.inside: set[str] = set()
+        self.around: dict[str, str] = {}
+        self.scorers: set[str] = set()
+        in_agents: set[str] = set()
+        for event in events:
+            if event.get("event") != "span_begin":
+                continue
+            id_, parent, kind = str(event["id"]), str(event.get("parent_id")), event.get("type")
+            is_sub = kind == "tool" or (kind == "agent" and (parent in in_agents or parent in self.inside))
+            self.agents[id_] = str(event.get("name") or "") if is_sub else self.agents.get(parent, "")
+            if kind == "agent" or parent in in_agents:
+                in_agents.add(id_)
+            if kind == "tool":
+                self.around[id_] = parent
+            if kind == "tool" or parent in self.inside:
+                self.inside.add(id_)
+            if kind in ("scorer", "scorers") or parent in self.scorers:
+                self.scorers.add(id_)
 
 
 def _verdict(scores: Any) -> tuple[bool | None, float | None]:
@@ -246,7 +262,7 @@ def _times(event: Mapping[str, Any]) -> Times | None:
     return times_of(as_time(event.get("timestamp")), as_time(event.get("completed")))
 
 
-def _model_call(event: Mapping[str, Any], agent: str) -> ModelCall:
+def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> ModelCall:
     output = event.get("output") or {}
     choice: Mapping[str, Any] = next(iter(output.get("choices") or ()), {})
     message = choice.get("message") or {}
@@ -271,7 +287,7 @@ def _model_call(event: Mapping[str, Any], agent: str) -> ModelCall:
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
         not ours.get("without_cached"),
-        role_of(ours),
+        "tool" if is_in_tool else role_of(ours),
     )
 
 
@@ -293,6 +309,7 @@ def _tool(event: Mapping[str, Any], agent: str) -> ToolUse:
         bool(error) or bool(event.get("failed")),
         _times(event),
         str(ours.get("agent") or agent),
+        str(event.get("id") or ""),
     )
 
 
@@ -373,6 +390,7 @@ def _sample(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> EvalSam
         scores["f1"] = Score(value=trajectory.score, answer=trajectory.answer)
     ours: dict[str, Any] = {"stop_reason": trajectory.stop_reason, "cost_usd": trajectory.cost_usd}
     ours |= {"without_texts": True} if trajectory.is_without_texts else {}
+    ours |= {"system": trajectory.system} if trajectory.system != _told(trajectory.events) else {}
     failed = trajectory.error or (trajectory.stop_reason if trajectory.stop_reason in ("error", "agent_failed") else "")
     usages: dict[str, Any] = {}
     for call in trajectory.calls:
@@ -465,7 +483,8 @@ def _event(event: ModelCall | ToolUse, begun: datetime) -> Any:
         if event.arguments is None:
             ours["without_arguments"] = True
         return ToolEvent(
-            id=f"call_{start.timestamp()}", function=event.name, arguments=dict(event.arguments or {}),
+            id=event.call_id or f"call_{start.timestamp()}", function=event.name,
+            arguments=dict(event.arguments or {}),
             result=event.result or "", timestamp=start, completed=end, **working,
             error=ToolCallError("unknown", event.result or "failed") if event.failed else None,
             metadata={_OURS: ours} if ours else None,

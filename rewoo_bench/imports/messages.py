@@ -247,7 +247,8 @@ def read_conversation(
             call = _taken(waiting, id_, name)
             if asked_at >= start:
                 called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
-                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment)))
+                id_ = id_ or (call.id if call else "")
+                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment), call_id=id_))
             prompt.append(Message("tool", result, tool_call_id=id_ or (call.id if call else "")))
         if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
             continue
@@ -288,7 +289,7 @@ def _moment(raw: Mapping[str, Any]) -> float | None:
 
 def _unanswered(found: Conversation, waiting: Sequence[ToolCall]) -> None:
     """Tool calls without a result were asked for all the same."""
-    found.events += [ToolUse(call.name, call.arguments, None) for call in waiting]
+    found.events += [ToolUse(call.name, call.arguments, None, call_id=call.id) for call in waiting]
 
 
 def _check(position: int, raw: Any) -> None:

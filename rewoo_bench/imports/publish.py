@@ -15,7 +15,7 @@ import importlib.util
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
 from rewoo_bench.imports.inspect_log import write_log
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
+from rewoo_bench.imports.turns import are_steps
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.database import connect_to_read
@@ -165,13 +166,14 @@ class _Run:
             else:
                 events.append(self._tool_use(call, record, trace.steps))
         prompt = next((event.messages for event in events if isinstance(event, ModelCall) and event.messages), ())
+        told = prompt[0].content if prompt and prompt[0].role == "system" else ""
         return RecordedTrajectory(
             task=row["example_id"],
             question=(row["question"] or "") if self._texts else "",
             events=list(_with_later_turns(events, trace.turns)),
             agent=file_name(row["architecture"]),
             trial=row["trial"],
-            system=prompt[0].content if prompt and prompt[0].role == "system" else "",
+            system=told if trace.system is None else trace.system,
             answer=row["prediction"],
             answers=(row["answers"] or ()) if self._texts else (),
             solved=row["exact_match"],
@@ -289,6 +291,8 @@ class _Trace(NamedTuple):
 
     steps: Mapping[tuple[str, str], Any] = {}
     turns: Sequence[Mapping[str, Any]] = ()
+    system: str | None = None
+    """What an imported trace was told before the task."""
     is_without_texts: bool = False
     """Whether it was imported from a file without texts."""
 
@@ -301,23 +305,22 @@ def _traces(path: Path) -> dict[TaskKey, _Trace]:
             key = TaskKey(trace["architecture"], trace["example_id"], trace["trial"])
             steps = {(step["id"], step["tool"]): step for step in trace["steps"] if step["tool"]}
             is_without_texts = bool((trace.get("notes") or {}).get("without_texts"))
-            found[key] = _Trace(steps, trace.get("turns") or (), is_without_texts)
+            found[key] = _Trace(steps, trace.get("turns") or (), trace.get("system"), is_without_texts)
     return found
 
 
 def _with_later_turns(
-    events: Iterable[ModelCall | ToolUse], turns: Sequence[Mapping[str, Any]]
+    events: Sequence[ModelCall | ToolUse], turns: Sequence[Mapping[str, Any]]
 ) -> Iterator[ModelCall | ToolUse | Turn]:
     """The events with what the user said later, each before the model call that answers it.
 
-    A turn has the number of the steps before it, as an import counts them (write.py): a tool's call is one, and a
-    reply that asks for none.
+    A turn has the number of the steps before it, as an import counts them.
     """
     waiting = list(turns)
     steps = 0
-    for event in events:
+    for event, is_step in zip(events, are_steps(events), strict=True):
         while waiting and isinstance(event, ModelCall) and waiting[0]["before_step"] <= steps:
             yield Turn(waiting.pop(0)["text"])
-        steps += isinstance(event, ToolUse) or not event.tool_calls
+        steps += is_step
         yield event
     yield from (Turn(turn["text"]) for turn in waiting)

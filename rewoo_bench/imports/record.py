@@ -51,7 +51,7 @@ class ModelCall:
     is_cached_known: bool = True
     """Whether whoever recorded `usage` has a field for the cached tokens; without one they aren't known."""
     role: str = "agent"
-    """Its part in the architecture, of a run of rewoo_bench: `planner`, `solver`."""
+    """Its part in the architecture, of a run of rewoo_bench: `planner`, `solver`; `tool` inside a tool's call."""
 
 
 _ROLES = ("planner", "solver", "tool", "router")  # a judge's tokens would be in no sum
@@ -72,6 +72,8 @@ class ToolUse:
     failed: bool = False
     times: Times | None = None
     agent: str = ""
+    call_id: str = ""
+    """Id of the call in the reply that asked for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class Node:
     result: Any = None
     call_id: str = ""
     """Of a tool's call, or of a model's response."""
+    is_in_tool: bool = False
+    """Whether it is a model's call inside a tool's call."""
     text_in: str = ""
     text_out: str = ""
     conversation: Conversation = field(default_factory=Conversation)
@@ -76,6 +78,7 @@ def trajectories_of(
     agents = {node.id: _agents_above(node, by_id) for node in nodes}
     calls = _once(nodes, by_id)
     for node in calls:
+        node.is_in_tool = node.kind == "model" and any(above.kind == "tool" for above in _above(node, by_id))
         if node.kind == "model" and (node.messages is not None or node.reply is not None):
             node.conversation = _conversation(node)
     roots = [node for node in nodes if node.parent not in by_id]
@@ -90,16 +93,23 @@ def trajectories_of(
             yield replace(found, **facts)
 
 
-def _agents_above(node: Node, by_id: Mapping[str, Node]) -> list[Node]:
-    """The agents around a node, from the outermost."""
-    found: list[Node] = []
+def _above(node: Node, by_id: Mapping[str, Node]) -> Iterator[Node]:
+    """The nodes around a node, from the innermost."""
     seen = {node.id}
     above = by_id.get(node.parent)
     while above is not None and above.id not in seen:
+        yield above
         seen.add(above.id)
-        found += [above] if above.kind == "agent" else []
         above = by_id.get(above.parent)
-    return [agent for agent in found[::-1] if agent.name]
+
+
+def _agents_above(node: Node, by_id: Mapping[str, Node]) -> list[Node]:
+    """The agents around a node, from the outermost; a tool with no agent between is one, too."""
+    found: list[Node] = []
+    for above in _above(node, by_id):
+        if above.name and (above.kind == "agent" or (above.kind == "tool" and not found)):
+            found.append(above)
+    return found[::-1]
 
 
 def _are_apart(tops: Sequence[Node], groups: Sequence[Sequence[Node]]) -> bool:
@@ -207,7 +217,7 @@ def _trajectory(
     before: tuple[Message, ...] | None = None
     made = {node.id: _model_call(node, places[node.id]) for node in models}
     asked = [(node, position, call) for node in models for position, call in enumerate(made[node.id].tool_calls)]
-    of_use = _matched(uses, asked)
+    of_use = _matched(uses, asked, places)
     taken = {(node.id, position) for node, position, _ in of_use.values()}
     for node in calls:
         if node.kind == "tool":
@@ -222,7 +232,8 @@ def _trajectory(
             if (node.id, position) not in taken:
                 result = _result(node, position, models, made)
                 is_failed = result is not None and looks_failed(result)
-                events.append(ToolUse(each.name, each.arguments, result, is_failed, agent=places[node.id]))
+                use = ToolUse(each.name, each.arguments, result, is_failed, agent=places[node.id], call_id=each.id)
+                events.append(use)
     own = [node for node in models if not places[node.id]] or models
     read = [node.conversation for node in own if node.messages is not None]
     last = made[own[-1].id] if own else None
@@ -262,17 +273,21 @@ def _model_call(node: Node, agent: str) -> ModelCall:
         error=node.error,
         agent=agent,
         is_cached_known=node.is_cached_known,
+        role="tool" if node.is_in_tool else "agent",
     )
 
 
 _Asked = tuple[Node, int, ToolCall]
 
 
-def _matched(uses: Sequence[Node], asked: Sequence[_Asked]) -> dict[str, _Asked]:
-    """Which tool call of which reply each tool's span carries out: by its id, else by name and arguments, else name."""
+def _matched(uses: Sequence[Node], asked: Sequence[_Asked], places: Mapping[str, str]) -> dict[str, _Asked]:
+    """Which tool call of which reply each tool's span carries out: by its id, else by name and arguments, else name.
+
+    A reply of the same agent is taken first.
+    """
     free = list(asked)
     found: dict[str, _Asked] = {}
-    for rule in ("id", "arguments", "name"):
+    for rule, is_own in (("id", True), ("arguments", True), ("name", True), ("id", False), ("arguments", False)):
         for use in uses:
             if use.id in found:
                 continue
@@ -283,6 +298,7 @@ def _matched(uses: Sequence[Node], asked: Sequence[_Asked]) -> dict[str, _Asked]
                     is_it = bool(use.call_id) and call.id == use.call_id
                 elif rule == "arguments":
                     is_it = is_it and dict(call.arguments) == dict(_arguments(use).arguments)
+                is_it = is_it and (not is_own or places[entry[0].id] == places[use.id])
                 if is_it and _is_before(entry[0], use):
                     found[use.id] = entry
                     free.remove(entry)
@@ -317,8 +333,9 @@ def _tool_use(
         result = _result(asked[0], asked[1], models, made)
     is_failed = use.error is not None or (result is not None and looks_failed(result))
     return ToolUse(
-        use.name or call.name, arguments, use.error if result is None else result, is_failed, use.times, agent
-    )
+        use.name or call.name, arguments, use.error if result is None else result, is_failed, use.times, agent,
+        asked[2].id if asked else use.call_id,
+    )  # fmt: skip
 
 
 def _result(node: Node, position: int, models: Sequence[Node], made: Mapping[str, ModelCall]) -> str | None:

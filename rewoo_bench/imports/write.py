@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -24,6 +24,7 @@ from rewoo_bench.evaluation.new_manifest import command_line, environment, new_r
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
+from rewoo_bench.imports.turns import are_steps, turns_of
 from rewoo_bench.runs.columns import PARTS, call_rows, question_row
 from rewoo_bench.runs.journal.records import (
     CallKey,
@@ -238,7 +239,7 @@ class _Writer:
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
-        events = self._timed([*_with_turns(_with_usage(recorded))])
+        events = [*self._timed([*_with_turns(_with_loop(_with_usage(recorded)))])]
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
         made.sort(key=lambda pair: pair[0].start)
         result = _result(task, recorded, steps, [call for call, _ in made])
@@ -338,7 +339,7 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
         yield event
 
 
-def _with_usage(recorded: RecordedTrajectory) -> Sequence[ModelCall | ToolUse | Turn]:
+def _with_usage(recorded: RecordedTrajectory) -> Sequence[_Event]:
     """The events; tokens of the whole trajectory stand at the first call, for the sums."""
     events, left = list(recorded.events), None if _has_shares(recorded) else recorded.usage
     for place, event in enumerate(events):
@@ -381,30 +382,36 @@ def _shares(total: int, weights: Sequence[int]) -> list[int]:
     return [end - begun for begun, end in pairwise([0, *ends])]
 
 
-def _steps(
-    events: Iterable[tuple[_Event, Times]], question: str, default_model: str
-) -> tuple[list[Step], list[dict[str, Any]], list[tuple[Call, ModelCall | ToolUse]]]:
-    """The steps of a trajectory, the user's turns with the number of steps before them, and each call with its event.
+def _with_loop(events: Sequence[_Event]) -> Sequence[_Event]:
+    """The events; where each model call is inside a tool's, they are the agent's own."""
+    if not all(event.role == "tool" for event in events if isinstance(event, ModelCall)):
+        return events
+    return [replace(event, role="agent") if isinstance(event, ModelCall) else event for event in events]
 
-    A step is a tool's call with the reply that asked for it, or a reply that asked for none.
-    """
+
+def _steps(
+    events: Sequence[tuple[_Event, Times]], question: str, default_model: str
+) -> tuple[list[Step], list[dict[str, Any]], list[tuple[Call, ModelCall | ToolUse]]]:
+    """The steps of a trajectory, the user's turns with the number of steps before, and each call with its event."""
     steps, turns = list[Step](), list[dict[str, Any]]()
     made: list[tuple[Call, ModelCall | ToolUse]] = []
-    turn, thought = 0, ""
-    for index, (event, times) in enumerate(events):
+    thoughts: dict[int, str] = {}
+    alone = [event for event, _ in events]
+    told = zip(events, turns_of(alone), are_steps(alone), strict=True)
+    for index, ((event, times), turn, is_step) in enumerate(told):
         if isinstance(event, Turn):
             turns.append({"before_step": len(steps), "text": event.text})
         elif isinstance(event, ModelCall):
             event = replace(event, model=event.model or default_model)
-            turn, thought = turn + 1, event.reply
+            thoughts[turn] = event.reply
             made.append((_model_call(index, f"turn {turn}", event, times, question), event))
-            if not event.tool_calls:
-                steps.append(Step(str(turn), event.reply))
+            steps += [Step(str(turn), event.reply)] if is_step else []
         else:
-            argument = "" if event.arguments is None else json.dumps(event.arguments, ensure_ascii=False)
-            steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
+            argument = "" if event.arguments is None else json.dumps(dict(event.arguments), ensure_ascii=False)
             made.append((_tool_call(index, f"turn {turn}", event, times), event))
-            thought = ""
+            if is_step:
+                thought = thoughts.pop(turn, "")
+                steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
     return steps, turns, made
 
 
@@ -474,7 +481,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
 
     Where a cache has to be asked for, it is taken to be asked for as agents do: after the instructions, and at the end.
     """
-    request = Request(tuple(event.messages or ()), "agent")
+    request = Request(tuple(event.messages or ()), call.role)
     prompt = texts_of(request)
     marked = [replace(each, ends_prefix=each.role == "system") for each in request.messages]
     if event.tools:
@@ -490,7 +497,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
             "sent_at": call.start, "ended_at": call.end, "cache_marks": list(prefix_ends(marked)),
         },
     }  # fmt: skip
-    key = CallKey(call.place.name, "model", "agent", request_hash(prompt, request), call.index)
+    key = CallKey(call.place.name, "model", call.role, request_hash(prompt, request), call.index)
     status: Literal["ok", "error"] = "error" if event.error or event.messages is None else "ok"
     return CallRecord(task, key, status, prompt, answer, call.usage.total_tokens, event.cost_usd)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from functools import partial
 from pathlib import Path
@@ -137,6 +138,29 @@ def test_sub_agents_and_continuations_in_files_beside_it_are_no_trajectories_of_
     more = {**document(), "steps": [copied, tool_step(2, "add", "9", (70, 7, 0))]}
     found = only(read(tmp_path, first, sub_agent(session_id="s2"), more))
     assert calls(found) == [*LEDGER, ("", 70)]
+
+
+def test_files_that_refer_to_each_other_are_each_read_once(tmp_path: Path) -> None:
+    def referring(*names: str) -> dict[str, Any]:
+        whole = with_reference()
+        whole["steps"][2]["observation"]["results"][0]["subagent_trajectory_ref"] = [
+            {"trajectory_path": n} for n in names
+        ]
+        return whole
+
+    ring = [referring("a/1.json"), *(referring(*(f"{n}/{other}.json" for n in range(3))) for other in (2, 3, 1))]
+    found = read(tmp_path, *ring)
+    assert len(found) == 1
+    assert "sub-agents are nested deeper" in found[0].fault
+
+
+def test_what_is_no_file_beside_a_trajectory_isnt_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    (folder / "0.json").write_text(json.dumps(document()))
+    for pipe in (folder / "1.json", tmp_path / "result.json"):
+        os.mkfifo(pipe)
+    assert only([*read_files([folder / "0.json"])]).question == "2 + 2?"
 
 
 def test_task_and_reward_of_harbors_folder(tmp_path: Path) -> None:

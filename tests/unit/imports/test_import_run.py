@@ -11,6 +11,7 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from delegated_spans import delegated
 
 import rewoo_bench
 from rewoo_bench.analysis.plannable import tables
@@ -182,6 +183,38 @@ def test_a_file_that_is_there_twice_is_read_once(named: bool, tmp_path: Path) ->
     assert made.return_value == 0
     assert pq.read_table(out / "questions.parquet").num_rows == 4
     assert "note: 3 traces" in made.output
+
+
+def test_a_tool_belongs_to_the_call_that_asked_for_it_and_an_agent_in_a_tool_is_left_as_it_is(tmp_path: Path) -> None:
+    done = imported(tmp_path, [delegated(number) for number in (1, 2)])
+    calls = pq.read_table(done.folder / "calls.parquet").to_pylist()[:7]
+    assert [(each["name"], each["role"], each["place"]) for each in calls] == [
+        ("gpt-4o", "agent", "turn 1"),
+        ("ask", "tool", "turn 1"),
+        ("gpt-4o", "tool", "helper/turn 2"),
+        ("look", "tool", "helper/turn 2"),
+        ("search", "tool", "turn 1"),
+        ("gpt-4o", "tool", "helper/turn 3"),
+        ("gpt-4o", "agent", "turn 4"),
+    ]
+    rows = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert [(row["steps"], row["llm_calls"], row["tool_calls"]) for row in rows] == [(3, 4, 3)] * 2
+    found = plannable(done.folder).tasks
+    assert set(found["model_calls"]) == {4}
+    assert set(found["planned"]) == {0}
+    assert set(found["tool_calls"]) == {2}
+
+
+def test_an_agent_that_asks_models_in_tools_alone_is_a_loop(tmp_path: Path) -> None:
+    document = delegated()
+    (scope,) = document["resourceSpans"][0]["scopeSpans"]
+    scope["spans"] = [span for span in scope["spans"] if span["parentSpanId"][-1:] != "1" or span["name"] != "chat"]
+    done = imported(tmp_path, [document])
+    models = [each for each in pq.read_table(done.folder / "calls.parquet").to_pylist() if each["kind"] == "model"]
+    assert [(each["role"], each["place"]) for each in models] == [
+        ("agent", "helper/turn 1"),
+        ("agent", "helper/turn 2"),
+    ]
 
 
 def test_users_turns_that_only_prompts_have_are_turns(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ from typing import Any
 import anyio
 import pyarrow.parquet as pq
 import pytest
+from delegated_spans import delegated
 from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.publish import publish_as
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.runs.columns import SHARED
@@ -233,6 +235,54 @@ def test_a_conversation_is_the_same_after_it_was_written_and_read(form: str, tmp
     texts = ["On 2024-05-03.", "The day after, and in Bergen?", "Thanks."]
     assert [turn["text"] for turn in line["turns"]] == texts
     assert [turn["before_step"] for turn in line["turns"]] == [1, 3, 6]
+
+
+@pytest.mark.parametrize("form", ["inspect", "atif"])
+def test_calls_at_once_and_in_a_tool_are_the_same_after_they_were_written_and_read(form: str, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    check_same_after(form, [delegated(number) for number in (1, 2)], tmp_path)
+
+
+def test_atif_has_every_prompt_and_its_tools(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps([delegated()]))
+    first = imported(tmp_path / "mine.json", tmp_path / "first")
+    publish_as("atif", first.folder, tmp_path / "out", texts=True)
+    before, after = (
+        [
+            (call.messages, [*call.tools])
+            for each in read_files([file])
+            if each.trajectory
+            for call in each.trajectory.calls
+        ]
+        for file in (tmp_path / "mine.json", tmp_path / "out")
+    )
+    assert before == after
+    assert len(before) == 4
+
+
+@pytest.mark.parametrize("form", ["inspect", "atif"])
+def test_a_cost_that_is_known_of_some_calls_alone_is_no_cost(form: str, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    record = conversation("Oslo")
+    record["messages"][2] |= {"cost": 0.25}
+    (tmp_path / "mine.json").write_text(json.dumps([record]))
+    publish_as(form, imported(tmp_path / "mine.json", tmp_path / "first").folder, tmp_path / "out")
+    assert [row["cost_usd"] for row in rows(imported(tmp_path / "out", tmp_path / "again").folder, "questions")] == [
+        None
+    ]
+
+
+@pytest.mark.parametrize("form", ["inspect", "atif"])
+def test_steps_are_the_same_without_texts(form: str, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), delegated()]))
+    first = imported(tmp_path / "mine.json", tmp_path / "first").folder
+    publish_as(form, first, tmp_path / "out")
+    again = imported(tmp_path / "out", tmp_path / "again").folder
+    assert [[row["steps"] for row in rows(folder, "questions")] for folder in (first, again)] == [[6, 3], [6, 3]]
 
 
 @pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
