@@ -108,6 +108,13 @@ STAY = [
     "Authorization: Bearer $TOKEN, password: <your password>, api_key={API_KEY_1}",
     "password_reset_url=https://x/y12345678",
     "password=*** Cookie: [key]",
+    '{"url":"https://example.com","subject":"Hello","to":"ada@corp.org"}',
+    r'{"h": "{\"url\":\"https://example.com:80\",\"to\":\"ada@corp.org\"}"}',
+    "Ada,https://ada.dev,ada@x.org",
+    "Ada;https://ada.dev:8080;ada@x.org",
+    "[Ada](https://ada.dev)(ada@x.org) <https://ada.dev>ada@x.org ('https://ada.dev','ada@x.org')",
+    r"https://ada.dev:443\nada@x.org u=https://ada.dev&to=ada@x.org",
+    "https://medium.com/@ada",
     {"password": {"type": "string"}, "secret": True, "max_tokens": 12345, "key": "abc12345", "name": "password"},
     {"password": "", "api_key": None, "primary_key": "user_1234567", "secret_count": "12345678"},
     {"name": "city", "value": "Oslo"},
@@ -137,6 +144,24 @@ def test_real_questions_stay_as_they_are() -> None:
     assert [text for text in texts if without_credentials(text) != text] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("see https://me:hunter22@host/v1, or", "see https://***@host/v1, or"),
+        ("https://ghp_hunter22@host", "https://***@host"),
+        ("https://me@corp.org:hunt@er22@host", "https://***@host"),
+        ("postgres://me:h%40u!n$t&e;(r)|{2}=2@host:5432/x", "postgres://***@host:5432/x"),
+        (r'{"u":"https:\/\/me:hunter22@host\/v1"}', r'{"u":"https:\/\/***@host\/v1"}'),
+        ("redis://:22hunter@host", "redis://***@host"),
+        (r'{"h": "{\"u\":\"https://host?key=hunter22\"}"}', r'{"h": "{\"u\":\"https://host?key=***\"}"}'),
+        ("Ada,https://host?token=hunter22,5", "Ada,https://host?token=***,5"),
+    ],
+)
+def test_credentials_in_an_address_are_taken_out_and_nothing_else(text: str, left: str) -> None:
+    assert without_credentials(text) == left
+    assert without_credentials(left) == left
+
+
 PIECES = st.sampled_from([
     "password", "api_key", "Authorization", "Cookie", "secret", "Bearer ", "Basic ", "sk-", "SG.", "://", "@", "?key=",
     ":", "=", '"', "'", "\\", '\\"', " ", "\n", ", ", "; ", "{", "}", "<", "$", "[key]", "***", "--", "a1b2c3d4", "é",
@@ -154,7 +179,8 @@ def test_a_text_without_credentials_stays_so(text: str) -> None:
     ["password", "password:", "password=", "password: ", 'password:"', 'password\\":\\"', "api_key=", "secret:x=", "\\",
      "authorization:", "Authorization: Bearer ", "Authorization: Basic", "cookie:", "Cookie: a", "Cookie: a=", "SG.",
      "SK", "Basic ", "Bearer ", '"password": "\\', "api_key: <", "password: {", "access_token[", "token-",
-     "--password ", "a.b(", "password: a.b(", "key=" + "\\" * 9, "eyJ", "-----BEGIN PRIVATE KEY"],
+     "--password ", "a.b(", "password: a.b(", "key=" + "\\" * 9, "eyJ", "-----BEGIN PRIVATE KEY",
+     "://a:", "://a@", "://a:;", ":\\\\", "://"],
 )  # fmt: skip
 def test_hostile_texts_take_linear_time(piece: str) -> None:
     for text in (piece * (400_000 // len(piece)), "password: " + piece * (400_000 // len(piece))):
