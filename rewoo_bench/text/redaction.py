@@ -40,6 +40,14 @@ _ISSUED = {
     "SG.": r"\bSG\.[\w-]{16,}+\.[\w-]{16,}",
     "SK": r"\bSK[0-9a-f]{32}\b",
     "eyJ": r"\beyJ[\w-]{5,}\.eyJ[\w.-]*",
+    "pypi-": r"\bpypi-AgE[\w-]{16,}",
+    "shp": r"\bshp(?:at|ca|pa|ss)_[0-9a-f]{32}",
+    "_v1_": r"\bdo[opr]_v1_[0-9a-f]{64}",
+    "lin_api_": r"\blin_api_[^\W_]{30,}",
+    "dckr_pat_": r"\bdckr_pat_[\w-]{20,}",
+    "AGE-SECRET-KEY-": r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
+    ":A": r"(?<!\d)\d{8,10}:A[\w-]{34}(?![\w-])",  # Telegram
+    ".": r"\.(?:(?<=[MNO][DTjz][\w-]{22}.)|(?<=[MNO][DTjz][\w-]{24}.))[\w-]{6}\.[\w-]{27,}",  # Discord
     "AKIA": r"\bAKIA[A-Z0-9]{16}\b",
     "ASIA": r"\bASIA[A-Z0-9]{16}\b",
     "-----BEGIN ": r"-----BEGIN[ ][A-Z ]{0,40}PRIVATE[ ]KEY"
@@ -51,17 +59,28 @@ _SENT = {
     "Basic ": r"(?<=Basic[ ])(?=[\w+/-]*[0-9=])[\w+/-]{8,}=*",
 }
 _TOKENS = {sign: re.compile(form) for sign, form in (_ISSUED | _SENT).items()}
-_SIGNS_OF_NAMES = ("passw", "passphrase", "key", "token", "secret", "authorization", "cookie")
-_SECRET_NAMES = r"""passw(?:or)?d | passphrase | api[ _-]?key | (?:secret|access|account|private)[ _-]?key
-    | (?:access|refresh|auth|session|bearer|api|(?<![a-z0-9])id)[ _-]?token"""
-_IS_SECRET_NAME = re.compile(
-    rf"""(?:{_SECRET_NAMES} | (?<![a-z0-9])secret | (?:^|\.)(?:proxy[_-]?)?authorization
-    | (?:^|\.)(?:set[_-]?|http[_-]?|session[_-]?)?cookies?)\d{{0,2}}$""",
-    re.VERBOSE,
-)
+_SIGNS_OF_NAMES = (
+    "passw", "passphrase", "pwd", "key", "token", "secret", "auth", "cookie", "sessionid", "credential", "bearer",
+)  # fmt: skip
+_SECRET_NAMES = r"""passw(?:or)?d | passphrase | api[ _-]?key
+    | (?:secret|access|account|private|encryption|signing)[ _-]?key
+    | (?:access|refresh|auth|session|bearer|api|[cx]srf|security|(?<![a-z0-9])id)[ _-]?token
+    | (?<![a-z0-9])(?:pwd|(?-i:j?sessionid|J?SESSIONID))"""
+_SECRET_FIELDS = {
+    re.compile(form, re.VERBOSE): re.compile(values, re.VERBOSE | re.DOTALL)
+    for form, values in {
+        r"(?<![a-z0-9])pwd$": r"(?![/~.]|[A-Za-z]:[\\/]).+",  # no working directory
+        rf"""(?:(?:{_SECRET_NAMES})(?:(?<=[dy])s)? | (?<![a-z0-9])secret | (?:^|\.)(?:proxy[_-]?)?authorization
+        | (?:^|\.)(?:set[_-]?|http[_-]?|session[_-]?)?cookies?)\d{{0,2}}$""": r".+",
+        r"(?:^|\.)(?:token|auth|credentials?|bearer)$": r"""(?![/~.{[]|[A-Za-z]:[\\/]|0x)
+        (?=.*\d)(?=.*[A-Za-z])[^\s@]{8,}""",  # no word, path, address, e-mail or number
+    }.items()
+}
+"""Names of fields, and what their values look like where they are secret."""
 _NAMED = re.compile(
     rf"""(?P<flag>--)?
-    (?P<name>{_SECRET_NAMES} | client[_-]?secret | (?<![a-z0-9])(?:secret|authorization|cookies?))\d{{0,2}}
+    (?P<name>{_SECRET_NAMES} | client[_-]?secret | (?<![a-z0-9])(?:secret|authorization|cookies?)
+        | (?<![\w.-])(?:token|auth|credentials?|bearer)(?=\\*["']))\d{{0,2}}
     (?P<closing>\\*["'])? (?:\s{{0,8}}(?:=>|:=|[:=])\s{{0,8}} | (?(flag)[ ]+|(?!))) (?P<opening>\\*["'])?""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -159,8 +178,8 @@ def _in_texts(
         if isinstance(value, Mapping):
             label = (value.get("name") or value.get("key")) if are_fields_hidden and "value" in value else None
             return {
-                name if are_names_kept else walk(name): hidden(each)
-                if are_fields_hidden and is_secret_field(label if name == "value" and label else name)
+                name if are_names_kept else walk(name): hidden(each, form)
+                if are_fields_hidden and (form := _values_of(label if name == "value" and label else name))
                 else walk(each)
                 for name, each in value.items()
             }
@@ -168,25 +187,27 @@ def _in_texts(
             return [walk(each) for each in value]
         return value
 
-    def hidden(value: Any) -> Any:
+    def hidden(value: Any, form: re.Pattern[str]) -> Any:
         if isinstance(value, list | tuple):
-            return [hidden(each) for each in value]
+            return [hidden(each, form) for each in value]
         if isinstance(value, Mapping) and value.keys() == {"stringValue"}:  # of OpenTelemetry
-            return {"stringValue": hidden(value["stringValue"])}
+            return {"stringValue": hidden(value["stringValue"], form)}
         is_pin = isinstance(value, int | float) and abs(value) >= 1000
-        return _HIDDEN_KEY if is_pin or (isinstance(value, str) and _may_be_secret(value)) else walk(value)
+        text = str(value) if is_pin or isinstance(value, str) else ""
+        return _HIDDEN_KEY if form.fullmatch(text) and _may_be_secret(text) else walk(value)
 
     return walk(value)
 
 
-def is_secret_field(name: Any) -> bool:
-    """Whether a field of that name holds a password, a key, a token or a cookie."""
-    return isinstance(name, str) and _is_secret_name(name[-_LONGEST_NAME:])
+def _values_of(name: Any) -> re.Pattern[str] | None:
+    """What the secrets in a field of that name look like; None for a name that says nothing of them."""
+    return _values_of_name(name[-_LONGEST_NAME:]) if isinstance(name, str) else None
 
 
 @lru_cache(maxsize=4096)
-def _is_secret_name(name: str) -> bool:
-    return _IS_SECRET_NAME.search(_CAPITAL.sub("_", name).lower()) is not None
+def _values_of_name(name: str) -> re.Pattern[str] | None:
+    plain = _CAPITAL.sub("_", name).lower()
+    return next((values for form, values in _SECRET_FIELDS.items() if form.search(plain)), None)
 
 
 def _may_be_secret(value: str) -> bool:
@@ -211,15 +232,44 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
 def without_credentials(value: Any) -> Any:
     """A JSON-like value of another program without credentials, in the names of its objects, too."""
     known = of_environment()
-    return _in_texts(value, lambda text: _without_tokens(_without_sure(text, known)), are_fields_hidden=True)
+
+    def change(text: str) -> str:
+        return (_without_tokens if len(text) > _LONGEST_NAME else _short_without_tokens)(text, known)
+
+    return _in_texts(value, change, are_fields_hidden=True)
 
 
-def _without_tokens(text: str) -> str:
+def _without_tokens(text: str, known: frozenset[str]) -> str:
+    text = _without_sure(text, known)
     for sign, form in _TOKENS.items():
         if sign in text:
             text = form.sub(_HIDDEN_KEY, text)
+    return _without_named(_without_fields(text)) if _has_names(text) else text
+
+
+_short_without_tokens = lru_cache(maxsize=4096)(_without_tokens)
+"""Most short texts are names of fields, the same again and again."""
+
+
+def _has_names(text: str) -> bool:
+    """Whether a secret's name may stand in a text, with a value behind it: a quick look."""
+    if ":" not in text and "=" not in text and "--" not in text:
+        return False
     lower = text.lower()
-    return _without_named(text) if any(sign in lower for sign in _SIGNS_OF_NAMES) else text
+    return any(sign in lower for sign in _SIGNS_OF_NAMES)
+
+
+def _without_fields(text: str) -> str:
+    """A text that is JSON without the values of fields whose names say that they are secret."""
+    if text.lstrip()[:1] not in ("{", "[") or not _has_names(text):
+        return text
+    try:
+        value = json.loads(text)
+        left = _in_texts(value, _without_fields, are_names_kept=True, are_fields_hidden=True)
+        separators = None if '": ' in text else (",", ":")
+        return text if left == value else json.dumps(left, ensure_ascii=text.isascii(), separators=separators)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _without_named(text: str) -> str:
@@ -232,7 +282,8 @@ def _without_named(text: str) -> str:
         start, end = named.end(), _quoted_end(text, named) if named["opening"] else _plain_end(text, named)
         quoted = text[start:end]
         least = 1 if named["closing"] or not named["opening"] else 4
-        if len(quoted) >= least and _may_be_secret(quoted):
+        form = _values_of(named["name"])
+        if len(quoted) >= least and _may_be_secret(quoted) and (form is None or form.fullmatch(quoted)):
             parts += [text[done:start], _HIDDEN_KEY]
             done = end
         place = max(end, start)
@@ -258,7 +309,7 @@ def _plain_end(text: str, named: re.Match[str]) -> int:
     if name.startswith(("authorization", "cookie")):
         forms = (_COOKIE,) if name.startswith("cookie") else (_OTHER_SCHEME, _LAST_ON_LINE, _AUTHORIZATION)
         return next((found.end() for form in forms if (found := form.match(text, start))), start)
-    if not (found := _PLAIN_VALUE.match(text, start)):
+    if not (found := _PLAIN_VALUE.match(text, start)) or (named["closing"] and found[0][0] in "[{"):
         return start
     if len(found[0]) > _LONGEST_WORD:  # which also keeps the time linear
         return found.end()
@@ -269,8 +320,8 @@ def _plain_end(text: str, named: re.Match[str]) -> int:
     if name.startswith("passw") or name == "passphrase":
         is_value = len(value) >= 6 or (len(value) >= 4 and has_digit)
     else:
-        is_value = len(value) >= 8 and has_digit
-    if not is_value or is_secret_field(value.rpartition(".")[2]):  # of code: password=self.password
+        is_value = len(value) >= (4 if name == "pwd" else 8) and has_digit
+    if not is_value or _values_of(value.rpartition(".")[2]):  # of code: password=self.password
         return start
     return start + len(value)
 

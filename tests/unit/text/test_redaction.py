@@ -44,8 +44,29 @@ TEXTS = {
     "Stripe": "rk_live_51%s",
     "SendGrid": "SG.abcdefghijklmnop123456.%sopqrstuvwxyz0123456789ABCDEFG",
     "Twilio": "SK0123456789abcdef0123456789abcdef",
+    "PyPI": "pypi-AgEIcHlwaS5vcmcC%saaaa",
+    "Shopify": "shpat_0123456789abcdef0123456789abcdef",
+    "DigitalOcean": "dop_v1_" + "0123456789abcdef" * 4,
+    "Linear": "lin_api_%sabcdefghijklmnopqrstuvwxyz0123",
+    "Docker": "dckr_pat_%s-abcdefghijkl",
+    "age": "AGE-SECRET-KEY-1" + "HUNTER22XY" * 5,
+    "Telegram": "https://api.telegram.org/bot123456789:AAE%s7ik6ad9r_QXMENQjcrGbqC/getMe",
+    "Discord": "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.%sZnCjm1XVW7vRze4b7Cq4se7",
+    "names and values in JSON": '{"h":[{"name":"Cookie","value":"s=%s"},{"value":"%s","on":true,"key":"x-api-key"}]}',
+    "a list in JSON": '{"db":{"password":["%s"]},"passwords":["%s"]}',
+    "names and values in JSON in JSON": r'{"h": "[{\"name\":\"password\",\"value\":\"%s\"}]"}',
+    "pwd": '{"pwd":"%s"}',
+    "CSRF": '{"csrf_token":"%s"}',
+    "a key of a cipher": "ENCRYPTION_KEY=%s",
+    "AWS": "X-Amz-Security-Token: %s",
+    "credentials": '{"credentials":"%s"}',
+    "bearer": '{"bearer":"%s"}',
+    "session": "{'sessionid': '%s'}",
+    "token": '{"token":"%s"}',
+    "token in Python": "{'token': '%s'}",
+    "auth": '{"auth":["bob","%s"]}',
 }
-GONE = ("hunt", "12345678", "aHVudGVy", "qwertzui", "0123456789abcdef")
+GONE = ("hunt", "HUNTER", "12345678", "aHVudGVy", "qwertzui", "0123456789abcdef")
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -108,6 +129,11 @@ STAY = [
     "Authorization: Bearer $TOKEN, password: <your password>, api_key={API_KEY_1}",
     "password_reset_url=https://x/y12345678",
     "password=*** Cookie: [key]",
+    '{"token": "hello", "tokens": ["a1b2c3d4e5"], "auth": "oauth2", "credentials": "include", "bearer": "bob"}',
+    '{"token": 12345678, "session_tokens": 123456, "sessionId": "a1b2c3d4e5", "next_token": "a1b2c3d4e5"}',
+    '{"pwd": "/home/ada1", "token": "0x1f9840a85d5af5bf1d1762f925bdadc4201f984a", "ring_bearer": "frodo12345"}',
+    "PWD=/home/ada1 make, pwd: prints the folder, passwords: should be long",
+    "The author: born in 1912a3b4. Bearer: of news1234. Credentials: see abc12345. A token: a1b2c3d4e5",
     '{"url":"https://example.com","subject":"Hello","to":"ada@corp.org"}',
     r'{"h": "{\"url\":\"https://example.com:80\",\"to\":\"ada@corp.org\"}"}',
     "Ada,https://ada.dev,ada@x.org",
@@ -165,6 +191,7 @@ def test_credentials_in_an_address_are_taken_out_and_nothing_else(text: str, lef
 PIECES = st.sampled_from([
     "password", "api_key", "Authorization", "Cookie", "secret", "Bearer ", "Basic ", "sk-", "SG.", "://", "@", "?key=",
     ":", "=", '"', "'", "\\", '\\"', " ", "\n", ", ", "; ", "{", "}", "<", "$", "[key]", "***", "--", "a1b2c3d4", "é",
+    '{"name": "password", "value": "a1"}', "pwd", '"token": ', "[", "]", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.",
 ])  # fmt: skip
 
 
@@ -180,7 +207,8 @@ def test_a_text_without_credentials_stays_so(text: str) -> None:
      "authorization:", "Authorization: Bearer ", "Authorization: Basic", "cookie:", "Cookie: a", "Cookie: a=", "SG.",
      "SK", "Basic ", "Bearer ", '"password": "\\', "api_key: <", "password: {", "access_token[", "token-",
      "--password ", "a.b(", "password: a.b(", "key=" + "\\" * 9, "eyJ", "-----BEGIN PRIVATE KEY",
-     "://a:", "://a@", "://a:;", ":\\\\", "://"],
+     "://a:", "://a@", "://a:;", ":\\\\", "://", "1:A", ".a.b", '{"password":', '{"token":["',
+     '[{"name":"pwd","value":'],
 )  # fmt: skip
 def test_hostile_texts_take_linear_time(piece: str) -> None:
     for text in (piece * (400_000 // len(piece)), "password: " + piece * (400_000 // len(piece))):
