@@ -8,8 +8,8 @@ A call is answered from the recorded calls of its task, in any trial and of any 
 the call answers; its n-th call of the same arguments gets the n-th result, and later ones the last, since a call may
 have changed something. Where no trajectory has exactly these arguments, they are the same if they differ only in
 
-    case and white space of texts       "Oslo "  "oslo"
-    the form of numbers                 3  3.0  "3"  "3,000" and 3000, but not "007"
+    case, white space around a text     "Oslo "  "oslo"; also in how Unicode writes the same letter
+    the type of a number                3  3.0  "3"; but a text is no number for another text: "1.10" isn't "1.1"
     the order of the keys of objects
     what is left out                    null, or the default that the recorded schema has
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,8 +29,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from pydantic import BaseModel
 
@@ -52,7 +53,6 @@ _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
 _FAULTS = (ValueError, TypeError, RecursionError, OverflowError, struct.error)  # of what a stranger may have written
-_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d{1,3})?", re.ASCII)
 
 
 class RecordedCall(NamedTuple):
@@ -203,12 +203,11 @@ def _normal(value: Any) -> Any:
         return {name: _normal(each) for name, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
         return [_normal(each) for each in value]
-    text = " ".join(str(value).split()).casefold()
-    if isinstance(value, bool) or not _NUMBER.fullmatch(text):
-        return text
-    plain = f"{Decimal(text.replace(',', '')):f}"
-    plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
-    return "0" if plain == "-0" else plain.removeprefix("+")
+    if isinstance(value, float) and isfinite(value):
+        plain = f"{Decimal(str(value)):f}"
+        plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
+        return "0" if plain == "-0" else plain
+    return normalize("NFD", normalize("NFD", str(value).strip()).casefold())
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:

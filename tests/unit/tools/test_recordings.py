@@ -80,13 +80,39 @@ async def test_arguments_may_differ_in_case_space_and_forms_of_numbers(
             await ask(recorded, "seats", **given_)
 
 
-def test_forms_of_numbers_are_equal_and_codes_are_not_numbers() -> None:
-    same = [3000, 3000.0, "3000", "3,000", "3000.00", " 3e3 ", "+3000"]
-    assert {_exact({"n": _normal(each)}) for each in same} == {'{"n": "3000"}'}
+def test_numbers_are_equal_whatever_their_type_and_texts_are_no_numbers_for_each_other() -> None:
+    assert {_exact({"n": _normal(each)}) for each in (3000, 3000.0, "3000", " 3000 ")} == {'{"n": "3000"}'}
+    assert _normal(1e16) == _normal(10**16)
+    assert _normal(-0.0) == _normal(0)
     assert _normal(True) == _normal("True") != _normal(1)
-    assert _normal("007") != _normal(7)
-    assert _normal(10**60) != _normal(10**60 + 1)
+    assert _normal(10**400) != _normal(10**400 + 1)
+    assert _normal("Cafe\u0301") == _normal("caf\u00e9") != _normal("cafe")
     assert _normal({"a": None, "b": [1, {"c": None}]}) == _normal({"b": ["1", {}]})
+
+
+@pytest.mark.parametrize(
+    ("recorded", "asked"),
+    [
+        ("1.10", "1.1"),
+        ("2024.10", "2024.1"),
+        ("12e5", "1200000"),
+        ("12e5", 1200000),
+        ("+491", "491"),
+        ("3,000", 3000),
+        ("007", 7),
+        ("if x:\n  a\nb", "if x:\n  a\n  b"),
+        ("a  b", "a b"),
+    ],
+)
+async def test_another_version_code_or_indentation_is_another_call(
+    tmp_path: Path, recorded: str, asked: str | int
+) -> None:
+    messages = [*said("?"), *called("get", {"id": recorded}, "found"), *called("get", {"id": 5}, "five")]
+    of_task = Recording.read(await imported(tmp_path, [{"id": "t", "messages": messages}])).of_task("t")
+    assert await ask(of_task, "get", id=recorded) == "found"
+    assert await ask(of_task, "get", id="5") == "five"
+    with pytest.raises(NotRecorded):
+        await ask(of_task, "get", id=asked)
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
