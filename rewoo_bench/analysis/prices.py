@@ -12,7 +12,7 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,6 +61,7 @@ class Calls:
     row: NDArray[np.int64]
     """The position of each call's question."""
     role: NDArray[np.object_]
+    model: NDArray[np.object_]
     columns: Mapping[str, Floats]
     """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
     `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
@@ -112,7 +113,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
     roles = found["role"].texts
     some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
-    row, missing = row[some], np.full(some.sum(), np.nan)
+    row, names, missing = row[some], found["name"].texts[some], np.full(some.sum(), np.nan)
     columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
     for name in ("cached_input_tokens", "cache_write_tokens"):
@@ -124,12 +125,12 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
     unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
-    models = set(found["name"].texts[some][unknown])
+    models = set(names[unknown])
     stands_in = bool(models) and all(model.startswith(LOCAL) for model in models)
     if stands_in:
         stand_in = _stand_in(columns, row).items()
         columns |= {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
-    return Calls(len(asked["trial"].values), row, roles[some], columns, unrecorded, stands_in)
+    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded, stands_in)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
@@ -264,14 +265,11 @@ def priced_rows(
     for a price that doesn't exist, and `DataError` where a run has no calls.parquet.
     """
     columns = read_columns(rows, _COLUMNS)
-    ids = columns["run_id"]
-    found: list[tuple[list[Mapping[str, Tariff]], Floats]] = [([], np.full(len(ids.values), np.nan)) for _ in names]
+    found: list[tuple[list[Mapping[str, Tariff]], Floats]] = [
+        ([], np.full(len(columns["run_id"].values), np.nan)) for _ in names
+    ]
     stands_in = False
-    for run in map(Path, runs):
-        of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
-        own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
-        mine = {name: column.of(own) for name, column in columns.items()}
-        calls = read_calls(run if run.is_dir() else run.parent, mine)
+    for own, mine, calls in _calls_of_runs(runs, columns):
         stands_in |= calls.stands_in
         models = own_models(mine)
         for (tariffs, usd), chosen in zip(found, names, strict=True):
@@ -283,32 +281,42 @@ def priced_rows(
     return [PricedRows(tuple(tariffs), usd, stands_in) for tariffs, usd in found]
 
 
-def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
-    """The dollars that the runs recorded, else those of the sheets that list their models, each model at its own.
+def _calls_of_runs(
+    runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]
+) -> Iterator[tuple[NDArray[np.bool_], Mapping[str, ColumnValues], Calls]]:
+    """Of each run which of the rows are its own, these, and their calls."""
+    ids = columns["run_id"]
+    for run in map(Path, runs):
+        of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
+        own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
+        mine = {name: column.of(own) for name, column in columns.items()}
+        yield own, mine, read_calls(run if run.is_dir() else run.parent, mine)
 
-    None where neither is known of all rows that haven't failed, or a role has a model of its own.
+
+def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+    """The dollars that the runs recorded, else each call's at the price of its own model, where sheets list them all.
+
+    None where neither is known of all rows that haven't failed.
     """
     scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
     if not np.isnan(columns["cost_usd"].values[scored]).any():
         return own_prices(manifests)
-    models = columns["model"].texts
-    of_roles = [columns[name].texts for name in _MODELS.values()]
-    listed = {model: price_of(model) for model in dict.fromkeys(models)}
-    names = [name for name in dict.fromkeys(listed.values()) if name]
-    if None in listed.values() or any(((own != models) & (own != "")).any() for own in of_roles):
-        return None
+    usd, tariffs, stands_in = np.full(len(scored), np.nan), dict[str, Tariff](), False
     try:
-        found = priced_rows(runs, rows, [[name] for name in names])
+        for own, _, calls in _calls_of_runs(runs, columns):
+            for model in set(calls.model) - set(tariffs):
+                if (listed := price_of(model)) is None:
+                    return None
+                tariffs[model] = named_tariff(listed)
+            usd[own] = calls.of_rows(priced(replace(calls, role=calls.model), tariffs).usd)
+            stands_in |= calls.stands_in
     except DataError:
         return None
-    at = [names.index(listed[model] or "") for model in models]
-    usd: Floats = np.stack([each.usd for each in found])[at, np.arange(len(at))]
-    if np.isnan(usd[scored]).any():
+    if not tariffs or np.isnan(usd[scored]).any():
         return None
-    notes = [STAND_IN] if any(each.stands_in for each in found) else []
-    notes += ["each model is at its own prices"] if len(names) > 1 else []
-    under = " and ".join(each.tariffs[0][""].under for each in found)
-    return Pricing(under + at_once(manifests), "; ".join(notes), usd, "cost_usd")
+    under = sorted({tariff.under for tariff in tariffs.values()})
+    notes = [*([STAND_IN] if stands_in else []), *(["each model is at its own prices"] if len(under) > 1 else [])]
+    return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), usd, "cost_usd")
 
 
 def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:

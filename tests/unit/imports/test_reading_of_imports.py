@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from rewoo_bench.analysis.advice.advise import advice_sentences
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.cli.main import group, main
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.render import verdict_text
@@ -130,6 +131,18 @@ def test_each_run_has_the_prices_of_its_own_model_where_all_are_listed(tmp_path:
     assert note == "each model is at its own prices"
     assert both == [*priced("a")[2], *priced("c")[2]]
     assert "the price is an example, since none is known for nobody/x (" in priced("a", "d")[1]
+
+
+def test_each_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:
+    """A router's trace: the first call of a trajectory is a small model's."""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    record = conversation("user_1")
+    for message, model in zip(record["messages"][2::2], ("gpt-4o-mini", "gpt-4o"), strict=True):
+        message |= {"model": model, "usage": usage}
+    run = imported(tmp_path / "routed", [record])
+    pricing = pricing_of([run], load(run), manifests(run))
+    prices = [named_tariff(f"openai:{model}") for model in ("gpt-4o-mini", "gpt-4o")]
+    assert pricing.cost_usd == pytest.approx(sum(1000 * each.input + 100 * each.output for each in prices))
 
 
 def test_recorded_dollars_stay(tmp_path: Path) -> None:
