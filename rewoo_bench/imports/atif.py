@@ -14,6 +14,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import takewhile
@@ -185,7 +186,10 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     yield RecordedTrajectory(
         task=task,
         question=reader.question,
-        events=reader.events,
+        events=[
+            event if reader.names_cached or not isinstance(event, ModelCall) else replace(event, is_cached_known=False)
+            for event in reader.events
+        ],
         agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),
         trial=int(trial) if trial is not None and trial >= 0 else None,
         system=reader.system,
@@ -214,6 +218,8 @@ class _Reader:
         self.answer: str | None = None
         self.merged = 0
         """Calls that were recorded as one step with others."""
+        self.names_cached = False
+        """Whether a step has its cached tokens; others without them then have none."""
         self._files = files
         self._tools_around = 0  # whose calls the trajectory that is being read is inside
         self._open: list[int] = []  # the trajectories that are being read
@@ -284,6 +290,7 @@ class _Reader:
             tool_call(each.get("tool_call_id"), each.get("function_name"), each.get("arguments"))
             for each in _listed(step, "tool_calls")
         ]
+        self.names_cached |= number(metrics.get("cached_tokens")) is not None
         made, is_side = number(step.get("llm_call_count")), bool(ours.get("is_side_call"))
         sent = _sent(prompt, ours.get("prompt"))
         if made != 0:

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, get_args
 from uuid import uuid4
 
-from rewoo_bench.imports.messages import looks_failed, tool_call, usage_of
+from rewoo_bench.imports.messages import looks_failed, tool_call
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
+from rewoo_bench.imports.usage import usage_of
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 SCHEMA_VERSION = "0.3.0"

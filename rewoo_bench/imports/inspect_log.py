@@ -286,7 +286,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
         str(error) if error else None,
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
-        not ours.get("without_cached"),
+        "input_tokens_cache_read" in (usage or {}) and not ours.get("without_cached"),
         "tool" if is_in_tool else role_of(ours),
     )
 

@@ -22,13 +22,13 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
-    count,
     number,
     times_of,
 )
 from rewoo_bench.imports.responses import input_of, messages_of_items, output_of
+from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
-from rewoo_bench.types import Message, ToolCall, Usage
+from rewoo_bench.types import Message, ToolCall
 
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
@@ -40,7 +40,7 @@ _SESSION = ("session_id", "conversation_id", "thread_id")
 _ID = ("id", "uuid", *_SESSION, "trace_id")
 _TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
 _SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
-USAGE = ("usage", "token_usage")
+USAGE = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MOMENT = ("timestamp", "created_at", "createdAt")
 _MOST_TRIALS = 1_000_000
 _MOST_SECONDS = 1e11  # since 1970; more are milliseconds
@@ -116,19 +116,22 @@ def trajectory_of(
     """The trajectory of a conversation; the other arguments as for `read_conversation`. Raises `Unreadable`."""
     facts, tools = request.facts, request.tools
     read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply)
+    events = [
+        replace(event, model=event.model or request.model) if isinstance(event, ModelCall) else event
+        for event in read.events
+    ]
+    calls = [event for event in events if isinstance(event, ModelCall)]
+    has_usage = start or lacks_reply or any(call.usage for call in calls)
+    recorded = None if has_usage else first_of(facts, USAGE)
+    usage = usage_of(recorded)
+    if len(calls) == 1 and usage is not None:
+        known = replace(calls[0], usage=usage, is_cached_known=names_cached(recorded))
+        events[events.index(calls[0])] = known
     solved, score = verdict_of(facts)
-    calls = [event for event in read.events if isinstance(event, ModelCall)]
-    usage = None if start or lacks_reply or any(call.usage for call in calls) else usage_of(first_of(facts, USAGE))
-    of_single = usage if len(calls) == 1 else None
     return RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
-        events=[
-            replace(event, model=event.model or request.model, usage=event.usage or of_single)
-            if isinstance(event, ModelCall)
-            else event
-            for event in read.events
-        ],
+        events=events,
         agent=str(first_of(facts, ("agent", "agent_name", "agent_strategy")) or ""),
         trial=_trial(facts),
         system=read.system,
@@ -157,7 +160,8 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
         if isinstance(message, Mapping):
-            return {**message, **of_response}
+            reason = choices[0].get("finish_reason")
+            return {**({"finish_reason": reason} if reason else {}), **message, **of_response}
     if output is not None:
         said = [each for each in messages_of_items(output) if each.get("role") == "assistant"]
         return {**said[-1], **of_response} if said else None
@@ -255,12 +259,13 @@ def read_conversation(
         if role == "assistant":
             _unanswered(found, waiting if asked_at >= start else [])
             offered = raw["tools"] if isinstance(raw.get("tools"), list | tuple) else tools
+            usage = first_of(raw, USAGE)
             if position >= start:
                 found.events.append(
                     ModelCall(
-                        tuple(prompt), text, tuple(calls), usage_of(raw.get("usage")), str(raw.get("model") or ""),
+                        tuple(prompt), text, tuple(calls), usage_of(usage), str(raw.get("model") or ""),
                         tuple(offered), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
-                        number(raw.get("cost")), times_of(before, moment),
+                        number(raw.get("cost")), times_of(before, moment), is_cached_known=names_cached(usage),
                     )
                 )  # fmt: skip
                 found.answer = text or found.answer
@@ -443,47 +448,3 @@ def looks_failed(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(found, Mapping) and bool(found.get("error") or found.get("isError") or found.get("is_error"))
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """Tokens in the words of OpenAI's two interfaces, of Anthropic's, and of libraries above them.
-
-    Anthropic counts what its cache holds apart from `input_tokens`; here it is a part of it.
-    """
-    if not isinstance(usage, Mapping):
-        return None
-    given = first_of(
-        usage, ("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "input", "prompt_token_count")
-    )
-    written = first_of(
-        usage,
-        ("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "output", "candidates_token_count"),
-    )
-    if number(given) is None and number(written) is None:
-        return None
-    details = [each for each in usage.values() if isinstance(each, Mapping)]
-    cached = next(
-        (count(each[name]) for each in (usage, *details) for name in _CACHED if each.get(name) is not None), 0
-    )
-    stored = next(
-        (count(each[name]) for each in (usage, *details) for name in _STORED if each.get(name) is not None), 0
-    )
-    reasoned = next(
-        (count(each[name]) for each in (usage, *details) for name in _REASONED if each.get(name) is not None), 0
-    )
-    total = count(given)
-    anthropic = ("cache_read_input_tokens", "cache_creation_input_tokens")
-    if "prompt_tokens" not in usage and any(usage.get(name) is not None for name in anthropic):
-        total += cached + stored
-    return Usage(total, min(cached, total), count(written), min(reasoned, count(written)), min(stored, total))
-
-
-_CACHED = (
-    "cached_tokens",
-    "cache_read_input_tokens",
-    "cache_read",
-    "cached_content_token_count",
-    "input_cached_tokens",
-)
-_STORED = ("cache_creation_input_tokens", "cache_write_tokens", "cache_creation", "cache_write_input_tokens")
-_REASONED = ("reasoning_tokens", "reasoning", "thoughts_token_count", "output_reasoning_tokens")

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, parsed, reply_in, shown
-from rewoo_bench.imports.messages import as_verdict, first_of, text_of, usage_of
+from rewoo_bench.imports.messages import as_verdict, first_of, text_of
 from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, number, times_of
 from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
+from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.types import Usage
 
 _Facts = Mapping[str, Any]
@@ -106,6 +107,7 @@ def _of_langfuse(each: _Facts) -> Node:
         details = _in(value("usageDetails", "usage_details")) or _in(each.get("usage"))
         flat = {"prompt_tokens": each.get("promptTokens"), "completion_tokens": each.get("completionTokens")}
         node.usage = details_usage(details) or usage_of(flat)
+        node.is_cached_known = any("cache" in str(name).casefold() for name in details)
         costs = (_in(value("costDetails", "cost_details")).get("total"), each.get("calculatedTotalCost"))
         totals = (each.get("totalCost"), each.get("total_cost"))
         node.cost_usd = next((cost for cost in map(number, (*costs, *totals)) if cost), None)
@@ -157,7 +159,7 @@ def _of_langsmith(run: _Facts) -> Node:
     )  # fmt: skip
     _filled(node, given, returned, first_of(invocation, ("tools", "functions")))
     if node.kind == "model":
-        node.usage = _langsmith_usage(run, returned, metadata)
+        node.usage, node.is_cached_known = _usage_in(_langsmith_usages(run, returned, metadata))
         node.cost_usd = number(run.get("total_cost")) or None
     if node.kind == "tool":
         node.result = returned if returned or not node.error else None
@@ -167,18 +169,23 @@ def _of_langsmith(run: _Facts) -> Node:
     return node
 
 
-def _langsmith_usage(run: _Facts, returned: _Facts, metadata: _Facts) -> Usage | None:
+def _usage_in(places: Sequence[Any]) -> tuple[Usage | None, bool]:
+    """The first usage, and whether it names cached tokens."""
+    found = next(((usage, names_cached(each)) for each in places if (usage := usage_of(each)) is not None), None)
+    return found or (None, False)
+
+
+def _langsmith_usages(run: _Facts, returned: _Facts, metadata: _Facts) -> list[Any]:
     """Usage of the answer, of LangChain's message or of its result, or the run's own sums."""
     generations = returned.get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     message = _in(_in(generations).get("message"))
-    places = (
+    return [
         returned.get("usage_metadata"), _in(message.get("kwargs")).get("usage_metadata"),
         metadata.get("usage_metadata"), returned.get("usage"), _in(returned.get("llm_output")).get("token_usage"),
-    )  # fmt: skip
-    found = next((usage for usage in map(usage_of, places) if usage is not None), None)
-    return found or (usage_of(run) if number(run.get("total_tokens")) else None)
+        run if number(run.get("total_tokens")) else None,
+    ]  # fmt: skip
 
 
 def is_mlflow(record: Any) -> bool:
@@ -225,18 +232,10 @@ def _of_mlflow(span: _Facts) -> Node:
     if node.kind == "model":
         answer = _in(found.get("mlflow.spanOutputs"))
         # the provider's own count has reasoning tokens, which MLflow's lacks
-        node.usage = usage_of(answer.get("usage")) or _mlflow_usage(_in(found.get("mlflow.chat.tokenUsage")))
+        node.usage, node.is_cached_known = _usage_in([answer.get("usage"), _in(found.get("mlflow.chat.tokenUsage"))])
         node.model = node.model or str(first_of(answer, ("model",)) or _in(given).get("model") or "")
         node.cost_usd = number(_in(found.get("mlflow.llm.cost")).get("total_cost"))
     return node
-
-
-def _mlflow_usage(tokens: _Facts) -> Usage | None:
-    """Tokens by kind, where the total tells whether cached ones are a part of the input."""
-    given, written, total = (number(tokens.get(name)) for name in ("input_tokens", "output_tokens", "total_tokens"))
-    if given is not None and written is not None and given + written == total:
-        tokens = {"prompt_tokens": given, "completion_tokens": written, **tokens}
-    return usage_of(tokens)
 
 
 def _unquoted(value: Any) -> Any:

@@ -145,9 +145,6 @@ def read_spans(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         if log["log"] in spans:
             spans[log["log"]]["events"].append(log)
     nodes = [_node(span) for span in spans.values()]
-    is_cached_known = any(node.kind == "model" and node.is_cached_known for node in nodes)
-    for node in nodes:
-        node.is_cached_known = is_cached_known
     yield from trajectories_of(nodes, default_task, _own_facts(spans.values()))
 
 

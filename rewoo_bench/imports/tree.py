@@ -14,13 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.imports.message_forms import parsed, result_text
-from rewoo_bench.imports.messages import (
-    Conversation,
-    looks_failed,
-    read_conversation,
-    tool_call,
-    usage_of,
-)
+from rewoo_bench.imports.messages import Conversation, looks_failed, read_conversation, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -30,6 +24,7 @@ from rewoo_bench.imports.record import (
     count,
     number,
 )
+from rewoo_bench.imports.usage import usage_of
 from rewoo_bench.types import Message, ToolCall, Usage
 
 Kind = Literal["model", "tool", "agent", ""]
@@ -51,8 +46,8 @@ class Node:
     messages: list[Any] | None = None
     reply: Any = None
     usage: Usage | None = None
-    is_cached_known: bool = True
-    """Whether who recorded it has a field for cached tokens."""
+    is_cached_known: bool = False
+    """Whether it has a field for cached tokens; in a trace where none has, nobody knows them."""
     model: str = ""
     tools: Sequence[Any] = ()
     finish_reason: str | None = None
@@ -77,7 +72,9 @@ def trajectories_of(
     by_id = {node.id: node for node in nodes}
     agents = {node.id: _agents_above(node, by_id) for node in nodes}
     calls = _once(nodes, by_id)
+    is_cached_known = any(node.is_cached_known for node in nodes)
     for node in calls:
+        node.is_cached_known = is_cached_known
         node.is_in_tool = node.kind == "model" and any(above.kind == "tool" for above in _above(node, by_id))
         if node.kind == "model" and (node.messages is not None or node.reply is not None):
             node.conversation = _conversation(node)
@@ -272,7 +269,7 @@ def _model_call(node: Node, agent: str) -> ModelCall:
         times=node.times,
         error=node.error,
         agent=agent,
-        is_cached_known=node.is_cached_known,
+        is_cached_known=node.is_cached_known if node.usage else call.is_cached_known,
         role="tool" if node.is_in_tool else "agent",
     )
 

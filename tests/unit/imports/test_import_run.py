@@ -376,11 +376,12 @@ def calls_of(done: Imported, kind: str) -> list[dict[str, Any]]:
 
 def test_cached_tokens_are_null_where_nobody_recorded_them(tmp_path: Path) -> None:
     without_field = {"usage": {"prompt_tokens": 40, "completion_tokens": 5}}
-    cities: dict[str, dict[str, Any]] = {"Oslo": {}, "Bergen": USAGE, "Moss": without_field}
+    zero = {"usage": {"input_tokens": 40, "output_tokens": 5, "cache_read_input_tokens": 0}}
+    cities: dict[str, dict[str, Any]] = {"Oslo": {}, "Bergen": USAGE, "Moss": zero, "Hamar": without_field}
     done = imported(tmp_path, [record(city, 0, 1.0, **usage) for city, usage in cities.items()], agent="bot")
-    assert [row["cached_input_tokens"] for row in calls_of(done, "model")] == [None, None, 32, 32, 0, 0]
+    assert [row["cached_input_tokens"] for row in calls_of(done, "model")] == [None, None, 32, 32, 0, 0, None, None]
     questions = pq.read_table(done.folder / "questions.parquet")
-    assert questions["cached_input_tokens"].to_pylist() == [None, 64, 0]
+    assert questions["cached_input_tokens"].to_pylist() == [None, 64, 0, None]
     (summary,) = rewoo_bench.summarise(rewoo_bench.load(done.folder))
     assert summary.cached_input_tokens == 32  # of the two that say it
     budgets = tmp_path / "budgets.toml"

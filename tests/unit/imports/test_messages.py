@@ -13,9 +13,9 @@ from rewoo_bench.imports.messages import (
     read_conversation,
     read_messages,
     text_of,
-    usage_of,
 )
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable
+from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.types import Usage
 
 
@@ -190,13 +190,74 @@ def test_a_logged_request_has_its_reply_and_its_usage() -> None:
         ({"prompt_tokens": 100, "completion_tokens": 2, "cache_read_input_tokens": 90}, Usage(100, 90, 2)),
         ({"prompt_tokens": 10, "completion_tokens": 2, "cached_tokens": 99}, Usage(10, 10, 2)),
         ({"prompt_tokens": "12", "completion_tokens": -3}, Usage(12, 0, 0)),
+        (  # AI SDK
+            {"inputTokens": 100, "outputTokens": 50, "totalTokens": 150, "reasoningTokens": 20,
+             "cachedInputTokens": 90},
+            Usage(100, 90, 50, 20),
+        ),
+        (  # Bedrock
+            {"inputTokens": 10, "outputTokens": 5, "totalTokens": 1005, "cacheReadInputTokens": 900,
+             "cacheWriteInputTokens": 90},
+            Usage(1000, 900, 5, 0, 90),
+        ),
+        (  # Pydantic AI
+            {"input_tokens": 100, "output_tokens": 50, "cache_read_tokens": 80, "cache_write_tokens": 9},
+            Usage(100, 80, 50, 0, 9),
+        ),
+        ({"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 90}, Usage(100, 90, 5)),  # DeepSeek
+        (
+            {"prompt_token_count": 1000, "candidates_token_count": 50, "thoughts_token_count": 2000,
+             "total_token_count": 3050},
+            Usage(1000, 0, 2050, 2000),
+        ),
+        (  # Gemini, whose candidates have no thoughts
+            {"promptTokenCount": 1000, "candidatesTokenCount": 50, "thoughtsTokenCount": 9,
+             "cachedContentTokenCount": 800},
+            Usage(1000, 800, 59, 9),
+        ),
+        (  # xAI: the total says that reasoning is apart
+            {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1250,
+             "completion_tokens_details": {"reasoning_tokens": 200}},
+            Usage(1000, 0, 250, 200),
+        ),
+        (
+            {"prompt_tokens": 1000, "completion_tokens": 250, "total_tokens": 1250,
+             "completion_tokens_details": {"reasoning_tokens": 200}},
+            Usage(1000, 0, 250, 200),
+        ),
         ({}, None),
         (None, None),
         ("many", None),
     ],
-)
+)  # fmt: skip
 def test_tokens_in_the_words_of_each_interface(given: Any, expected: Usage | None) -> None:
     assert usage_of(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "known"),
+    [
+        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}}, True),
+        ({"cacheReadInputTokens": 0}, True),
+        ({"prompt_tokens": 9, "prompt_tokens_details": None}, False),
+        ({"input_tokens": 9, "cache_read_input_tokens": None}, False),
+    ],
+)
+def test_cached_tokens_are_known_where_a_field_has_their_number(usage: Any, known: bool) -> None:
+    assert names_cached(usage) == known
+
+
+def test_usage_beside_a_single_reply_is_that_of_its_call() -> None:
+    told: dict[str, Any] = {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    (call,) = read({"messages": [OPENAI[1], OPENAI[-1]], **told}).calls
+    assert call.usage == Usage(9, 0, 2)
+    assert [call.usage for call in read({"messages": OPENAI, **told}).calls] == [None] * 3
+
+
+def test_why_a_reply_in_a_response_ended_is_kept() -> None:
+    choice = {"finish_reason": "length", "message": {"role": "assistant", "content": "12"}}
+    (call,) = read({"request": {"messages": [OPENAI[1]]}, "response": {"choices": [choice]}}).calls
+    assert call.finish_reason == "length"
 
 
 @pytest.mark.parametrize(
