@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewoo_bench.imports.messages import first_of, text_of
+from rewoo_bench.imports.responses import ITEMS, messages_of_items
 
 
 def parsed(value: Any) -> Any:
@@ -52,6 +53,8 @@ def reply_in(value: Any) -> Any:
     value = parsed(value)
     if isinstance(value, str):
         return {"role": "assistant", "content": value} if value else None
+    if isinstance(value, list) and any(map(_is_item, value)):
+        return _joined(messages_of_items(value))
     if isinstance(value, list):
         return _joined([plain for each in value if isinstance(each, Mapping) for plain in plain_messages(each)])
     if not isinstance(value, Mapping):
@@ -81,14 +84,19 @@ def _joined(messages: list[Any]) -> Any:
     return {**said[-1], "tool_calls": [call for each in said for call in each.get("tool_calls") or ()]}
 
 
-_ITEMS = ("function_call", "function_call_output", "reasoning")
-
-
 def _is_message(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    is_item = value.get("type") in _ITEMS
-    return is_item or any(isinstance(value.get(name), str) for name in ("role", "from")) or _unwrapped(value) != value
+    return (
+        _is_item(value)
+        or any(isinstance(value.get(name), str) for name in ("role", "from"))
+        or _unwrapped(value) != value
+    )
+
+
+def _is_item(value: Any) -> bool:
+    """Whether it is an item of OpenAI's Responses, and no message there."""
+    return isinstance(value, Mapping) and value.get("type") in ITEMS and "role" not in value
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,13 +113,8 @@ def plain_messages(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A message in a form that `read_conversation` takes; several where it holds results of several tools."""
     raw = _unwrapped(raw)
     kind = raw.get("type")
-    if kind == "function_call":  # items of OpenAI's Responses
-        call = {"id": raw.get("call_id"), "name": raw.get("name"), "arguments": raw.get("arguments")}
-        yield {"role": "assistant", "content": "", "tool_calls": [call]}
-    elif kind == "function_call_output":
-        yield {"role": "tool", "tool_call_id": raw.get("call_id"), "content": raw.get("output")}
-    elif kind == "reasoning":
-        return
+    if _is_item(raw):
+        yield from messages_of_items([raw] if kind != "reasoning" else [])
     elif not isinstance(raw.get("parts"), list):
         yield {**raw, "content": _content(raw.get("content"))} if "content" in raw else dict(raw)
     else:

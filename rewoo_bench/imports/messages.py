@@ -33,6 +33,7 @@ from rewoo_bench.types import Message, ToolCall
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
     "ai": "assistant", "model": "assistant", "gpt": "assistant", "tool": "tool", "function": "tool",
+    "function_call": "assistant", "observation": "tool",
 }  # fmt: skip
 _CONVERSATION = ("messages", "traj", "trajectory", "conversation", "conversations", "history", "turns", "dialogue")
 _TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "problem_id", "custom_id")
@@ -247,15 +248,6 @@ def read_conversation(
         if role is None or raw.get("requestor") == "user":
             continue  # a role that nobody knows, and results of the user's own tools in tau2-bench
         text, calls, results = _parts(raw)
-        for id_, name, result, failed in results:
-            call = _taken(waiting, id_, name)
-            if asked_at >= start:
-                called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
-                id_ = id_ or (call.id if call else "")
-                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment), call_id=id_))
-            prompt.append(Message("tool", result, tool_call_id=id_ or (call.id if call else "")))
-        if role == "tool" or (results and not text) or (role == "user" and not text and raw.get("tool_calls")):
-            continue
         if role == "assistant":
             _unanswered(found, waiting if asked_at >= start else [])
             offered = raw["tools"] if isinstance(raw.get("tools"), list | tuple) else tools
@@ -271,6 +263,14 @@ def read_conversation(
                 found.answer = text or found.answer
             prompt.append(Message("assistant", text, tuple(calls)))
             waiting, asked_at, replied = list(calls), position, moment
+        for id_, name, result, failed in results:  # in a reply those of tools that the provider ran
+            call = _taken(waiting, id_, name)
+            id_ = id_ or (call.id if call else "")
+            if asked_at >= start:
+                called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
+                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment), call_id=id_))
+            prompt.append(Message("tool", result, tool_call_id=id_))
+        if role in ("assistant", "tool") or (not text and (results or raw.get("tool_calls"))):
             continue
         if role == "system":
             found.system += ("\n\n" if found.system else "") + text
@@ -322,6 +322,8 @@ def role_of(raw: Mapping[str, Any]) -> Any:
 def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str, str, str, bool]]]:
     """The text of a message, its tool calls, and the results in it: id, name, text, and whether the tool failed."""
     content = raw.get("content", raw.get("value"))
+    if raw.get("from") == "function_call" and (calls := list(_flat_calls(content))):  # ShareGPT
+        return "", calls, []
     texts: list[str] = []
     calls = list(_calls(raw))
     results: list[tuple[str, str, str, bool]] = []
@@ -330,16 +332,32 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
         failed = bool(raw.get("error") or raw.get("is_error") or raw.get("status") == "error")
         return "", [], [(id_, name, text_of(content), failed or looks_failed(text_of(content)))]
     for part in content if isinstance(content, list) else [content]:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind == "tool_use":
+        kind = _kind(part)
+        if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
             calls.append(tool_call(part.get("id"), part.get("name"), part.get("input")))
-        elif kind == "tool_result":
-            failed = bool(part.get("is_error"))
+        elif kind == "tool_result" or str(kind).endswith("_tool_result"):
+            failed = bool(part.get("is_error")) or "error" in str(_kind(part.get("content")))
             text = text_of(part.get("content"))
             results.append((str(part.get("tool_use_id") or ""), "", text, failed or looks_failed(text)))
         elif kind not in ("thinking", "reasoning", "redacted_thinking"):
             texts.append(text_of(part))
-    return "\n".join(filter(None, texts)), calls, results
+    text = "\n".join(filter(None, texts))
+    return text or (text_of(raw.get("refusal")) if role_of(raw) == "assistant" else ""), calls, results
+
+
+def _kind(part: Any) -> Any:
+    return part.get("type") if isinstance(part, Mapping) else None
+
+
+def _flat_calls(value: Any) -> Iterator[ToolCall]:
+    """The tool calls in a text: an object with name and arguments, or a list of them."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return
+    for each in found if isinstance(found, list) else [found]:
+        if isinstance(each, Mapping) and each.get("name"):
+            yield tool_call(each.get("id"), each["name"], first_of(each, ("arguments", "parameters")))
 
 
 def _calls(raw: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -347,7 +365,9 @@ def _calls(raw: Mapping[str, Any]) -> Iterator[ToolCall]:
     listed = raw.get("tool_calls")
     for call in listed if isinstance(listed, list) else ():
         if isinstance(call, Mapping):
-            function = call["function"] if isinstance(call.get("function"), Mapping) else call
+            function = next(
+                (call[name] for name in ("function", "custom") if isinstance(call.get(name), Mapping)), call
+            )
             arguments = first_of(function, ("arguments", "args", "input", "kwargs"))
             yield tool_call(first_of(call, ("id", "tool_call_id")), function.get("name"), arguments)
     if isinstance(old := raw.get("function_call"), Mapping):

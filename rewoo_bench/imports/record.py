@@ -124,6 +124,7 @@ MISSING: Mapping[str, str] = {
     "arguments": "arguments of tools weren't recorded: `plannable` can't judge such traces",
     "said": "what the user said wasn't recorded: `plannable` can't judge such traces",
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
+    "calls": "of some tasks only requests were recorded, without replies: their model calls aren't counted",
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
     "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
     "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",

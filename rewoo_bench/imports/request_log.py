@@ -6,7 +6,7 @@ A record goes on with an earlier one of its file where its messages begin with a
 a response, go on with its reply; or where it names that response (`previous_response_id`). Conversations may be
 interleaved. Of several records that go on with one, the first one does; another is a conversation of its own, whose
 calls begin where it departs. What is kept is bounded: open conversations by number and size, those longest without a
-new request are closed first.
+new request are closed first. A request that has a response only when it is made again is one call.
 """
 
 from __future__ import annotations
@@ -53,13 +53,18 @@ class Logged:
     answered: list[str] = field(default_factory=list)
     """Ids of its responses."""
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the log has a reply to the last request."""
+        return bool(role_of(self.request.whole[-1]) == "assistant")
+
     def trajectory(self, default_task: str) -> RecordedTrajectory:
         """All its calls. The last request of a log was answered, as the earlier ones were. Raises `Unreadable`.
 
         Credentials are taken out here: in every record, that would take most of the time that a log takes.
         """
         is_log = (self.start > 0 or bool(self.replies)) and not self.are_whole
-        lacks_reply = is_log and role_of(self.request.whole[-1]) != "assistant"
+        lacks_reply = is_log and not self.is_answered
         known = self.known()
         parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
         found = trajectory_of(replace(known, **parts), default_task, self.start, lacks_reply)
@@ -98,7 +103,11 @@ class RequestLog:
             request.messages = [*of.known().whole[:length], *request.messages[is_said:]]
             digests, size = _digests(identity, request.whole)
             earlier, start = (of, 0) if length == len(of.request.whole) else (None, length)
-        if earlier is None:
+        same = self._by_end.get(digests[len(request.messages)], ())
+        failed = [each for each in same if request.reply is not None and not each.is_answered]
+        if failed:
+            logged = self._sent_again(failed, request)
+        elif earlier is None:
             passed = (at for at in range(len(request.whole) - 1, 0, -1) if digests[at] in self._passed)
             logged = Logged(where, request, start or next(passed, 0))
         else:
@@ -146,6 +155,16 @@ class RequestLog:
                 self._passed.move_to_end(digests[length])
         while len(self._passed) > _MOST_PASSED:
             self._passed.popitem(last=False)
+        return logged
+
+    def _sent_again(self, failed: Sequence[Logged], request: LoggedRequest) -> Logged:
+        """The conversation whose last request had no response until it was made again."""
+        logged, *others = failed
+        self._take_out(logged)
+        for each in others:
+            self._closed(each)
+        request.facts = {**logged.request.facts, **request.facts}
+        logged.request = request
         return logged
 
     def _closed(self, logged: Logged) -> Logged:

@@ -132,6 +132,11 @@ def _once(nodes: Sequence[Node], by_id: Mapping[str, Node]) -> list[Node]:
             above = by_id.get(above.parent)
     found: list[Node] = []
     dropped = {id_ for id_ in inner if by_id[id_].kind == "model"}
+    for id_ in [*dropped]:
+        if _are_attempts(inner[id_]) and by_id[id_].usage:
+            dropped.remove(id_)
+            dropped |= {each.id for each in inner[id_]}
+            _take(by_id[id_], inner[id_][-1])
     merged: dict[str, Node] = {}
     for node in reversed(nodes):  # the innermost take what the outer ones know
         below = inner.get(node.id, [])
@@ -154,6 +159,11 @@ def _once(nodes: Sequence[Node], by_id: Mapping[str, Node]) -> list[Node]:
             twin.scope = f"{twin.scope}+{node.scope}"
             _take(twin, node)
     return found
+
+
+def _are_attempts(inner: Sequence[Node]) -> bool:
+    """Whether parts of a model's call are its attempts: several, of which none has tokens, and but one was answered."""
+    return len(inner) > 1 and not any(each.usage or (each.reply and each is not inner[-1]) for each in inner)
 
 
 def _is_twin(one: Node, other: Node) -> bool:

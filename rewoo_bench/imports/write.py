@@ -535,6 +535,7 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "texts": recorded.is_without_texts,
         "arguments": lacks_arguments,
         "said": bool(uses) and not is_task_known and not lacks_arguments,
+        "calls": not recorded.events,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
         "shares": _has_shares(recorded),
         "call_usage": recorded.usage is not None and not _has_shares(recorded),

@@ -153,6 +153,11 @@ def test_what_prompts_share_is_known(tmp_path: Path) -> None:
     assert two["last_marked_tokens"] == two["input_tokens"]
 
 
+def test_requests_without_replies_are_said(tmp_path: Path) -> None:
+    done = imported(tmp_path, [{"request": {"messages": [{"role": "user", "content": f"{n}?"}]}} for n in range(3)])
+    assert (done.rows, done.lacks["calls"]) == (3, 3)
+
+
 def test_tasks_that_nobody_judged_havent_failed(tmp_path: Path) -> None:
     done = imported(tmp_path, [record("Oslo", 0, None), record("Bergen", 0, None)])
     rows = rewoo_bench.load(done.folder)

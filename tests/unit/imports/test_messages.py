@@ -328,3 +328,61 @@ def test_a_result_that_is_no_message_keeps_all_its_fields(result: Any) -> None:
 )
 def test_parts_of_a_message_are_their_texts(content: Any, text: str) -> None:
     assert text_of(content) == text
+
+
+def test_tools_that_the_provider_runs_are_tool_calls_with_their_results() -> None:
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "https://x", "title": "Oslo"}]}
+    used = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "oslo"}}
+    content = [used, found, {"type": "text", "text": "It rains."}]
+    anthropic = read({"messages": [OPENAI[1], {"role": "assistant", "content": content}]})
+    assert kinds(anthropic) == ["ModelCall", "ToolUse"]
+    assert [use[:2] for use in uses(anthropic)] == [("web_search", {"query": "oslo"})]
+    assert json.loads(uses(anthropic)[0][2] or "") == found["content"]
+    assert anthropic.answer == "It rains."
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It rains."}]}
+    search = {
+        "type": "web_search_call",
+        "id": "w",
+        "status": "completed",
+        "action": {"type": "search", "query": "oslo"},
+    }
+    looked = {"type": "mcp_call", "id": "m", "name": "lookup", "arguments": '{"a": 1}', "output": "7"}
+    openai = read({"model": "m", "input": "Rain?", "output": [search, looked, said]})
+    assert kinds(openai) == ["ModelCall", "ToolUse", "ToolUse"]
+    assert sorted(uses(openai)) == [
+        ("lookup", {"a": 1}, "7", False),
+        ("web_search", {"type": "search", "query": "oslo"}, None, False),
+    ]
+    assert openai.answer == "It rains."
+
+
+def test_tool_calls_whose_input_is_a_text() -> None:
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "shell", "input": "ls"}
+    output = {"type": "custom_tool_call_output", "call_id": "c", "output": "a.txt"}
+    responses = {"model": "m", "input": [{"role": "user", "content": "Look."}, item, output], "output": [item]}
+    assert [use[0] for use in uses(read(responses))] == ["shell", "shell"]
+    chat = {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}],
+    }
+    (use,) = uses(read([OPENAI[1], chat, {"role": "tool", "tool_call_id": "c", "content": "a.txt"}]))
+    assert (use[0], "ls" in str(use[1]), use[2]) == ("shell", True, "a.txt")
+
+
+def test_tool_calls_and_results_of_sharegpt() -> None:
+    turns = [
+        {"from": "human", "value": "Weather?"},
+        {"from": "function_call", "value": '{"name": "weather", "arguments": {"city": "Oslo"}}'},
+        {"from": "observation", "value": "rain"},
+        {"from": "gpt", "value": "It rains."},
+    ]
+    found = read({"conversations": turns})
+    assert kinds(found) == ["ModelCall", "ToolUse", "ModelCall"]
+    assert uses(found) == [("weather", {"city": "Oslo"}, "rain", False)]
+
+
+@pytest.mark.parametrize(
+    "reply", [{"content": None, "refusal": "I can't."}, {"content": [{"type": "refusal", "refusal": "I can't."}]}]
+)
+def test_a_refusal_is_what_a_reply_says(reply: dict[str, Any]) -> None:
+    assert read([OPENAI[1], {"role": "assistant", **reply}]).answer == "I can't."

@@ -347,3 +347,13 @@ def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
             recorded += sum(event.usage is not None for event in events if isinstance(event, ModelCall))
         assert recorded <= len(records)
     assert faults > 50
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_request_that_is_made_again_after_a_failure_is_one_call(place: int, times: int, tmp_path: Path) -> None:
+    log = pairs(whole("Oslo"))
+    failed = {"request": log[place]["request"], "error": "429: too many requests"}
+    (found,) = read(tmp_path, [*log[:place], *[failed] * times, *log[place:]])
+    assert [call.usage and call.usage.input_tokens for call in found.calls] == [100, 200, 300, 400]
+    assert found.answer == "2 degrees in Oslo."

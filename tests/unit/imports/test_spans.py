@@ -101,6 +101,12 @@ def test_a_span_around_several_calls_is_none_of_them(tmp_path: Path) -> None:
     assert [call.usage and call.usage.input_tokens for call in found.calls] == [10, 10]
 
 
+def test_a_call_around_its_attempts_has_the_tokens(tmp_path: Path) -> None:
+    lines = [chat("1", 5, **TOKENS), *(chat(id_, start, "1", "b") for id_, start in (("2", 5), ("3", 9)))]
+    (found,) = trajectories(tmp_path, *lines)
+    assert [call.usage and call.usage.input_tokens for call in found.calls] == [10]
+
+
 def test_equal_calls_of_one_package_at_the_same_time_are_two(tmp_path: Path) -> None:
     (found,) = trajectories(tmp_path, chat("1", 5, **TOKENS), chat("2", 5, **TOKENS))
     assert len(list(found.calls)) == 2
