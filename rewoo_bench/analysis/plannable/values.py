@@ -5,16 +5,20 @@
 
 Two values are the same where their form is:
 
-    number    1500, 1500.0, "1,500", "$1,500.00"; in a text also words from zero to twenty; 02134 isn't 2134
-    date      2024-05-20, "May 20, 2024", "20 May 2024", "May 20th", 5/20/2024, 20.5.2024; a text without the year is
-              the same in each year
+    number    1500, 1500.0, "1,500", "$1,500.00", "1.500,00 €", "1 500 €"; 02134 isn't 2134; in a text also 20GB, 3rd,
+              2x, and words from zero to twenty, apart from "no one" and "this one"
+    date      2024-05-20, "May 20, 2024", "20 May 2024", "May 20th", 5/20/2024, 5/20/24, 20.5.2024, 2024年5月20日;
+              20/5/2024, since no month is 20; a day without a year is the same in each year; "may" in small letters
+              is a month behind "on", "from" and the like, and before a year or a day with st, nd, rd or th
     time      15:00, 15:00:00, "3 PM", "3:00 pm"
-    sum       152 + 103, with its signs; 555-1234 without spaces is none
+    sum       152 + 103, with its signs; 555-1234 and 12/345 without spaces are none
     words     letters and digits in their order, whatever the case, the accents and what stands between them
 
 A list or an object is its single values; a text that is JSON is read as such. A number is never a part of a longer one,
-of a date, a time or the mark of a list; a word never a part of a longer word. Two to four capitals, such as the code of
-an airport, stand in a longer text as they are: LAS isn't in "Las Vegas".
+of a date, a time or the mark of a list; a word never a part of a longer word. Chinese, Japanese, Korean, Thai, Lao,
+Khmer and Burmese don't part words as others do: there two letters or more may stand anywhere, and digits end beside
+letters. Two to four capitals, such as the code of an airport, stand in a longer text as they are, or in small letters
+where they are three or four: LAS is in "las", not in "Las Vegas".
 """
 
 from __future__ import annotations
@@ -34,9 +38,22 @@ somewhere in it."""
 Form = tuple[str, str]
 """A kind of form and its canonical text: `("number", "1500")`."""
 
-_WORD = re.compile(r"[^\W_]+")
-_NUMBER = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|\.\d)")
-_CODE = re.compile(r"[A-Z]{2,4}")
+_UNSPACED = (  # Thai, Lao, Burmese, Khmer, kana, Han, Hangul
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff"
+    "\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_UNSPACED_LETTER = re.compile(rf"[{_UNSPACED}]")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_ASCII_WORD = re.compile(r"[^\W_]+")
+_DIGITS = r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+_NUMBER = re.compile(rf"{_DIGITS}(?!\w|\.\d)")
+_UNIT = (
+    r"(?i:st|nd|rd|th|x|[kmgt]i?b|[kcm]m|kg|mg|lbs?|oz|ft|in|mi|ml|ms|secs?|mins?|hrs?|k?wh?|[kmg]?hz|px|usd|eur|gbp)"
+    r"|[mghdslv]"
+)
+_NUMBER_OR_AMOUNT = re.compile(rf"({_DIGITS})(?:{_UNIT})?(?!\w|\.\d)")
+_EUROS = re.compile(r"(?<![\w.,])(\d{1,3}(?:[. ]\d{3})+|\d+)(?:,(\d{1,2}))?(?=\s?(?:€|EUR\b))")
+_CODE = re.compile(rf"[A-Z]{{2,4}}|[{_UNSPACED}]")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
@@ -45,26 +62,34 @@ _MONTH = (
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _DATES = (
     re.compile(r"(?<!\d)(?P<year>\d{4})-(?P<number>\d{1,2})-(?P<day>\d{1,2})(?!\d)"),
-    re.compile(r"(?<![\d/])(?P<number>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4})(?![\d/])"),
+    re.compile(r"(?<![\d/])(?P<number>\d{1,2})/(?P<day>\d{1,2})/(?P<year>\d{4}|\d{2})(?![\d/])"),
     re.compile(r"(?<![\d.])(?P<day>\d{1,2})\.(?P<number>\d{1,2})\.(?P<year>\d{4})(?!\d)"),
     re.compile(rf"\b{_MONTH}\s+{_DAY}\b(?:,?\s+(?P<year>\d{{4}})\b)?", re.IGNORECASE),
     re.compile(rf"\b{_DAY}\s+(?:of\s+)?{_MONTH}\b(?:,?\s+(?P<year>\d{{4}})\b)?", re.IGNORECASE),
 )
+_DATE_OF_CHARACTERS = re.compile(
+    r"(?:(?<!\d)(?P<year>\d{4})\s?[年년]\s?)?(?<!\d)(?P<number>\d{1,2})\s?[月월]\s?(?P<day>\d{1,2})\s?[日号號일]"
+)
+_OF_A_MONTH = re.compile(r"\d(?:st|nd|rd|th)\b|\bof\b")
+_BEFORE_A_MONTH = re.compile(r"\b(?:on|of|by|to|for|from|until)\s$")
 _TIME = re.compile(
     r"(?<![\d:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?)?(?:\s?(?P<half>[ap])\.?m\b\.?)?(?![\d:])",
     re.IGNORECASE,
 )
 _SUM = re.compile(r"(?=.*\d\s*[+*/-]\s*[\d(])[\d\s.,$€£%+*/()-]{3,200}")
-_CALCULATES = re.compile(r"[+*/]|\s-\s")
+_CALCULATES = re.compile(r"[\d)%]\s*[+*]|\s[/-]\s")
 _SIGNS = re.compile(r"[\s$€£%+*/()-]+")
 _MARK = re.compile(r"^[ \t]*\d{1,9}[.)](?=\s)", re.MULTILINE)
 _NUMBERS = [
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 ]
-_NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_NUMBERS)})(?![\w-])")
+_DETERMINERS = ("no", "any", "some", "every", "each", "this", "that", "which", "the")
+_PRONOUN = "".join(rf"(?<!\b{word} one)" for word in _DETERMINERS)
+_NUMBER_WORD = re.compile(rf"(?<![\w-])(?:{'|'.join(_NUMBERS)}){_PRONOUN}(?![\w-])")
 _POSITION = re.compile(r"\[\d+\]")
 _NAME, _NAMES = " (its name)", " names"
+_VOICING = 8  # class of the marks that tell は from ば
 _DEEPEST = 30  # levels of JSON
 _MOST_LEAVES = 20_000  # of one text
 
@@ -127,11 +152,11 @@ def forms(value: Any) -> tuple[Form, ...]:
 
 @lru_cache(maxsize=50_000)
 def _forms(text: str) -> tuple[Form, ...]:
-    stripped = text.strip()
-    bare = stripped.strip("$€£% ")
+    stripped = _plain(text).strip()
+    bare = _EUROS.sub(_in_english, stripped).strip("$€£% ")
     if _NUMBER.fullmatch(bare):
         return (("number", _canonical(bare)),)
-    for pattern in _DATES:
+    for pattern in (*_DATES, _DATE_OF_CHARACTERS):
         if (found := pattern.fullmatch(stripped)) and (date := _date(found)):
             return (("date", date),)
     if (found := _TIME.fullmatch(stripped)) and (moment := _time(found)):
@@ -144,6 +169,16 @@ def _forms(text: str) -> tuple[Form, ...]:
         return (("sum", "".join(stripped.split())),)
     words = _words(stripped)
     return (("words", words),) if words else (("sum", "".join(stripped.split())),)
+
+
+def _plain(text: str) -> str:
+    """The text with the plain forms of digits, letters and spaces: full-width digits become 0 to 9."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+
+
+def _in_english(found: re.Match[str]) -> str:
+    """`1.500,00` as `1500.00`."""
+    return f"{re.sub('[. ]', '', found[1])}.{found[2] or 0}"
 
 
 def _canonical(number: str) -> str:
@@ -160,9 +195,26 @@ def _canonical(number: str) -> str:
 def _date(found: re.Match[str]) -> str:
     """`2024-05-20`, or `-05-20` without a year; empty for a day that doesn't exist."""
     parts = found.groupdict()
+    if parts.get("month") == "may" and _is_verb(found):
+        return ""
     month = int(parts["number"]) if parts.get("number") else _MONTHS.index(parts["month"][:3].lower()) + 1
-    day = int(parts["day"])
-    return f"{parts.get('year') or ''}-{month:02}-{day:02}" if 1 <= month <= 12 and 1 <= day <= 31 else ""
+    day, year = int(parts["day"]), parts.get("year") or ""
+    if month > 12 and "/" in found[0]:
+        month, day = day, month
+    if len(year) == 2:
+        year = f"{'19' if year >= '70' else '20'}{year}"
+    return f"{year}-{month:02}-{day:02}" if 1 <= month <= 12 and 1 <= day <= 31 else ""
+
+
+def _is_verb(found: re.Match[str]) -> bool:
+    """Whether `may` with a number beside it is no month, as in "I may 20 times"."""
+    before = max(0, found.start() - 8)
+    return not (
+        found["year"]
+        or found[0] == found.string
+        or _OF_A_MONTH.search(found[0])
+        or _BEFORE_A_MONTH.search(found.string, before, found.start())
+    )
 
 
 def _time(found: re.Match[str]) -> str:
@@ -174,10 +226,14 @@ def _time(found: re.Match[str]) -> str:
 
 
 def _words(text: str) -> str:
-    """The letters and digits of a text, in lower case and without accents, with single spaces between words."""
-    if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return " ".join(_WORD.findall(text.casefold()))
+    """The letters and digits of a text, in lower case and without accents, with single spaces between words.
+
+    A letter of a script that doesn't part words is a word: `3张机票` becomes `3 张 机 票`.
+    """
+    if text.isascii():
+        return " ".join(_ASCII_WORD.findall(text.lower()))
+    kept = [c for c in unicodedata.normalize("NFKD", text) if unicodedata.combining(c) in (0, _VOICING)]
+    return " ".join(_WORD.findall(unicodedata.normalize("NFC", "".join(kept)).casefold()))
 
 
 @lru_cache(maxsize=256)
@@ -193,13 +249,20 @@ class Index:
         self._text = text
         self._whole = forms(text)
         self._words = f" {_words(text)} "
-        self._dates, self._times, rest = set[str](), set[str](), _MARK.sub(" ", text)
-        for pattern in _DATES:
-            self._dates |= {date for found in pattern.finditer(text) if (date := _date(found))}
-            rest = pattern.sub(" ", rest)
+        plain = _plain(text)
+        self._dates, self._times, rest = set[str](), set[str](), _MARK.sub(" ", plain)
+        for pattern in _DATES if text.isascii() else (*_DATES, _DATE_OF_CHARACTERS):
+            if dates := {date for found in pattern.finditer(plain) if (date := _date(found))}:
+                self._dates |= dates
+                rest = pattern.sub(lambda found: " " if _date(found) else found[0], rest)
+        self._days = {date[-6:] for date in self._dates}
+        if not text.isascii():
+            rest = _UNSPACED_LETTER.sub(" ", rest)
         self._times = {moment for found in _TIME.finditer(rest) if (moment := _time(found))}
         rest = _TIME.sub(lambda found: " " if _time(found) else found[0], rest)
-        self._numbers = {_canonical(each) for each in _NUMBER.findall(rest)}
+        if "€" in rest or "EUR" in rest:
+            rest = _EUROS.sub(_in_english, rest)
+        self._numbers = {_canonical(each) for each in _NUMBER_OR_AMOUNT.findall(rest)}
         self._numbers |= {str(_NUMBERS.index(word)) for word in _NUMBER_WORD.findall(rest.lower())}
         self._fields: dict[Form, str] = {}
         self._values: dict[str, set[Form]] = {}  # at each place, over all items of lists
@@ -242,11 +305,13 @@ class Index:
         if kind == "number":
             return text in self._numbers
         if kind == "date":
-            return text in self._dates or text[-6:] in self._dates
+            return text in self._dates or text[-6:] in self._dates or text in self._days
         if kind == "time":
             return text in self._times
         if kind == "sum":
             return re.search(rf"(?<![\d.,]){re.escape(text)}(?!\d|[.,]\d)", "".join(self._text.split())) is not None
-        if isinstance(value, str) and _CODE.fullmatch(value.strip()):
-            return re.search(rf"(?<![^\W_]){value.strip()}(?![^\W_])", self._text) is not None
+        if isinstance(value, str) and (code := value.strip()) and _CODE.fullmatch(code):
+            letter = r"[^\W_]" if len(code) == 1 else rf"[^\W_{_UNSPACED}]"
+            written = rf"(?:{code}|{code.lower()})" if len(code) > 2 else code
+            return re.search(rf"(?<!{letter}){written}(?!{letter})", self._text) is not None
         return f" {text} " in self._words
