@@ -11,7 +11,7 @@ digits. Two columns of outcomes.csv are found in steps, and may be off by one of
 and p by Holm by as much for each outcome of its family) and `detectable` (0.0001).
 
 The formulas are those of results/statistics.md and the prices those of rewoo_bench/report/repricing/README.md, written
-a second time. Outcomes are taken to be one family (Holm), unless a study.toml beside figures.csv says otherwise.
+a second time.
 """
 
 from __future__ import annotations
@@ -466,13 +466,8 @@ class Study:
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """With the `family` of each."""
-        file = self.folder / "study.toml"
-        declared = tomllib.loads(file.read_text(encoding="utf-8")).get("outcomes", []) if file.exists() else []
-        families = {each["name"]: each.get("family", "primary") for each in declared}
         empty = not (text := (self.folder / "outcomes.csv").read_text(encoding="utf-8").strip())
-        table = pd.DataFrame(columns=["outcome", "exploratory"]) if empty else pd.read_csv(StringIO(text))
-        return table.assign(family=[families.get(name, "primary") for name in table["outcome"]])
+        return pd.DataFrame(columns=["family", "outcome", "exploratory"]) if empty else pd.read_csv(StringIO(text))
 
     @cached_property
     def runs(self) -> dict[str, Run]:

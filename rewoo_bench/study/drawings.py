@@ -60,7 +60,7 @@ def _map_rows(results: StudyResults) -> list[_MapRow]:
 def _map_row(results: StudyResults, label: str, places: Sequence[tuple[CellResults, str, int]]) -> _MapRow:
     ratios: dict[str, dict[tuple[int, int], float]] = {price: {} for price in SHOWN}
     for price, (each, of, size) in product(SHOWN, places):
-        pair = next(iter(loops_and_plans(each.cell.options.architectures)), None)
+        pair = next(iter(loops_and_plans(each.names)), None)
         named = with_context(price, size) if of == "context" else price
         ratio = results.figures.get(f"{each.cell.name}/{' / '.join(pair)}/{named}") if pair else None
         if ratio:
@@ -128,10 +128,10 @@ def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
 def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """Exact match against tokens of each architecture, a panel for each data set and model."""
     figure, axes = style.sheet(1, len(cells), sharey=True, squeeze=False)
-    styles = series_styles(list(dict.fromkeys(name for each in cells for name in each.cell.options.architectures)))
+    styles = series_styles(list(dict.fromkeys(name for each in cells for name in each.names)))
     for panel, each in zip(axes[0], cells, strict=True):
         bounds = []
-        for name in each.cell.options.architectures:
+        for name in each.names:
             own, figures = styles[name], results.figures
             right, tokens = (figures.get(f"{each.cell.name}/{name}/{what}") for what in ("exact_match", "total_tokens"))
             if right is None or tokens is None:
@@ -156,7 +156,8 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
 
 def _log_axis(panel: Axes, bounds: Sequence[float], inches: float) -> None:
     known = [bound for bound in bounds if 0 < bound < np.inf]
-    style.logarithmic(panel, "x", min(known) / _MARGIN, max(known) * _MARGIN, inches)
+    if known:  # no bound of a single question is finite
+        style.logarithmic(panel, "x", min(known) / _MARGIN, max(known) * _MARGIN, inches)
 
 
 def _facts(cells: Sequence[CellResults]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA, PRICED, Pair, PairColumns, pair_columns, paired
+from rewoo_bench.analysis.pairs import ALPHA, LEFT_OUT, PRICED, Pair, PairColumns, pair_columns, paired
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
 from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
@@ -125,9 +125,14 @@ class CellResults:
             zip(self.cell.options.architectures, (each.name for each in self.manifest.architectures), strict=True)
         )
 
+    @property
+    def names(self) -> list[str]:
+        """The names of its architectures in rows, in the order of the declaration."""
+        return list(self.architectures.values())
+
     def columns(self, architecture: str, price: str = "") -> PairColumns:
         """The columns of an architecture's rows, in an order that is the same for all, with dollars of a price."""
-        own = self.rows["architecture"] == self.architectures[architecture]
+        own = self.rows["architecture"] == architecture
         rows = self.rows[own].sort_values(_KEY)
         found = pair_columns(rows)
         return found if not price else {**found, PRICED: self.dollars[price][rows.index]}
@@ -206,7 +211,8 @@ def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
 
 
 def _decide(outcome: Outcome, of: CellResults) -> Decided:
-    pair = of.pair(*outcome.architectures, outcome.prices or "")
+    first, second = (of.architectures[name] for name in outcome.architectures)
+    pair = of.pair(first, second, outcome.prices or "")
     measure = PRICED if outcome.prices else outcome.measure
     effect = next((each for each in pair.figures if each.measure == measure), None)
     declared = of.cell.options.questions
@@ -214,22 +220,21 @@ def _decide(outcome: Outcome, of: CellResults) -> Decided:
         return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, of.exploratory)
     p, detectable = effect.p, None
     if outcome.statistic == "non-inferiority":
-        p = p_of_margin(*_scores(of, outcome), outcome.margin or 0.0)
+        p = _p_of_margin(of, outcome, outcome.margin or 0.0)
     if effect.discordant_share is not None and effect.pairs is not None:
         detectable = minimum_detectable_difference(effect.discordant_share, effect.pairs, ALPHA)
     return Decided(outcome, of.cell, effect.interval, p, declared, of.exploratory, detectable)
 
 
-def _scores(of: CellResults, outcome: Outcome) -> tuple[Floats, Floats]:
-    """The scores of the second architecture and of the first, of the rows that both have; trials are averaged."""
-    sides = [
-        of.rows[(of.rows["architecture"] == of.architectures[name]) & ~left_out(of.rows)]
-        .groupby("example_id", observed=True)[outcome.measure]
-        .apply(lambda values: float(values.astype(float).mean()))
-        for name in reversed(outcome.architectures)
-    ]
-    both = pd.concat(sides, axis=1, join="inner").dropna().to_numpy()
-    return both[:, 0], both[:, 1]
+def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
+    """The p value that belongs to the interval of the difference, of the same pairs."""
+    first, second = (of.columns(of.architectures[name]) for name in reversed(outcome.architectures))
+    scores = first[outcome.measure], second[outcome.measure]
+    known = ~(first[LEFT_OUT] | second[LEFT_OUT] | np.isnan(scores[0] + scores[1]))
+    questions = first["example_id"]
+    clusters = questions[known] if len(np.unique(questions)) < len(questions) else None
+    a, b = (each[known] for each in scores)
+    return p_of_margin(a, b, margin, clusters, proportions=outcome.measure == "exact_match")
 
 
 def _form(outcome: Outcome) -> str:
@@ -242,10 +247,10 @@ def _figure(value: Interval, form: str) -> Figure:
 
 def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
     """Means of each architecture; ratios and differences with the first one, and of each ReAct with each ReWOO."""
-    names = list(of.architectures)
+    names = of.names
     summaries = {each.architecture: each for each in summaries_of(of.rows)}
     for name in names:
-        for what, figure in _of_architecture(of, name, summaries[of.architectures[name]]):
+        for what, figure in _of_architecture(of, name, summaries[name]):
             yield f"{of.cell.name}/{name}/{what}", figure
     for first in names:
         for second in names:
@@ -279,7 +284,7 @@ def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResul
         return
     dollars = {name: usd[same.to_numpy()] for name, usd in base.dollars.items()}
     base = replace(base, rows=base.rows[same].reset_index(drop=True), dollars=dollars)
-    for first, second in loops_and_plans([*base.architectures])[:1]:
+    for first, second in loops_and_plans(base.names)[:1]:
         for what, figure in _of_pair(base, first, second):
             yield f"{of.cell.name}/{UNCHANGED}/{what}", figure
 
@@ -294,7 +299,7 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
     for what, form in _MEANS.items():
         if what in summary.intervals:
             yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form)
-    own = of.rows[(of.rows["architecture"] == of.architectures[name]) & ~left_out(of.rows)]
+    own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
     questions = own["example_id"].astype(str).to_numpy()
     for price in SHOWN:
         usd = of.dollars[price][own.index]

@@ -214,7 +214,7 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "outcome": each.outcome.name, "run": each.cell.name,
+                "family": each.outcome.family, "outcome": each.outcome.name, "run": each.cell.name,
                 "architectures": " / ".join(each.outcome.architectures), "measure": each.outcome.measure,
                 "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
                 "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
@@ -257,7 +257,7 @@ def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]
     heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
     rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
     for each in runs:
-        for name in each.cell.options.architectures:
+        for name in each.names:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
             rows.append([each.cell.title, name, f"{each.n:,}", *texts])
     return rows
@@ -271,7 +271,7 @@ def _others(results: StudyResults) -> list[list[str]]:
     titles = [f"$, {title}" for title in SHOWN.values()]
     rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
     for each in results.cells:
-        names = list(each.cell.options.architectures)
+        names = each.names
         if "hops" in each.cell.conditions or len(names) < 2:
             continue
         pair = next(iter(loops_and_plans(names)), (names[1], names[0]))
@@ -303,7 +303,7 @@ def _trials(results: StudyResults) -> list[list[str]]:
     rows = [["run", "architecture", "n", "pass@1", "pass^k", "trials differ"]]
     for each in results.cells:
         trials = each.cell.options.trials
-        for name in each.cell.options.architectures if trials > 1 else ():
+        for name in each.names if trials > 1 else ():
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
             rows.append([each.cell.name, name, f"{each.n:,}", *texts])
     return rows

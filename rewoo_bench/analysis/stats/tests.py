@@ -87,8 +87,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def p_of_margin(a: ArrayLike, b: ArrayLike, margin: float, clusters: ArrayLike | None = None) -> float:
-    """p of "b is worse than a by the margin or more", of scores from 0 to 1; NaN without a pair.
+def p_of_margin(
+    a: ArrayLike, b: ArrayLike, margin: float, clusters: ArrayLike | None = None, *, proportions: bool = True
+) -> float:
+    """p of "b is worse than a by the margin or more"; NaN without a pair.
+
+    `proportions` are of scores 0 and 1, with the interval of exact match; else that of other scores from 0 to 1 counts.
 
     It is 1 less the level of the interval of b - a that ends at `-margin`, so it is below 0.05 exactly where the 95%
     interval leaves that out, on either side.
@@ -96,10 +100,9 @@ def p_of_margin(a: ArrayLike, b: ArrayLike, margin: float, clusters: ArrayLike |
     first, second, labels = paired_columns(a, b, clusters)
     if not len(first):
         return math.nan
-    is_binary = bool(np.isin(np.concatenate([first, second]), (0, 1)).all())
 
     def leaves_out(p: float) -> bool:
-        if is_binary:
+        if proportions:
             found = difference_of_proportions(first, second, clusters=labels, level=1 - p)
         else:
             found, _ = difference_and_p(first, second, (0.0, 1.0), labels, 1 - p)
