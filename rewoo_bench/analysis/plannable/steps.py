@@ -5,8 +5,8 @@ A segment is the work between two turns of the user. What was said and found bef
     known       the value stands in the task, the instructions, or in what was said, asked or found before the segment;
                 a number below 1,000, yes or no has to stand elsewhere than in the instructions
     copied      it stands in an earlier result of the segment: a placeholder would do
-    constant    it is a choice or a default of the tool's schema, or empty, or true or false, or most tasks that give
-                the argument, three others at least, give it this value
+    constant    it is a choice or a default of the tool's schema or of a part of it, or empty, or true or false, or
+                most tasks that give the argument, three others at least, give it this value
     derived     it stands nowhere: a model made it up from what it read
 
 The first that fits counts. A sum such as 152 + 103 is what the least known of its numbers is, and a single digit in it
@@ -20,7 +20,7 @@ calls, went on with another tool.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -38,6 +38,7 @@ _OTHER_TASKS = 3  # that give an argument the same value, which makes it a const
 _MOST_TASKS = 2 / 3  # of those that give the argument
 _FINISH = "Finish"  # the answer of some architectures; it calls nothing
 _EMPTY = re.compile(r"\W*(?:null|none|no (?:results?|matches|evidence|data)\b.*|not found\W*)?\W*", re.IGNORECASE)
+_MOST_PARTS = 10_000  # of a tool's schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,7 @@ def _number(text: Any, default: int) -> int:
 
 
 def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
-    """Values that the schemas of tools name: of a choice, and defaults."""
+    """Values that the schemas of tools name: the tool, the place of the argument, and the canonical text."""
     found = set()
     for tool in _listed(tools):
         function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
@@ -223,12 +224,30 @@ def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
         schema: Any = next(
             (function[key] for key in ("parameters", "input_schema", "inputSchema") if function.get(key)), {}
         )
-        properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        for name, facts in properties.items() if isinstance(properties, Mapping) else ():
-            if isinstance(facts, Mapping):
-                for value in [*_listed(facts.get("enum")), facts.get("const"), facts.get("default")]:
-                    found |= {(str(function.get("name")), str(name), text) for _, text in forms(value)}
+        for path, value in _named_in(schema):
+            found |= {(str(function.get("name")), _place(path), text) for _, text in forms(value)}
     return found
+
+
+def _named_in(schema: Any) -> Iterator[tuple[str, Any]]:
+    """The choices and defaults of a JSON Schema and of its parts, each with the path of its argument."""
+    defined = schema.get("$defs", schema.get("definitions")) if isinstance(schema, Mapping) else None
+    waiting = deque([("", schema)])
+    for _ in range(_MOST_PARTS):  # a part may refer to one that it is in
+        if not waiting:
+            return
+        path, part = waiting.popleft()
+        if not isinstance(part, Mapping):
+            continue
+        for value in [*_listed(part.get("enum")), part.get("const"), part.get("default")]:
+            yield from leaves(value, path)
+        if isinstance(defined, Mapping) and "$ref" in part:
+            waiting.append((path, defined.get(str(part["$ref"]).rpartition("/")[2])))
+        waiting += [(path, each) for name in ("anyOf", "oneOf", "allOf") for each in _listed(part.get(name))]
+        waiting.append((f"{path}[]", part.get("items")))
+        properties = part.get("properties")
+        for name, each in properties.items() if isinstance(properties, Mapping) else ():
+            waiting.append((f"{path}.{name}" if path else str(name), each))
 
 
 def _place(path: str) -> str:

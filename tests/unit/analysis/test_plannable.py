@@ -217,6 +217,27 @@ def test_a_value_that_three_other_tasks_gave_is_a_constant() -> None:
     assert kinds(traced({**traces[0], "tools": tools})[0]) == [["constant"]]
 
 
+def test_choices_in_parts_of_a_schema_are_constants() -> None:
+    unit = {"enum": ["celsius"]}
+    properties = {
+        "tags": {"type": "array", "items": {"enum": ["urgent"]}},
+        "mode": {"anyOf": [{"enum": ["fastest"]}, {"type": "null"}]},
+        "opt": {"properties": {"unit": unit, "sizes": {"default": [7000]}, "same": {"$ref": "#/$defs/Again"}}},
+    }
+    parameters = {
+        "properties": properties,
+        "$defs": {"Again": {"properties": {"same": {"$ref": "#/$defs/Again"}, "unit": unit}}},
+    }
+    opt = {"unit": "celsius", "sizes": [7000], "same": {"same": {"unit": "celsius"}}}
+    call = step(1, "f", tags=["urgent"], mode="fastest", opt=opt)
+    (task,) = traced({**trace(call), "tools": [{"function": {"name": "f", "parameters": parameters}}]})
+    assert kinds(task) == [["constant"] * 5]
+    (task,) = traced(
+        {**trace(step(1, "f", mode="celsius", tags="fastest")), "tools": [{"name": "f", "parameters": parameters}]}
+    )
+    assert kinds(task) == [["derived"] * 2]
+
+
 def test_a_choice_is_conditional_where_a_result_made_it_necessary() -> None:
     (task,) = traced(
         trace(
