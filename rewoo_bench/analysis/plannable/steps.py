@@ -13,8 +13,8 @@ The first that fits counts. A sum such as 152 + 103 is what the least known of i
 is a constant at least: a plan can write a sum of placeholders.
 
 A call's choice is conditional where a trace shows that a result made it necessary: the turn before it ended with an
-error or an empty result, apart from tools that never return anything, or another trial of the task, after the same
-calls, went on with another tool.
+error or an empty result, as it was recorded or as the result says (text/results.py), apart from tools that never return
+anything, or another trial of the task, after the same calls, went on with another tool.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves, numbers_in
+from rewoo_bench.text.results import says_error, says_nothing
 
 Kind = Literal["known", "copied", "constant", "derived"]
 Choice = Literal["unconditional", "after an error", "after an empty result", "branch"]
@@ -37,7 +38,6 @@ CHOICES: tuple[Choice, ...] = ("unconditional", "after an error", "after an empt
 _OTHER_TASKS = 3  # that give an argument the same value, which makes it a constant
 _MOST_TASKS = 2 / 3  # of those that give the argument
 _FINISH = "Finish"  # the answer of some architectures; it calls nothing
-_EMPTY = re.compile(r"\W*(?:null|none|no (?:results?|matches|evidence|data)\b.*|not found\W*)?\W*", re.IGNORECASE)
 _MOST_PARTS = 10_000  # of a tool's schema
 
 
@@ -173,7 +173,7 @@ class _Line:
                 continue
             argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
             found = [(leaf.path, leaf.value) for leaf in leaves(argument)]
-            failed = bool(step.get("failed"))
+            failed = bool(step.get("failed")) or says_error(result)
             self.calls.append(_Call(position, turn, len(self.said) - 1, str(tool), found, result, failed))
         while turns:
             self._begin(str(turns.pop(0).get("text") or ""))
@@ -271,7 +271,7 @@ class _Between:
                 for path, text in _texts(call):
                     self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
                     self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
-                if not _is_empty(call.result):
+                if not says_nothing(call.result):
                     self._heard.add(call.tool)
         self.last = line if line.calls else self.last
 
@@ -296,7 +296,7 @@ class _Between:
             choice: Choice = "branch" if earlier and len(self._tools[prefix]) > 1 else "unconditional"
             if any(each.failed for each in last):
                 choice = "after an error"
-            elif any(_is_empty(each.result) for each in last):
+            elif any(says_nothing(each.result) for each in last):
                 choice = "after an empty result"
             yield from [choice] * len(calls)
 
@@ -313,10 +313,6 @@ def _turns(line: _Line) -> Iterator[tuple[int, list[_Call]]]:
 def _texts(call: _Call) -> list[tuple[str, str]]:
     """The paths of a call's values, and their canonical texts."""
     return [(path, text) for path, value in call.leaves for _, text in forms(value)]
-
-
-def _is_empty(result: str) -> bool:
-    return bool(_EMPTY.fullmatch(result[:200]))
 
 
 def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:

@@ -238,6 +238,24 @@ def test_choices_in_parts_of_a_schema_are_constants() -> None:
     assert kinds(task) == [["derived"] * 2]
 
 
+@pytest.mark.parametrize(
+    ("result", "choice"),
+    [
+        ('{"success": false, "message": "not permitted"}', "after an error"),
+        ("HTTP 500 Internal Server Error", "after an error"),
+        ('{"results": [], "total": 0}', "after an empty result"),
+        ("No results found.\nTry other words.", "after an empty result"),
+        ("✓", "unconditional"),
+        ("No data leak was found: account is safe", "unconditional"),
+    ],
+)
+def test_a_result_may_say_itself_that_it_is_an_error_or_empty(result: str, choice: str) -> None:
+    (task,) = traced(
+        trace(step(1, "a", "3 rows", q="x"), step(2, "a", result, q="x"), step(3, "b", q="x"), question="x")
+    )
+    assert [each.choice for each in task.steps] == ["unconditional", "unconditional", choice]
+
+
 def test_a_choice_is_conditional_where_a_result_made_it_necessary() -> None:
     (task,) = traced(
         trace(

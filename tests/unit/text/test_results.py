@@ -1,0 +1,73 @@
+"""What a tool's result says of itself: an error, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from rewoo_bench.text.results import says_error, says_nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "is_error"),
+    [
+        ("Error: division by zero", True),
+        ("error 404", True),
+        (" Traceback (most recent call last)", True),
+        ("error_code=7", True),
+        ("[ERROR] not found", True),
+        ("**Error:** not found", True),
+        ("HTTP 500 Internal Server Error", True),
+        ("HTTP Error 404: Not Found", True),
+        ("HTTP/1.1 503 Service Unavailable", True),
+        ('{"error": "none left"}', True),
+        ('{"isError": true}', True),
+        ('{"success": false, "message": "not permitted"}', True),
+        ('{"ok": false}', True),
+        ('{"status": "error", "message": "no"}', True),
+        ("error_rate: 0.1\nlatency: 5", False),
+        ("Exceptional hotel with a pool", False),
+        ("Errors: 0. All checks passed", False),
+        ("HTTP 200 OK", False),
+        ("HTTP 500s are rare", False),
+        ('{"error": null, "rows": 3}', False),
+        ('{"success": true, "status": "ok"}', False),
+        ('{"rows": [{"status": "error"}]}', False),
+        ('{"success": false', False),
+        ("No error", False),
+        ("{" * 100_000, False),
+        ('{"ok":' * 100_000, False),
+    ],
+)
+def test_a_result_says_that_the_tool_failed(text: str, is_error: bool) -> None:
+    assert says_error(text) == is_error
+
+
+@pytest.mark.parametrize(
+    ("text", "is_empty"),
+    [
+        ("", True),
+        (" \n", True),
+        ("[]", True),
+        ('""', True),
+        ("None", True),
+        ("Not found.", True),
+        ("No results found.\nTry other words.", True),
+        ("no matches", True),
+        ("No data was found for account 5", True),
+        ('{"results": [], "total": 0}', True),
+        ('{"data": {"items": [], "next": null}, "more": false}', True),
+        ("✓", False),
+        ("👍", False),
+        ("No data leak was found: account is safe", False),
+        ("No evidence-based answer, but three guesses", False),
+        ("None of the three flights are late", False),
+        ("0", False),
+        ('{"balance": 0}', False),
+        ('{"user": "Ada", "orders": []}', False),
+        ("[0, 0]", False),
+        ("[" * 200 + "]" * 200, True),
+        ('{"a":' * 90, False),
+    ],
+)
+def test_a_result_says_that_nothing_was_found(text: str, is_empty: bool) -> None:
+    assert says_nothing(text) == is_empty
