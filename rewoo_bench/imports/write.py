@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
@@ -41,7 +41,7 @@ from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.text.openai_format import prefix_ends
 from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
-from rewoo_bench.text.tokens import TOKENIZER, count_call, count_messages, count_tokens
+from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
 from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
 
 _OF_USAGE = (
@@ -436,15 +436,15 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
 
 def _model_call(index: int, place: str, event: ModelCall, times: Times, question: str) -> Call:
     is_estimated = _is_estimated(event)
-    usage = event.usage or _counted(event)
+    parts = PromptParts() if event.messages is None else prompt_parts_of(event.messages, question)
+    usage = event.usage or _counted(event, parts)
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
         index, "model", event.model or "unknown", event.role, Place(f"{event.agent}/{place}" if event.agent else place),
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
         *times, datetime.fromtimestamp(times.start, UTC), usage, reason, cost,
-        PromptParts() if event.messages is None else prompt_parts_of(event.messages, question),
-        event.thoughts,
+        parts, event.thoughts,
         content=content_of(event.reply, [(each.name, dict(each.arguments)) for each in event.tool_calls]),
     )  # fmt: skip
 
@@ -458,11 +458,11 @@ def _knows_cached(event: ModelCall) -> bool:
     return event.is_cached_known and event.usage is not None
 
 
-def _counted(event: ModelCall) -> Usage:
-    """The tokens of a call by the pinned tokenizer; 0 for a prompt that wasn't recorded."""
-    prompt = 0
+def _counted(event: ModelCall, parts: PromptParts) -> Usage:
+    """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
+    prompt = sum(astuple(parts))
     if event.messages is not None:
-        prompt = count_messages(event.messages) + sum(count_tokens(json.dumps(tool)) for tool in event.tools)
+        prompt += sum(count_tokens(json.dumps(tool)) for tool in event.tools)
     reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
     return Usage(input_tokens=prompt, output_tokens=reply)
 
@@ -483,7 +483,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
     """
     request = Request(tuple(event.messages or ()), call.role)
     prompt = texts_of(request)
-    marked = [replace(each, ends_prefix=each.role == "system") for each in request.messages]
+    marked = [replace(each, ends_prefix=True) if each.role == "system" else each for each in request.messages]
     if event.tools:
         prompt = (*prompt[:-1], prompt[-1] + json.dumps({"tools": event.tools}))
     answer: dict[str, Any] = {

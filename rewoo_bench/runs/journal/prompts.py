@@ -28,6 +28,8 @@ from rewoo_bench.runs.journal.database import JournalFile, is_sound
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked
 
 _CALLS_AT_ONCE = 200
+_TEXTS_KNOWN = 32 * 2**20  # characters of texts in memory
+_TEXT_SIZE = 200  # characters that a text in memory takes beside its own
 _KEPT = np.dtype(
     [("number", "i8"), ("task", "i4"), ("role", "i2"), ("place", "i4"), ("start", "f8"), ("end", "f8"),
      ("input", "i4"), ("output", "i4")]
@@ -80,13 +82,21 @@ def read_form(text: str) -> RequestForm:
 def text_reader(database: JournalFile) -> Callable[[int], str | None]:
     """Reads a text of a journal by its id, None where it is missing or damaged.
 
-    The last texts are remembered: prompts share most of theirs.
+    Some texts are remembered: prompts share most of theirs.
     """
+    known: dict[int, str | None] = {}
+    size = 0
 
-    @lru_cache(maxsize=2_000)
     def read(id_: int) -> str | None:
-        rows = database.rows("texts", "WHERE id = ?", (id_,))
-        return str(rows[0][1]) if rows else None
+        nonlocal size
+        if id_ not in known:
+            if size > _TEXTS_KNOWN:
+                known.clear()
+                size = 0
+            rows = database.rows("texts", "WHERE id = ?", (id_,))
+            known[id_] = str(rows[0][1]) if rows else None
+            size += len(known[id_] or "") + _TEXT_SIZE
+        return known[id_]
 
     return read
 
