@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
+from zipfile import BadZipFile, ZipFile
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
 
 _JSON_FORM = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
+_LARGEST = 64 * 2**20  # bytes of a sample, and of each other file in a log
 _UNREAD = frozenset({"store", "timelines"})  # fields of a sample that may be large
 _LIMITS: Mapping[str, StopReason] = {
     "token": "token_limit", "context": "length_limit", "time": "time_limit", "working": "time_limit",
@@ -58,7 +61,8 @@ def is_inspect_log(path: Path, start: bytes) -> bool:
 def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
     """The samples of a log as JSON, each with its place, or `Unreadable`. Raises `UsageError` without inspect_ai.
 
-    Of a `.eval` file one sample at a time is in memory; inspect_ai reads the JSON form as a whole.
+    Of a `.eval` file one sample at a time is in memory, and none that is larger than `_LARGEST`; inspect_ai reads the
+    JSON form as a whole.
     """
     try:
         from inspect_ai.log import read_eval_log, read_eval_log_sample, read_eval_log_sample_summaries
@@ -76,6 +80,10 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
+        large = set(_large_members(path)) if is_zip else set()
+        if of_log := sorted(each for each in large if not each.startswith("samples/")):
+            yield path.name, Unreadable(f"{of_log[0]} in it has more than {_LARGEST >> 20} MB")
+            return
         log = done(read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
         summaries = done(read_eval_log_sample_summaries, name) if is_zip and not isinstance(log, Unreadable) else []
         for failed in (log, summaries):
@@ -86,12 +94,21 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
         for sample in log.samples or ():
             yield f"{path.name}, sample {sample.id}, epoch {sample.epoch}", _record(header, sample)
         for summary in summaries:
+            place = f"{path.name}, sample {summary.id}, epoch {summary.epoch}"
+            if f"samples/{summary.id}_epoch_{summary.epoch}.json" in large:
+                yield place, Unreadable(f"a sample of more than {_LARGEST >> 20} MB")
+                continue
             found = done(
                 read_eval_log_sample, name, summary.id, summary.epoch, resolve_attachments=True,
                 exclude_fields=set(_UNREAD),
             )  # fmt: skip
-            record = found if isinstance(found, Unreadable) else _record(header, found)
-            yield f"{path.name}, sample {summary.id}, epoch {summary.epoch}", record
+            yield place, found if isinstance(found, Unreadable) else _record(header, found)
+
+
+def _large_members(path: Path) -> Iterator[str]:
+    """The files in a zip that unpack to more than `_LARGEST`; none of a file that is no zip."""
+    with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
+        yield from (each.filename for each in file.infolist() if each.file_size > _LARGEST)
 
 
 def _header(log: EvalLog) -> dict[str, Any]:

@@ -267,6 +267,18 @@ def test_one_sample_at_a_time_is_in_memory(log: Any, tmp_path: Path) -> None:
     assert peak(40) < 2 * peak(5)  # eight times the samples
 
 
+def test_a_sample_that_unpacks_to_more_than_64_mb_is_a_line(log: Any, tmp_path: Path) -> None:
+    whole: EvalLog = read_eval_log(log.location)
+    large = whole.samples[0].model_copy(update={"id": "large", "metadata": {"text": "word " * 14_000_000}})
+    whole.samples = [large, whole.samples[1]]
+    whole.eval.dataset.sample_ids = [each.id for each in whole.samples]
+    write_eval_log(whole, str(tmp_path / "log.eval"))
+    assert (tmp_path / "log.eval").stat().st_size < 1_000_000
+    found = list(read_files([tmp_path / "log.eval"]))
+    assert [each.trajectory is not None for each in found] == [False, True]
+    assert found[0].fault == "log.eval, sample large, epoch 1: a sample of more than 64 MB"
+
+
 def test_without_inspect_ai_it_says_what_to_install(log: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"need it: pip install 'rewoo-bench\[inspect\]'"):
