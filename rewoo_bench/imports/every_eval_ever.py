@@ -5,8 +5,9 @@
 
 The form has tokens and time of samples, and none of single calls; it has a transcript, and no prompts. Lines of one
 sample and trial are one trajectory. What the form has no field for stands in the `metadata` of a line: agent, trial,
-why the agent stopped, and which turns of the transcript are model calls (others hold calls of tools that no reply asked
-for in the provider's form, or the answer once more).
+why the agent stopped, its models where there are several, which turns of the transcript are failures of tools, and
+which are model calls (others hold calls of tools that no reply asked for in the provider's form, or the answer once
+more).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, get_args
 from uuid import uuid4
 
+from rewoo_bench.imports.message_forms import parsed
 from rewoo_bench.imports.messages import looks_failed, tool_call
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
 from rewoo_bench.imports.usage import usage_of
@@ -108,7 +110,8 @@ def _sample(
     uses = [event for event in trajectory.events if isinstance(event, ToolUse)]
     usage = trajectory.usage or sum((call.usage or Usage() for call in calls), Usage())
     is_cached_known = all(call.is_cached_known for call in calls)
-    messages, turns = _transcript(trajectory)
+    messages, turns, failed = _transcript(trajectory)
+    models = [call.model for call in calls]
     is_single = len(calls) <= 1 and not uses
     reply, raw, reference = trajectory.answer or "", trajectory.question, list(trajectory.answers)
     hashed = json.dumps({"raw": raw, "reference": reference}, sort_keys=True, separators=(",", ":"))
@@ -125,6 +128,8 @@ def _sample(
         "llm_calls": len(calls), "cost_usd": trajectory.cost_usd,
         "llm_call_turns": None if is_single else " ".join(map(str, turns)),
         "without_arguments": any(each.arguments is None for each in uses) or None,
+        "failed_tool_turns": " ".join(map(str, failed)) or None,
+        "models": json.dumps(models) if len(set(models)) > 1 else None,
         "tokens_counted_by": "tokenizer" if any(call.is_estimated for call in calls) else "provider",
     }  # fmt: skip
     return {
@@ -156,23 +161,27 @@ def _sample(
     }  # fmt: skip
 
 
-def _transcript(trajectory: RecordedTrajectory) -> tuple[list[dict[str, Any]], list[int]]:
-    """The conversation, and which of its turns are model calls.
+def _transcript(trajectory: RecordedTrajectory) -> tuple[list[dict[str, Any]], list[int], list[int]]:
+    """The conversation, which of its turns are model calls, and which are results of tools that failed.
 
     The answer stands at its end, once more where a program took it out of the last reply.
     """
     found: list[dict[str, Any]] = []
     turns: list[int] = []
+    failed: list[int] = []
+    ids: set[str] = set()
     waiting: list[dict[str, Any]] = []  # calls of the last reply without a result
 
     def add(role: str, text: str | None, **more: Any) -> None:
         found.append({"turn_idx": len(found), "role": role, "content": text, **more})
 
     def shown(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-        return [
-            {"id": call.id or f"call_{len(found)}_{n}", "name": call.name, "arguments": _as_texts(call.arguments)}
-            for n, call in enumerate(calls)
-        ]
+        listed = []
+        for n, call in enumerate(calls):
+            id_ = call.id if call.id and call.id not in ids else f"call_{len(found)}_{n}"
+            ids.add(id_)
+            listed.append({"id": id_, "name": call.name, "arguments": _as_texts(call.arguments)})
+        return listed
 
     if trajectory.system:
         add("system", trajectory.system)
@@ -196,11 +205,12 @@ def _transcript(trajectory: RecordedTrajectory) -> tuple[list[dict[str, Any]], l
             else:  # no native call
                 (call,) = shown([ToolCall("", event.name, arguments)])
                 add("assistant", None, tool_calls=[call])
+            failed += [len(found)] if event.failed else []
             add("tool", event.result, tool_call_id=[call["id"]])
     last = found[-1]
     if (last["role"], last["content"], "tool_calls" in last) != ("assistant", trajectory.answer, False):
         add("assistant", trajectory.answer)
-    return found, turns
+    return found, turns, failed
 
 
 def _as_texts(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -318,6 +328,9 @@ class _Transcript:
             "is_cached_known": _part(line, "token_usage").get("input_tokens_cache_read") is not None,
         }
         self._lacks_arguments = "without_arguments" in metadata
+        self._failed = set(str(metadata.get("failed_tool_turns") or "").split())
+        models = parsed(metadata.get("models"))
+        self._models = [str(each) for each in models] if isinstance(models, list) else []
         turns = metadata.get("llm_call_turns")
         self._own = None if turns is None else set(str(turns).split())
         # Of a program that says nothing of its calls and tokens, the transcript is taken as what it sent.
@@ -349,7 +362,7 @@ class _Transcript:
             call = self._asked.pop(id_, ToolCall(id_, "unknown", {}))
             arguments = call.arguments if is_known or call.arguments else None
             result = None if raw.get("content") is None else text
-            self.events.append(ToolUse(call.name, arguments, result, looks_failed(text)))
+            self.events.append(ToolUse(call.name, arguments, result, turn in self._failed or looks_failed(text)))
             self._prompt.append(Message("tool", text, tool_call_id=id_))
         elif role in ("system", "developer"):
             self.system += ("\n\n" if self.system else "") + text
@@ -363,7 +376,8 @@ class _Transcript:
 
     def _add_call(self, text: str, calls: Sequence[ToolCall], thoughts: str) -> None:
         sent = tuple(self._prompt) if self._is_sent else None
-        self.events.append(ModelCall(sent, text, calls, thoughts=thoughts, **self._facts))
+        facts = self._facts | ({"model": self._models.pop(0)} if self._models else {})
+        self.events.append(ModelCall(sent, text, calls, thoughts=thoughts, **facts))
 
     def _add_unanswered(self, known: float | None) -> None:
         """Calls without a result, where they are among the calls that were counted."""

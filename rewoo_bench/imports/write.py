@@ -360,7 +360,8 @@ def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
     """
     if recorded.usage is None or not _has_shares(recorded):
         return recorded
-    counted = [_counted(call) for call in recorded.calls]
+    parts = (prompt_parts_of(call.messages or (), recorded.question) for call in recorded.calls)
+    counted = [_counted(call, own) for call, own in zip(recorded.calls, parts, strict=True)]
     if recorded.usage.input_tokens < _LEAST_OF_ALL * sum(each.input_tokens for each in counted):
         return replace(recorded, usage=None)
     given = _shares(recorded.usage.input_tokens, [each.input_tokens for each in counted])

@@ -232,3 +232,24 @@ def test_broken_lines_end_in_rows_or_faults(tmp_path: Path, repeats: Callable[[i
             with suppress(DataError):  # nothing could be read
                 imported(path, tmp_path / str(trial))
     assert faults > 50
+
+
+def test_failures_names_of_tools_and_models_are_written_and_read(tmp_path: Path) -> None:
+    def asks(model: str, *names: str) -> dict[str, Any]:
+        calls = [{"id": "same", "function": {"name": name, "arguments": "{}"}} for name in names]
+        return {"role": "assistant", "model": model, "content": None, "tool_calls": calls}
+
+    results = [{"role": "tool", "tool_call_id": "same", "content": text} for text in "ab"]
+    messages = [
+        {"role": "user", "content": "Go on."}, asks("small", "look", "find"), *results,
+        asks("large", "look"), {"role": "tool", "tool_call_id": "same", "content": "nope", "is_error": True},
+        {"role": "assistant", "model": "small", "content": "Done."},
+    ]  # fmt: skip
+    (tmp_path / "mine.json").write_text(json.dumps({"task_id": "t", "reward": 1, "messages": messages}))
+    first = imported(tmp_path / "mine.json", tmp_path / "first").folder
+    publish_as("every-eval-ever", first, tmp_path / "out", texts=True)
+    again = imported(tmp_path / "out", tmp_path / "again").folder
+    told = [[(row["kind"], row["name"], row["status"]) for row in rows(folder, "calls")] for folder in (first, again)]
+    assert told[0] == told[1]
+    assert ("tool", "look", "error") in told[0]
+    assert {name for kind, name, _ in told[0] if kind == "model"} == {"small", "large"}
