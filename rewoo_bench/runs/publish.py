@@ -16,6 +16,7 @@ answers; they keep the data set's list of answers out of the files.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, no_table, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
@@ -44,9 +45,10 @@ _NAMED = re.compile(r"(?:--)?[\w.-]+=")  # a flag, or the value of a study that 
 _ABSOLUTE = re.compile(r"(?<![^\s'\"=:(<@;])/(?:[^\s'\"/]+/)*([^\s'\"/]+)/?")
 
 
-def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) -> int:
+def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), texts: bool = False) -> int:
     """Writes the copy, less the architectures in `without`; returns its number of rows.
 
+    `texts` keeps what the data set, the tools and the model said, for data whose licence allows it.
     Raises `UsageError`, and `DataError` where the run can't be read.
     """
     run, out = as_path("run", run, "the folder of a run"), as_path("out", out)
@@ -67,13 +69,16 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
         left_out = pc.is_in(table["architecture"], value_set=pa.array(list(without), pa.string()))
         table = table.filter(pc.invert(left_out))
         for place, field in enumerate(table.schema):
-            if file == QUESTIONS_FILE and field.name in PRIVATE_COLUMNS:
+            if file == QUESTIONS_FILE and field.name in PRIVATE_COLUMNS and not texts:
                 table = table.set_column(place, field, pa.nulls(len(table), field.type))
             elif field.name in _WITH_PATHS[file]:
-                texts = [text and file_name(text) for text in table[place].to_pylist()]
-                table = table.set_column(place, field, pa.array(texts, field.type))
+                names = [text and file_name(text) for text in table[place].to_pylist()]
+                table = table.set_column(place, field, pa.array(names, field.type))
         tables[file] = table
-    facts = {**manifest.as_json(), "published": {"without": list(without), "left_out": PRIVATE_COLUMNS}}
+    facts = {
+        **manifest.as_json(),
+        "published": {"without": list(without), "left_out": [] if texts else PRIVATE_COLUMNS},
+    }
     for name in ("seal", "sent_seal"):
         facts.pop(name, None)
     if "architectures" in facts:
@@ -83,6 +88,8 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = ()) ->
         for name, table in tables.items():
             with replaced(out / name, follows=False) as opened:
                 pq.write_table(table, opened, compression="zstd")
+        if texts and (run / TRACES_FILE).is_file():
+            shutil.copyfile(run / TRACES_FILE, out / TRACES_FILE)
     except OSError as error:
         raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return len(tables[QUESTIONS_FILE])

@@ -13,6 +13,7 @@ from matplotlib.colors import TwoSlopeNorm
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
+from rewoo_bench.runs.publish import file_name
 from rewoo_bench.study.outcomes import CONTEXTS, PAIR, CellResults, StudyResults, loops_and_plans, with_context
 
 _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and where they are dark
@@ -161,4 +162,6 @@ def _log_axis(panel: Axes, bounds: Sequence[float], inches: float) -> None:
 
 
 def _facts(cells: Sequence[CellResults]) -> str:
-    return " · ".join(dict.fromkeys(f"{each.cell.dataset}, {each.cell.options.model}, n = {each.n}" for each in cells))
+    return " · ".join(
+        dict.fromkeys(f"{each.cell.dataset}, {file_name(each.cell.options.model)}, n = {each.n}" for each in cells)
+    )

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -102,7 +103,9 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
         publish(folder / copy.name, copy)
         written.append(copy)
         if copy.name in reports:
-            write_page([folder / copy.name], copy / "report.html", figures=False)
+            with TemporaryDirectory() as work:
+                publish(folder / copy.name, with_texts := Path(work, copy.name), texts=True)
+                write_page([with_texts], copy / "report.html", figures=False)
     return written
 
 
@@ -214,12 +217,13 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "family": each.outcome.family, "outcome": each.outcome.name, "run": each.cell.name,
+                "outcome": each.outcome.name, "run": each.cell.name,
                 "architectures": " / ".join(each.outcome.architectures), "measure": each.outcome.measure,
                 "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
                 "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
                 "n": each.interval.n, "declared_n": each.declared_n, "p": each.p, "p_holm": each.p_holm,
                 "verdict": each.verdict, "detectable": each.detectable, "exploratory": each.exploratory,
+                "family": each.outcome.family,
             }
             for each in results.outcomes
         ]
@@ -264,7 +268,7 @@ def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]
 
 
 def _others(results: StudyResults) -> list[list[str]]:
-    """Each run but those of the map, a row each: ratios of two architectures and their difference of exact match.
+    """Each run but the main ones and the map's: ratios of two architectures and their difference of exact match.
 
     Below it stands the main run on the same questions, where there is one.
     """
@@ -272,7 +276,7 @@ def _others(results: StudyResults) -> list[list[str]]:
     rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
     for each in results.cells:
         names = each.names
-        if "hops" in each.cell.conditions or len(names) < 2:
+        if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
             continue
         pair = next(iter(loops_and_plans(names)), (names[1], names[0]))
         rows.append([each.cell.name, " against ".join(pair), *_pair_cells(results, each.cell.name, *pair)])
