@@ -100,7 +100,7 @@ _NO_SECRET = re.compile(
 """Variables, placeholders, types, and what error messages say of a field."""
 _IS_CODE = re.compile(r"[A-Za-z_][\w.]*[(\[][\w.()\[\]=]*")
 _USER_INFO = re.compile(r"""(:(?:\\*/){2})(?:\[key\]|[\w.~%!$*+@-])*(?::(?!\d*[;&|(){}`])[^/\s?#"'<>,\[\]\\]*)?@""")
-"""A user, and a password, which isn't the number of a port: `https://a.dev:80;b@c` has none. "[key]" is one that is hidden already."""
+"""A user, and a password, which isn't the number of a port: `https://a.dev:80;b@c` has none. `[key]` is hidden."""
 _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
 _CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)(?!\$\w+(?:[&#\s\"'<>]|$))[^&#\s\"'<>,;)\\]+", re.IGNORECASE)
