@@ -26,7 +26,8 @@ _CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`|(?P<picture>!?)\[(?P<words>[^]]
 
 def pages(root: Path) -> list[str]:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True).stdout
-    return [page for page in listed.split() if not page.startswith(("tests/", "."))]
+    templates = "page.md"  # of a study's page
+    return [page for page in listed.split() if not page.startswith(("tests/", ".")) and Path(page).name != templates]
 
 
 def site_text(root: Path, page: str, known: Sequence[str], folder: Path) -> str:
