@@ -276,7 +276,7 @@ def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
     Of few solved questions it has no interval, as a ratio of two has none.
     """
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
-    if not len(amounts) or np.isnan(solved).any():
+    if not len(amounts) or np.isnan(amounts + solved).any():
         return NO_ESTIMATE
     found = per_solved(amounts, solved, clusters=questions, level=CONFIDENCE)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))

@@ -8,6 +8,7 @@ The page is `page.md` beside the study's file with its places filled in; without
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
     {{range map openai}}                        the ends of the ratios of some cells under a price
     {{sentence tau-bench openai:gpt-4o}}        what recorded loops would have saved at a price
+    {{asking 50 main}}                          what so many questions of some cells take
     {{table main}}, {{table means trials}}      a table; the means of some cells
 
 The same runs give the same files.
@@ -168,6 +169,8 @@ def page_of(results: StudyResults, folder: Path) -> str:
             return verdicts[of]
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
+        if kind == "asking" and (takes := _asking(results, *of.partition(" ")[::2])):
+            return takes
         if kind == "sentence" and (sentence := _sentence(results, *of.partition(" ")[::2])):
             return sentence
         if kind == "range" and (span := _range(results, *of.partition(" ")[::2])):
@@ -184,6 +187,19 @@ def page_of(results: StudyResults, folder: Path) -> str:
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
     return f"{_MADE}\n\n{_PLACE.sub(filled, text).rstrip()}\n"
+
+
+def _asking(results: StudyResults, questions: str, cells: str) -> str:
+    """What so many questions of each of some runs take, by the means of those that they have."""
+    names = [f"{each.cell.name}/{name}" for each in _of_cells(results, cells) for name in each.names]
+    if not questions.isdecimal() or not names:
+        return ""
+    calls, tokens, usd = (
+        int(questions) * sum(results.figures[f"{name}/{what}"].estimate for name in names)
+        for what in ("llm_calls", "total_tokens", "none")
+    )
+    prices = f"{named_tariff('none').model}'s prices without a cache"
+    return f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and ${usd / 1000:.2f} at {prices}"
 
 
 def _sentence(results: StudyResults, traces: str, price: str) -> str:

@@ -612,7 +612,8 @@ def test_a_hostile_recording_is_inert(browser: Any, tmp_path: Path) -> None:
     for text in HOSTILE:
         conversation.append(("", text[:200], {text[:200]: text, "deep": [[text[:50]]]}, json.dumps([text])))
     conversation.append(("", "many", {f"a{n}": n * 7919 for n in range(500)}, "[" * 1000))
-    run = recorded(tmp_path / "in", conversation, [("", "many", {"__proto__": "constructor"}, "x")] * 400)
+    many: list[Turn] = [(said, "many", {"__proto__": "constructor"}, "x") for said in ("hello", *[""] * 399)]
+    run = recorded(tmp_path / "in", conversation, many)
     write_page([run], run / "report.html", figures=False)
     with Opened(browser, run / "report.html", "#q=t0") as opened:
         page = opened.question()

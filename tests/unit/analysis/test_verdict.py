@@ -169,8 +169,9 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
 
 def test_a_run_of_a_model_that_a_sheet_lists_has_its_dollars(tmp_path: Path) -> None:
     run = run_of_two(tmp_path / "run")
-    rows = load(run).assign(**dict.fromkeys(("model", "planner_model", "solver_model"), "openai/gpt-4o"))
-    pricing = pricing_of([run], rows, manifests(run))
+    calls = run / "calls.parquet"
+    pd.read_parquet(calls).assign(name="openai/gpt-4o").to_parquet(calls)
+    pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai:gpt-4o").under
     assert pricing.note == ""
 

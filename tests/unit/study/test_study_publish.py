@@ -239,7 +239,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
             page_of(read_results(study, folder), folder)
         assert len(str(refused.value)) < 400
-        page.write_text("{{range map openai}}\n{{table means twice}}")
+        page.write_text("{{range map openai}}\n{{asking 50 main}}\n{{table means twice}}")
         text = page_of(read_results(study, folder), folder)
         assert "| sample, oracle | cot | 4 |" in text
         ratios = [
@@ -248,6 +248,9 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         ]
         ends = sorted(each.estimate for each in ratios)
         assert f"{ends[0]:.2f} to {ends[1]:.2f}" in text
+        rows = load(folder / "main-sample-oracle")
+        calls, tokens = (50 * rows[name].sum() / 12 for name in ("llm_calls", "total_tokens"))
+        assert f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and $" in text
         page.write_text("{{range map deepsick}}")
         with pytest.raises(SpecError, match="range map deepsick"):
             page_of(read_results(study, folder), folder)
