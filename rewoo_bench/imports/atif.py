@@ -21,7 +21,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, get_args
 
-from rewoo_bench.imports.messages import as_verdict, looks_failed, text_of, tool_call
+from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
 from rewoo_bench.imports.nemo import as_specified, is_nemo
 from rewoo_bench.imports.record import (
     ModelCall,
@@ -37,6 +37,7 @@ from rewoo_bench.imports.record import (
     times_of,
 )
 from rewoo_bench.imports.turns import turns_of
+from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, Usage
 
 VERSION = "ATIF-v1.7"
@@ -326,7 +327,7 @@ class _Reader:
                 mine = next((each for each in results if each.get("source_call_id") is None), None)
             results = [each for each in results if each is not mine]
             content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
-            failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and looks_failed(content))
+            failed = bool(_extra(raw, _OURS).get("failed")) or (content is not None and says_error(content))
             is_known = raw.get("arguments") is not None and not _extra(raw, _OURS).get("without_arguments")
             arguments = call.arguments if is_known else None
             self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent, call.id))

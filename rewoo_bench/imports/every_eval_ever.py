@@ -24,9 +24,10 @@ from typing import Any, get_args
 from uuid import uuid4
 
 from rewoo_bench.imports.message_forms import parsed
-from rewoo_bench.imports.messages import looks_failed, tool_call
+from rewoo_bench.imports.messages import tool_call
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
 from rewoo_bench.imports.usage import usage_of
+from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 SCHEMA_VERSION = "0.3.0"
@@ -362,7 +363,7 @@ class _Transcript:
             call = self._asked.pop(id_, ToolCall(id_, "unknown", {}))
             arguments = call.arguments if is_known or call.arguments else None
             result = None if raw.get("content") is None else text
-            self.events.append(ToolUse(call.name, arguments, result, turn in self._failed or looks_failed(text)))
+            self.events.append(ToolUse(call.name, arguments, result, turn in self._failed or says_error(text)))
             self._prompt.append(Message("tool", text, tool_call_id=id_))
         elif role in ("system", "developer"):
             self.system += ("\n\n" if self.system else "") + text

@@ -10,7 +10,6 @@ a request with its response; requests of one conversation are joined before (req
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +27,7 @@ from rewoo_bench.imports.record import (
 from rewoo_bench.imports.responses import input_of, messages_of_items, output_of
 from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
+from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall
 
 _ROLES = {
@@ -45,7 +45,6 @@ USAGE = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MOMENT = ("timestamp", "created_at", "createdAt")
 _MOST_TRIALS = 1_000_000
 _MOST_SECONDS = 1e11  # since 1970; more are milliseconds
-_LOOKS_FAILED = re.compile(r"(error|exception|traceback)(?![^\W_])")
 
 
 def conversation_of(record: Any) -> list[Any] | None:
@@ -330,7 +329,7 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
     if role_of(raw) == "tool":
         id_, name = str(raw.get("tool_call_id") or raw.get("id") or ""), str(raw.get("name") or "")
         failed = bool(raw.get("error") or raw.get("is_error") or raw.get("status") == "error")
-        return "", [], [(id_, name, text_of(content), failed or looks_failed(text_of(content)))]
+        return "", [], [(id_, name, text_of(content), failed or says_error(text_of(content)))]
     for part in content if isinstance(content, list) else [content]:
         kind = _kind(part)
         if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
@@ -338,7 +337,7 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
         elif kind == "tool_result" or str(kind).endswith("_tool_result"):
             failed = bool(part.get("is_error")) or "error" in str(_kind(part.get("content")))
             text = text_of(part.get("content"))
-            results.append((str(part.get("tool_use_id") or ""), "", text, failed or looks_failed(text)))
+            results.append((str(part.get("tool_use_id") or ""), "", text, failed or says_error(text)))
         elif kind not in ("thinking", "reasoning", "redacted_thinking"):
             texts.append(text_of(part))
     text = "\n".join(filter(None, texts))
@@ -454,17 +453,3 @@ def _thoughts(raw: Mapping[str, Any]) -> str:
     content = raw.get("content")
     parts = content if isinstance(content, list) else ()
     return "\n".join(str(part["thinking"]) for part in parts if isinstance(part, Mapping) and part.get("thinking"))
-
-
-def looks_failed(text: str) -> bool:
-    """Whether a tool's result says that it failed: it begins with the word error, or is an object with an error."""
-    start = text.lstrip()[:200].casefold()
-    if _LOOKS_FAILED.match(start):
-        return True
-    if not start.startswith("{"):
-        return False
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(found, Mapping) and bool(found.get("error") or found.get("isError") or found.get("is_error"))

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from rewoo_bench.imports.message_forms import parsed, result_text
-from rewoo_bench.imports.messages import Conversation, looks_failed, read_conversation, tool_call
+from rewoo_bench.imports.messages import Conversation, read_conversation, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -25,6 +25,7 @@ from rewoo_bench.imports.record import (
     number,
 )
 from rewoo_bench.imports.usage import usage_of
+from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall, Usage
 
 Kind = Literal["model", "tool", "agent", ""]
@@ -238,7 +239,7 @@ def _trajectory(
         for position, each in enumerate(call.tool_calls):
             if (node.id, position) not in taken:
                 result = _result(node, position, models, made)
-                is_failed = result is not None and looks_failed(result)
+                is_failed = result is not None and says_error(result)
                 use = ToolUse(each.name, each.arguments, result, is_failed, agent=places[node.id], call_id=each.id)
                 events.append(use)
     own = [node for node in models if not places[node.id]] or models
@@ -338,7 +339,7 @@ def _tool_use(
     result = None if use.result is None else result_text(use.result)
     if result is None and asked is not None:
         result = _result(asked[0], asked[1], models, made)
-    is_failed = use.error is not None or (result is not None and looks_failed(result))
+    is_failed = use.error is not None or (result is not None and says_error(result))
     return ToolUse(
         use.name or call.name, arguments, use.error if result is None else result, is_failed, use.times, agent,
         asked[2].id if asked else use.call_id,

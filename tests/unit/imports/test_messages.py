@@ -9,7 +9,6 @@ import pytest
 
 from rewoo_bench.imports.messages import (
     as_verdict,
-    looks_failed,
     read_conversation,
     read_messages,
     text_of,
@@ -280,24 +279,6 @@ def test_turns_of_the_user_are_kept_in_their_places() -> None:
     events = read({"messages": OPENAI}).events
     assert [event.text for event in events if isinstance(event, Turn)] == ["Thanks. And Tromsø?"]
     assert isinstance(events[-1], ModelCall)
-
-
-@pytest.mark.parametrize(
-    ("text", "failed"),
-    [
-        ("Error: division by zero", True),
-        ("error 404", True),
-        (" Traceback (most recent call last)", True),
-        ("error_code=7", True),
-        ("Exceptional hotel with a pool", False),
-        ("Errors: 0. All checks passed", False),
-        ('{"error": "none left"}', True),
-        ('{"error": null, "rows": 3}', False),
-        ("No error", False),
-    ],
-)
-def test_a_result_looks_failed_that_begins_with_the_word(text: str, failed: bool) -> None:
-    assert looks_failed(text) == failed
 
 
 @pytest.mark.parametrize(

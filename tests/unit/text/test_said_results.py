@@ -14,6 +14,7 @@ from rewoo_bench.text.results import says_error, says_nothing
         ("error 404", True),
         (" Traceback (most recent call last)", True),
         ("error_code=7", True),
+        ("error_rate: 0.1", False),
         ("[ERROR] not found", True),
         ("**Error:** not found", True),
         ("HTTP 500 Internal Server Error", True),
@@ -71,3 +72,22 @@ def test_a_result_says_that_the_tool_failed(text: str, is_error: bool) -> None:
 )
 def test_a_result_says_that_nothing_was_found(text: str, is_empty: bool) -> None:
     assert says_nothing(text) == is_empty
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("Error: division by zero", True),
+        ("error 404", True),
+        (" Traceback (most recent call last)", True),
+        ("error_code=7", True),
+        ("error_rate: 0.1", False),
+        ("Exceptional hotel with a pool", False),
+        ("Errors: 0. All checks passed", False),
+        ('{"error": "none left"}', True),
+        ('{"error": null, "rows": 3}', False),
+        ("No error", False),
+    ],
+)
+def test_a_result_has_failed_that_begins_with_the_word(text: str, failed: bool) -> None:
+    assert says_error(text) == failed
