@@ -11,7 +11,7 @@ Two values are the same where their form is:
               20/5/2024, since no month is 20; a day without a year is the same in each year; "may" in small letters
               is a month behind "on", "from" and the like, and before a year or a day with st, nd, rd or th
     time      15:00, 15:00:00, "3 PM", "3:00 pm"
-    sum       152 + 103, with its signs; 555-1234 and 12/345 without spaces are none
+    sum       152 + 103 or 48/2, with its signs; 555-1234 without spaces is none
     words     letters and digits in their order, whatever the case, the accents and what stands between them
 
 A list or an object is its single values; a text that is JSON is read as such. A number is never a part of a longer one,
@@ -77,7 +77,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _SUM = re.compile(r"(?=.*\d\s*[+*/-]\s*[\d(])[\d\s.,$€£%+*/()-]{3,200}")
-_CALCULATES = re.compile(r"[\d)%]\s*[+*]|\s[/-]\s")
+_CALCULATES = re.compile(r"[\d)%]\s*[+*/]|\s-\s")
 _SIGNS = re.compile(r"[\s$€£%+*/()-]+")
 _MARK = re.compile(r"^[ \t]*\d{1,9}[.)](?=\s)", re.MULTILINE)
 _NUMBERS = [
