@@ -10,7 +10,8 @@ answers the user stays.
     plans as code      the same, and a program decides after errors, empty results and branches, and picks among items
 
 A text plan takes one of several items, and any plan a value out of a longer text, with one more model call whose prompt
-is that result: who writes the plan hasn't seen it.
+is that result: who writes the plan hasn't seen it. No plan takes more model calls than the loop did: a turn that would
+need two of these begins a new plan, and a whole plan that needs too many leaves the segment as it was.
 
 It is a bound and no forecast: prompts and outputs are the loop's own, a plan has no faults, and costs what its calls
 cost to write. What prompts share is the loop's, too: the prefix that two calls share is the shortest of those that each
@@ -39,7 +40,7 @@ class Kept(NamedTuple):
 
 
 class Extraction(NamedTuple):
-    """A model call that takes values out of the result of a step, for another step."""
+    """A model call that takes values out of the result of a step, for the steps of a turn from `needed_by` on."""
 
     step: int
     needed_by: int
@@ -90,7 +91,7 @@ def _segment(task: TracedTask, calls: Sequence[tuple[int, list[int]]], horizon: 
             start = steps[0]
             while after < len(calls) and calls[after][1]:
                 needed = _needs(task, calls[after][1], start, steps[-1] + 1, horizon)
-                if needed is None:
+                if needed is None or (len(needed) > 1 and horizon != "plan-ahead"):  # the loop's own call is one
                     break
                 extractions |= dict.fromkeys(needed)
                 writes.append(calls[after][0])
@@ -99,7 +100,8 @@ def _segment(task: TracedTask, calls: Sequence[tuple[int, list[int]]], horizon: 
         kept.append(Kept(place, tuple(writes)))
         position = after
     asks = dict(calls)
-    if horizon == "plan-ahead" and sum(bool(asks[each.call]) for each in kept) > 1:
+    plans = sum(bool(asks[each.call]) for each in kept)
+    if horizon == "plan-ahead" and (plans > 1 or len(kept) + len(extractions) > len(calls)):
         return Work(tuple(Kept(place, (place,)) for place, _ in calls))
     return Work(tuple(kept), tuple(extractions), planned)
 
@@ -111,21 +113,19 @@ def _needs(
 
     Its writer knows what it wrote into the steps before `written`.
     """
-    needed: list[Extraction] = []
+    needed: dict[int, list[str]] = {}  # by the step whose result has them
     read = ("part",) if horizon == "plans as code" else ("choice", "part")
     for position in steps:
         step = task.steps[position]
         if horizon != "plans as code" and step.choice != "unconditional":
             return None
-        values: dict[int, list[str]] = {}  # by the step whose result has them
         for value in step.values:
             if value.kind(start, written) == "derived":
                 return None
             for source in value.copied_from(start):
                 if source.how in read:
-                    values.setdefault(source.step, []).append(str(value.value))
-        needed += [Extraction(place, position, " ".join(found)) for place, found in values.items()]
-    return needed
+                    needed.setdefault(source.step, []).append(str(value.value))
+    return [Extraction(place, steps[0], " ".join(found)) for place, found in needed.items()]
 
 
 def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:

@@ -346,6 +346,20 @@ def test_one_of_several_items_is_read_by_a_model_or_picked_by_a_program() -> Non
     assert len(found["plan-ahead"].kept) == len(found["plans as code"].kept) == 2
 
 
+def test_no_plan_takes_more_model_calls_than_the_loop() -> None:
+    """Five parallel calls, each with an item of one list, and two with items of two lists."""
+    orders = json.dumps([{"order": f"ORD{n}1"} for n in range(1, 7)])
+    five = [step(1, "list", orders, user="ann"), *(step(2, "order", "shipped", id=f"ORD{n}1") for n in range(1, 6))]
+    lists = [step(1, "list", orders, user="ann"), step(1, "list", orders.replace("ORD", "RET"), user="bob")]
+    two = [*lists, *(step(2, "order", "shipped", id=id_) for id_ in ("ORD21", "RET31"))]
+    for steps, extractions in ((five, 1), (two, 0)):
+        (task,) = traced(trace(*steps, answer(3), question="orders of ann and bob"))
+        found = works(task, [1, 2, 3])
+        assert {len(work.kept) + len(work.extractions) for work in found.values()} <= {2, 3}
+        assert len(found["lazy replanning"].extractions) == len(found["plan-ahead"].extractions) == extractions
+        assert len(found["plans as code"].kept) == 2
+
+
 def test_a_sum_is_what_the_least_known_of_its_numbers_is() -> None:
     (task,) = traced(
         trace(
