@@ -40,7 +40,7 @@ _DETAILS = {"deployment_type": "unknown", "model_availability": "unknown"}
 def write_every_eval_ever(out: Path, facts: Mapping[str, Any], trajectories: Sequence[RecordedTrajectory]) -> None:
     """Writes the two files of an agent, where one of its trajectories is scored.
 
-    `facts` as for `imports.inspect_log.write_log`.
+    `facts` as for `imports.inspect_write.write_log`.
     """
     scores = {
         "exact_match": [(each, float(each.solved)) for each in trajectories if each.solved is not None],

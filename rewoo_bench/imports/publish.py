@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
-from rewoo_bench.imports.inspect_log import write_log
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
 from rewoo_bench.imports.turns import are_steps
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
@@ -83,6 +82,8 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
                     continue
                 whole = list(trajectories)
                 if form == "inspect":
+                    from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
+
                     write_log(out / f"{short}.eval", facts, whole)
                 else:
                     whole = [each for each in whole if (each.solved, each.score) != (None, None)]
