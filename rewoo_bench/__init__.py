@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from rewoo_bench.api import bench, evaluate
     from rewoo_bench.calls.call import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
+    from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
     from rewoo_bench.evaluation.results import Results
     from rewoo_bench.evaluation.tasks import Result
     from rewoo_bench.events import Event, at_place, emit, listening
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "api": "bench evaluate",
     "calls.call": "Limits",
     "errors": "RewooBenchError ToolError UsageError",
+    "evaluation.api": "BenchRun bench evaluate",
     "evaluation.results": "Results",
     "evaluation.tasks": "Result",
     "events": "Event at_place emit listening",
@@ -81,7 +81,7 @@ _NAMES_THERE = {"load_dataset": "load_dataset_examples"}
 # No name may be that of a module of the package: importing the module would replace the function.
 
 __all__ = [
-    "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
+    "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "advise", "assert_within_budget", "at_place", "bench",
     "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",

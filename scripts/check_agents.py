@@ -30,10 +30,10 @@ import pandas as pd
 
 from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.config.named import Named, read_architecture
+from rewoo_bench.config.names import agents_folder
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal
-from rewoo_bench.system.files import agents_folder
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall
 

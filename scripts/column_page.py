@@ -1,4 +1,4 @@
-"""The tables of results/columns.md, made from the columns in rewoo_bench/runs/columns.py.
+"""The tables of rewoo_bench/runs/columns.md, made from columns.py beside it.
 
 python scripts/column_page.py            # writes them between the page's marks
 python scripts/column_page.py --check    # exit code 1 where the page has others
@@ -14,7 +14,7 @@ from typing import Any
 
 from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, TYPE_NAMES, Column
 
-PAGE = Path(__file__).parents[1] / "results" / "columns.md"
+PAGE = Path(__file__).parents[1] / "rewoo_bench" / "runs" / "columns.md"
 FILES: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls": CALL_COLUMNS}
 
 

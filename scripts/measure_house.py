@@ -2,7 +2,7 @@
 
     python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
-    python scripts/measure_house.py compare results/models/hotpotqa-qwen-1.5b    # what a comparison runs through
+    python scripts/measure_house.py compare tests/golden/models/hotpotqa-qwen-1.5b    # what a comparison runs through
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
 `<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, and the tables of two pages whose
@@ -25,7 +25,7 @@ from typing import Any
 import rewoo_bench
 
 ROOT = Path(__file__).parents[1]
-GENERATED = re.compile(r"results/models/[^/]+\.md|results/oracle/(tables|captions)\.md|tests/golden/.*")
+GENERATED = re.compile(r"results/study/(README|captions)\.md|tests/golden/.*")
 GENERATED_TABLES = ("results/coverage.md", "results/gate.md")
 _PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->", re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)

@@ -32,20 +32,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from recompute import (
-    Estimate,
-    Numbers,
-    extended,
-    is_rare,
-    makers_of,
-    mean,
-    ratio_of_means,
-    score_interval,
-    score_of,
-    wilson,
-)
 from scipy.optimize import brentq
-from scipy.stats import binom, norm, t
+from scipy.stats import binom, gamma, norm, t
+
+Numbers = np.ndarray
+Estimate = tuple[float, float, float]
+"""A figure and the ends of its interval."""
 
 SHEETS = Path(__file__).parents[1] / "rewoo_bench" / "config" / "prices"
 SHORT = {
@@ -89,6 +81,96 @@ class Found:
     p: float = math.nan
     rare: bool = False
     """Whether a rare event may be missing."""
+
+
+# Intervals of values that are independent.
+
+
+def wilson(right: float, n: float, quantile: float) -> Estimate:
+    """Wilson's score interval (1927) of a share; of 3 or fewer of the rarer kind the bound beside it is Poisson's."""
+    p, z = right / n, quantile
+    centre, half = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    low, high = (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+    if 0 < right <= 3.5 and p < 0.5:
+        low = min(low, gamma.ppf(0.05, right) / n)
+    if 0 < n - right <= 3.5 and p > 0.5:
+        high = max(high, 1 - gamma.ppf(0.05, n - right) / n)
+    return p, low, high
+
+
+def score_of(more: float, less: float, n: float, delta: float) -> float:
+    """Tango's score (1998) of a difference: `more` and `less` of n pairs are those that only one of two got right."""
+    first = 2 * n
+    second = -more - less + (2 * n - more + less) * delta
+    third = -less * delta * (1 - delta)
+    q = (math.sqrt(max(second**2 - 4 * first * third, 0.0)) - second) / (2 * first)
+    error = math.sqrt(max(n * (2 * q + delta * (1 - delta)), 1e-300))
+    return (more - less - n * delta) / error
+
+
+def score_interval(more: float, less: float, n: float, quantile: float) -> Estimate:
+    """The difference of shares, and the differences that the score test doesn't refute."""
+    found = (more - less) / n
+
+    def end(side: int) -> float:
+        if side * found > 1 - 1e-9:
+            return float(side)
+        return float(brentq(lambda delta: score_of(more, less, n, delta) + side * quantile, found, side * (1 - 1e-12)))
+
+    return found, end(-1), end(+1)
+
+
+def makers_of(values: Numbers, least: float = 0.0) -> float:
+    """How many values make the spread; none where they differ by rounding alone, of which `least` gives the size."""
+    apart = values - values.mean()
+    return float((apart**2).sum() ** 2 / (apart**4).sum()) if np.ptp(values) > 1e-9 * least else 0.0
+
+
+def is_rare(values: Numbers, least: float = 0.0) -> bool:
+    """Whether an interval has the mark `?`: a rare event may be missing."""
+    return makers_of(values, least) < 3 or len(values) < 20
+
+
+def extended(values: Numbers, least: float, ends: tuple[float, float] | None = None) -> list[tuple[float, float]]:
+    """Mean and standard error with some weight more on the smallest value, and with as much more on the largest.
+
+    The weight is 2 / m, at most 1, where m = (sum of d²)² / (sum of d⁴) of the distances from the mean. With m below 3,
+    or fewer than 20 values, it is one value more: at the end of the scale, else 0.75 of the range farther away, and at
+    least `least`.
+    """
+    n, low, high, makers = len(values), values.min(), values.max(), makers_of(values, least)
+    weight = min(1.0, 2 / makers) if makers else 1.0
+    if is_rare(values, least):
+        reach, weight = max(0.75 * (high - low), least), 1.0
+        low, high = ends or (low - reach, high + reach)
+    found = []
+    for end in (low, high):
+        weights = np.append(np.ones(n), weight)
+        more = np.append(values, end)
+        mean = (weights * more).sum() / weights.sum()
+        variance = (weights * (more - mean) ** 2).sum() / (weights.sum() - 1)
+        found.append((mean, math.sqrt(variance / weights.sum())))
+    return found
+
+
+def bounds(values: Numbers, least: float, ends: tuple[float, float] | None = None) -> tuple[float, float]:
+    """Student's 95% bounds of a mean, each with some weight more on the farthest value of its side."""
+    (low, below), (high, above) = extended(values, least, ends)
+    quantile = t.ppf(0.975, len(values) - 1)
+    return low - quantile * below, high + quantile * above
+
+
+def ratio_of_means(a: Numbers, b: Numbers) -> Estimate:
+    """mean(a) / mean(b): the bounds are those of its logarithm, by the delta method."""
+    ratio = a.mean() / b.mean()
+    low, high = bounds(a / a.mean() - b / b.mean(), 0.5)
+    return ratio, ratio * math.exp(low), ratio * math.exp(high)
+
+
+def mean(values: Numbers) -> Estimate:
+    """Of amounts, which are never negative."""
+    low, high = bounds(values, 0.25 * values.mean())
+    return values.mean(), max(low, 0.0), high
 
 
 # Intervals and tests. Where a question has several trials, `questions` has the question of each value.

@@ -38,23 +38,24 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.tests import smallest_growth
-from rewoo_bench.api import bench
+from rewoo_bench.config.names import bundled_folder
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.verdict import FALSE_ALARMS
 from rewoo_bench.runs.folder import load
-from rewoo_bench.system.files import bundled_folder
 
 Totals = NDArray[np.float64]
 INCREASE = 1.10
-RESULTS = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS, MODELS = ROOT / "results", ROOT / "tests" / "golden" / "models"
 REPORT, DETAILS = RESULTS / "gate.md", RESULTS / "gate.csv"
 # A run with two trials, two runs of the same questions, and one with many questions that ended at the step limit.
 COMMITTED = (
-    ("gate-live",),
-    ("models/hotpotqa-smollm2-135m", "models/hotpotqa-smollm2-135m-300"),
-    ("models/triviaqa-qwen-1.5b", "models/triviaqa-qwen-1.5b-100"),
-    ("models/hotpotqa-qwen-1.5b-eight",),
+    (RESULTS / "gate-live",),
+    (MODELS / "hotpotqa-smollm2-135m", MODELS / "hotpotqa-smollm2-135m-300"),
+    (MODELS / "triviaqa-qwen-1.5b", MODELS / "triviaqa-qwen-1.5b-100"),
+    (MODELS / "hotpotqa-qwen-1.5b-eight",),
 )
 ANY = "any of them"
 
@@ -330,8 +331,7 @@ def _write_details(sizes: Sequence[int], pairs: int) -> None:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         for runs in COMMITTED:
-            tables = measured([RESULTS / name for name in runs])
-            lines = cells(" ".join(map(str, runs)), tables, sizes, pairs)
+            lines = cells(" ".join(run.name for run in runs), measured(runs), sizes, pairs)
             writer.writerows({**line, "pairs": pairs} for line in lines)
         writer.writerows(oracle_runs(Path(folder)))
 

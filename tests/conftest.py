@@ -22,7 +22,7 @@ SLOW = """
     test_damage test_folders test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs
     test_installed_plugins test_killed test_linear_parsers test_llama_server test_mcp_servers test_mcp_tools
     test_nasty_replies test_new test_old_run test_plot_fit test_readme_examples test_report_page
-    test_rewoo_as_agent test_router_runs test_secrets test_signals test_study_models test_view
+    test_rewoo_as_agent test_router_runs test_secrets test_signals test_view
 """
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault

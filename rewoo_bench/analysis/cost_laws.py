@@ -90,7 +90,7 @@ def scaled_parts(calls: pd.DataFrame) -> pd.DataFrame | None:
 # These are the shapes of Xu et al. 2023 (section 2.2) for a question of h look-ups. The two numbers of a law are fitted
 # by least squares on the questions of 1 to 4 look-ups; longer ones take no part in the fit: they test the law. Both are
 # laws of an agent without detours, as the oracle is: that of ReAct is off by 289% on average on 39 long chains that
-# SmolLM2-135M answered (results/models/chain-smollm2-135m).
+# SmolLM2-135M answered (tests/golden/models/chain-smollm2-135m).
 
 
 FITTED_UP_TO = 4

@@ -6,10 +6,17 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import anyio
 import click
+from tqdm import tqdm
 
 from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag
+from rewoo_bench.config.price_sheets import price_of
+from rewoo_bench.imports.formats import Fields
+from rewoo_bench.imports.record import MISSING
+from rewoo_bench.imports.sources import local_files, name_of
+from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.words import counted
 
@@ -50,14 +57,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
     """
-    import anyio
-    from tqdm import tqdm
 
-    from rewoo_bench.config.price_sheets import price_of
-    from rewoo_bench.imports.formats import Fields
-    from rewoo_bench.imports.record import MISSING
-    from rewoo_bench.imports.sources import local_files, name_of
-    from rewoo_bench.imports.write import ImportChoices, import_run
 
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))

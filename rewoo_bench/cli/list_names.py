@@ -8,10 +8,9 @@ import click
 
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.config.named import Named, read_architecture, read_dataset
-from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS
+from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
 from rewoo_bench.models.local.catalogue import catalogue
-from rewoo_bench.system.files import agents_folder, bundled_folder, bundled_names
 from rewoo_bench.text.escaping import terminal_width
 
 

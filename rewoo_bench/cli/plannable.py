@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import click
+import pandas as pd
 
+from rewoo_bench.analysis.plannable import tables
+from rewoo_bench.analysis.plannable.run import plannable, value_rows
 from rewoo_bench.cli.command import DONE, SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.text.escaping import csv_text, terminal
 
 
 # fmt: off
@@ -38,11 +41,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     have been superfluous under three ways to plan: one plan for all (plan-ahead), a new plan where the old one can't
     know more (lazy replanning), and a program (plans as code).
     """
-    import pandas as pd
 
-    from rewoo_bench.analysis.plannable import tables
-    from rewoo_bench.analysis.plannable.run import plannable, value_rows
-    from rewoo_bench.text.escaping import csv_text
 
     rows_of_values: list[dict[str, object]] = []
     keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None

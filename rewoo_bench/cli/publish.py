@@ -9,6 +9,7 @@ import click
 from rewoo_bench.cli.command import DONE, FAILED, SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import UsageError
+from rewoo_bench.imports.publish import publish_as
 from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import read_manifest
@@ -34,7 +35,6 @@ def publish_command(run: Path, out: Path, report: bool, form: str | None, texts:
     With --format other programs can read it: a log, a folder or a file of scores for each architecture. `import` reads
     all of them again.
     """
-    from rewoo_bench.imports.publish import publish_as
 
     names = [name.strip() for name in without.split(",") if name.strip()]
     if form is not None:

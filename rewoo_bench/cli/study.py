@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import click
@@ -15,10 +15,10 @@ from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.past_runs import RESULTS
+from rewoo_bench.study.declaration import Cell, Study, read_study
+from rewoo_bench.study.rounds import SessionChoices, run_study
+from rewoo_bench.study.status import status_text, study_status
 from rewoo_bench.text.escaping import terminal
-
-if TYPE_CHECKING:
-    from rewoo_bench.study.declaration import Cell, Study
 
 # fmt: off
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -59,7 +59,6 @@ def run_study_command(file: Path, out: Path | None, models: str | None, cells: s
     The next question is always of the run that has the fewest. Stop it whenever you like: it goes on from there. With a
     larger n in the file, finished runs get more questions.
     """
-    from rewoo_bench.study.rounds import SessionChoices, run_study
 
     declared, chosen, folder = _opened(file, out, models, cells, changes)
     sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
@@ -85,7 +84,6 @@ def status(file: Path, out: Path | None, models: str | None, cells: str | None, 
 
     What the rest will take in calls, hours and dollars, and which runs no longer fit the file.
     """
-    from rewoo_bench.study.status import status_text, study_status
 
     declared, chosen, folder = _opened(file, out, models, cells, changes)
     found = anyio.run(study_status, declared, chosen, folder)
@@ -126,7 +124,6 @@ def _opened(
     file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...]
 ) -> tuple[Study, list[Cell], Path]:
     """The study, its runs that the flags choose, and its folder. Raises `UsageError`."""
-    from rewoo_bench.study.declaration import read_study
 
     declared = read_study(file, changes)
     chosen = list(declared.cells)

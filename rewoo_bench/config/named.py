@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rewoo_bench.config.names import RECORDED, TOOLS
+from rewoo_bench.config.names import RECORDED, TOOLS, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
     ArchitectureSpec,
@@ -26,7 +26,6 @@ from rewoo_bench.config.specs import (
     validated,
 )
 from rewoo_bench.errors import SpecError, unknown
-from rewoo_bench.system.files import bundled_folder, bundled_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
 FolderKind = Literal["architectures", "datasets"]

@@ -1,8 +1,13 @@
-"""Names on the command line: models without a provider, and options after a name, `chain?hops=3&width=2`."""
+"""Names on the command line: what is bundled, models without a provider, and options after a name, `chain?hops=3`.
+
+The bundled architectures and data sets are in `rewoo_bench/_bundled/` of a wheel, and next to the package in a clone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qsl
 
 LOCAL = "local/"
@@ -12,6 +17,7 @@ REPLAY = "replay/"
 RECORDED = "recorded:"
 """Start of the name of all tools of a recording: `recorded:RUN`."""
 ORACLE_MODEL = "oracle"
+_PACKAGE = Path(__file__).parents[1]
 
 
 def is_oracle(model: str) -> bool:
@@ -73,3 +79,19 @@ _SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.
 def short_name(path: str) -> str:
     """The short name of a bundled class for its import path; any other name unchanged."""
     return _SHORT.get(path, path)
+
+
+def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
+    """The folder of that kind; it exists in a wheel, a clone and an editable install."""
+    installed = _PACKAGE / "_bundled" / kind
+    return installed if installed.is_dir() else _PACKAGE.parent / kind
+
+
+def agents_folder() -> Path:
+    """The folder of the bundled agents of other frameworks, one folder each."""
+    return bundled_folder("architectures") / "agents"
+
+
+def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
+    """Names of the bundled folders that hold the file `description`, sorted."""
+    return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))

@@ -26,9 +26,8 @@ from inspect import isclass, ismodule
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS
+from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, bundled_names
 from rewoo_bench.errors import SpecError
-from rewoo_bench.system.files import bundled_names
 
 PluginKind = Literal["architectures", "datasets", "tools", "models", "scorers"]
 

@@ -142,20 +142,27 @@ async def run(
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
         if options.engine == "ray":
-            from rewoo_bench.evaluation.cluster.engine import ray_engine
+            from rewoo_bench.evaluation.cluster.start import ray_cluster
 
             if options.progress:
                 say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
-            engine = ray_engine(
-                options,
-                prepared_run,
-                recorder,
-                sent=manifest.sent,
-                folder=folder,
-                wants_events=listeners.on_event is not None,
-                say=logging.getLogger(__name__).warning,
-            )
             try:
+                if prepared_run.is_model_given:
+                    raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
+                if recorder.replay is not None:
+                    raise UsageError("--engine ray: a replay makes no calls; leave it out")
+                stack.enter_context(ray_cluster(options.ray_address))
+                from rewoo_bench.evaluation.cluster.engine import ray_engine
+
+                engine = ray_engine(
+                    options,
+                    prepared_run,
+                    recorder,
+                    sent=manifest.sent,
+                    folder=folder,
+                    wants_events=listeners.on_event is not None,
+                    say=logging.getLogger(__name__).warning,
+                )
                 workers = await stack.enter_async_context(engine)
             except UsageError:
                 if options.resume is None:

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import IO
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
+
+import aiohttp
+import anyio
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.redaction import hide_credentials
-
-if TYPE_CHECKING:
-    import aiohttp
 
 _LARGEST = 4 * 2**30  # bytes of a file that is fetched or copied
 _LONGEST_S = 3600
@@ -84,9 +84,6 @@ def _write(file: IO[bytes], piece: bytes, shown: str) -> None:
 
 def _fetch(address: str, path: Path, patience_s: float) -> None:
     """Fetches a file. What the server says chooses no other host."""
-    import aiohttp
-    import anyio
-
     shown = hide_credentials(address)
     try:
         with path.open("wb") as file:
@@ -102,9 +99,6 @@ def _fetch(address: str, path: Path, patience_s: float) -> None:
 
 async def _download(address: str, file: IO[bytes], patience_s: float) -> None:
     """Raises as aiohttp does, `TimeoutError`, and `OSError` for an answer that isn't the file."""
-    import aiohttp
-    import anyio
-
     timeout = aiohttp.ClientTimeout(total=_LONGEST_S, sock_connect=patience_s, sock_read=patience_s)
     for _ in range(_MOST_REDIRECTS):
         async with open_session(address, timeout=timeout) as session:

@@ -3,7 +3,7 @@
     Column("retries", INT, "attempts beyond the first of each call", lambda q: sum(...))
 
 This is the only place where a column is said. The rows of a run, the schemas of its files, `load`, `publish` and the
-tables of results/columns.md (`python scripts/column_page.py`) are made from it. The names are what users, scripts and
+tables of columns.md beside it (`python scripts/column_page.py`) are made from it. The names are what users, scripts and
 CI rely on.
 
 Tokens are logical (what the architecture needed), except `billed_tokens` (what was paid in this run, including failed
@@ -388,7 +388,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
 
 _TOOL = "for a tool"
 _TOKENS = "for a tool, and in a run imported from Every Eval Ever"
-_PROMPT = "for a tool, and in some runs of results/"
+_PROMPT = "for a tool, and in runs from before 0.1.0"
 _SHARED = "for a tool, for a call in no question's cost, and without a journal"
 
 CALL_COLUMNS: tuple[Column[CallSource], ...] = (

@@ -124,9 +124,9 @@ def file_name(text: str) -> str:
 
 # The predictions of a finished run, scored again.
 #
-#     rescored = rescore("results/models/my-run")                  # from the run's answers, or from their hashes
-#     rescored = rescore("results/models/my-run", gold, scorer)    # from the answers of the data set, by question
-#     rescored.different                                           # ["react, question 7, trial 0: recorded EM 1, …"]
+#     rescored = rescore("results/local/my-run")                  # from the run's answers, or from their hashes
+#     rescored = rescore("results/local/my-run", gold, scorer)    # from the answers of the data set, by question
+#     rescored.different                                          # ["react, question 7, trial 0: recorded EM 1, …"]
 #
 # Of a published run, which has hashes in the place of its answers, exact match alone can be scored without the data
 # set.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -130,17 +131,25 @@ class CellResults:
         """The names of its architectures in rows, in the order of the declaration."""
         return list(self.architectures.values())
 
+    @cached_property
+    def _of_each(self) -> Mapping[str, tuple[PairColumns, pd.Index]]:
+        """The columns of each architecture's rows, in an order that is the same for all, and these rows."""
+        parts = ((str(name), rows.sort_values(_KEY)) for name, rows in self.rows.groupby("architecture", observed=True))
+        return {name: (pair_columns(rows), rows.index) for name, rows in parts}
+
+    @cached_property
+    def _is_oracle(self) -> bool:
+        return bool(oracle_rows(self.rows).any())
+
     def columns(self, architecture: str, price: str = "") -> PairColumns:
         """The columns of an architecture's rows, in an order that is the same for all, with dollars of a price."""
-        own = self.rows["architecture"] == architecture
-        rows = self.rows[own].sort_values(_KEY)
-        found = pair_columns(rows)
-        return found if not price else {**found, PRICED: self.dollars[price][rows.index]}
+        found, index = self._of_each[architecture]
+        return found if not price else {**found, PRICED: self.dollars[price][index]}
 
     def pair(self, first: str, second: str, price: str = "") -> Pair:
         """The first architecture against the second, paired by question."""
         pair = (second, self.columns(second, price)), (first, self.columns(first, price))
-        return paired(self.cell.dataset, *pair, oracle=bool(oracle_rows(self.rows).any()))
+        return paired(self.cell.dataset, *pair, oracle=self._is_oracle)
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,11 @@ def page_of(results: StudyResults, folder: Path) -> str:
     """The page of a study. Raises `SpecError` for a place that names nothing."""
     path = results.study.file.with_name(PAGE)
     text = path.read_text(encoding="utf-8") if path.is_file() else _DEFAULT
+    return f"{_MADE}\n\n{filled(results, folder, text, path).rstrip()}\n"
+
+
+def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
+    """A text with its places filled in; `path` is where it stands. Raises `SpecError`."""
     about = results.study.spec.study
     runs = [folder / each.cell.name for each in results.cells]
     tables: Mapping[str, Callable[[], list[list[str]]]] = {
@@ -155,7 +160,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
     }
     verdicts = {each.name: each.verdict for each in results.outcomes}
 
-    def filled(place: re.Match[str]) -> str:
+    def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
         kind, _, of = name.partition(" ")
         if name == "title":
@@ -186,7 +191,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         )
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
-    return f"{_MADE}\n\n{_PLACE.sub(filled, text).rstrip()}\n"
+    return _PLACE.sub(value, text)
 
 
 def _asking(results: StudyResults, questions: str, cells: str) -> str:
@@ -341,11 +346,11 @@ def _traces(results: StudyResults) -> list[list[str]]:
 
 
 def _claims(runs: Sequence[Path]) -> list[list[str]]:
-    lines = claim_lines(runs)
-    return [
-        ["claim", "source", "claimed", "measured", "verdict"],
-        *([each["says"], each["source"], each["claimed"], each["measured"], each["verdict"]] for each in lines),
-    ]
+    """A line for each published claim that the runs can test."""
+    rows = [["about", "claim", "source", "claimed", "measured [95% CI]", "verdict"]]
+    for each in claim_lines(runs):
+        rows.append([each[name] for name in ("about", "says", "source", "claimed", "measured", "verdict")])
+    return rows
 
 
 def _reached(results: StudyResults) -> list[list[str]]:

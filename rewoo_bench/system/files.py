@@ -1,7 +1,4 @@
-"""Folders that ship with the package, the download cache, locks, and files that are whole or not there.
-
-The bundled architectures and data sets are in `rewoo_bench/_bundled/` of a wheel, and next to the package in a clone.
-"""
+"""The download cache, locks, and files that are whole or not there."""
 
 from __future__ import annotations
 
@@ -11,27 +8,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from rewoo_bench.errors import UsageError
-
-PACKAGE = Path(__file__).parents[1]
-
-
-def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
-    """The folder of that kind; it exists in a wheel, a clone and an editable install."""
-    installed = PACKAGE / "_bundled" / kind
-    return installed if installed.is_dir() else PACKAGE.parent / kind
-
-
-def agents_folder() -> Path:
-    """The folder of the bundled agents of other frameworks, one folder each."""
-    return bundled_folder("architectures") / "agents"
-
-
-def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
-    """Names of the bundled folders that hold the file `description`, sorted."""
-    return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))
 
 
 def cache_dir() -> Path:

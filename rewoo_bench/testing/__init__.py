@@ -1,4 +1,4 @@
-"""For your own tests: a model server that records its requests, and a model with scripted replies."""
+"""For your own tests: a model server that records its requests, a model with scripted replies, pytest's fixtures."""
 
 from __future__ import annotations
 

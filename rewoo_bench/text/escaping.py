@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HIDDEN = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_HIDDEN}]")
 _WORKFLOW_COMMAND = re.compile(r"^([^\S\n]*)(::|##(?=\[))", re.MULTILINE)  # line ends in `\s*` would be quadratic
+_NUMBER = re.compile(r"[-+<>$]*\d")  # the beginning of a cell
 _FORMULA = tuple("=+-@\t\r")
 # GitHub looks for mentions, addresses, emoji and issues after decoding entities, so an invisible space parts them.
 _MARKDOWN = (
@@ -137,7 +138,8 @@ def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left
 
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """The same for GitHub, with every cell as plain text."""
+    """The same for GitHub, with every cell as plain text; columns of numbers stand to the right."""
     header, *rows = [list(map(plain_markdown, row)) for row in cells]
-    sides = ["---", *["---:"] * (len(header) - 1)]
+    columns = zip(*cells[1:], strict=True) if rows else [[""]] * len(header)
+    sides = ["---:" if any(map(_NUMBER.match, column)) else "---" for column in columns]
     return [f"| {' | '.join(row)} |" for row in (header, sides, *rows)]

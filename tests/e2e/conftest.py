@@ -9,7 +9,7 @@ import pytest
 from answering import KEY, Script
 from garbage import collect_without_warnings
 
-from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 

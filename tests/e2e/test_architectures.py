@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from rewoo_bench import evaluate
+from rewoo_bench.config.names import bundled_folder, bundled_names
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.system.files import bundled_folder, bundled_names
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 

@@ -11,7 +11,7 @@ import pytest
 from command_runs import quiet
 from gateway_runs import rows, traces, write_questions
 
-from rewoo_bench.system.files import agents_folder
+from rewoo_bench.config.names import agents_folder
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import ToolCall
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.config.names import bundled_folder
 
 pytest_plugins = ["pytester"]
 
@@ -181,7 +181,7 @@ def documented_test() -> str:
 def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: int, passed: int) -> None:
     pytester.makepyfile(documented_test())
     (pytester.path / "budgets.toml").write_text(BUDGETS.replace("3000", str(limit)))
-    done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
+    done = pytester.runpytest_subprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=passed, failed=1 - passed)
     if not passed:
         done.stdout.fnmatch_lines(["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"])
@@ -194,12 +194,12 @@ def test_the_plugin_costs_a_pytest_that_does_not_use_it_nothing(pytester: pytest
 
         def test_nothing_is_loaded():
             ours = {name for name in sys.modules if name.startswith("rewoo_bench")}
-            assert ours == {"rewoo_bench", "rewoo_bench.pytest_plugin"}
+            assert ours == {"rewoo_bench", "rewoo_bench.testing", "rewoo_bench.testing.pytest_plugin"}
             assert not {"pandas", "pyarrow", "litellm"} & sys.modules.keys()
         """
     )
     done = pytester.runpytest_subprocess(
-        "-p", "rewoo_bench.pytest_plugin", "-p", "no:anyio", "-p", "no:hypothesispytest"
+        "-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:anyio", "-p", "no:hypothesispytest"
     )
     done.assert_outcomes(passed=1)
 
@@ -224,5 +224,5 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
                 run_bench(arch="direct", questins=2)
         """
     )
-    done = pytester.runpytest_subprocess("-p", "rewoo_bench.pytest_plugin", "-p", "no:cacheprovider")
+    done = pytester.runpytest_subprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=2)

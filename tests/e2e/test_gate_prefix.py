@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from command_runs import quiet
 
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import verdict_text
 from rewoo_bench.gate.verdict import Verdict
-from rewoo_bench.system.files import bundled_folder
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.config.names import bundled_folder
 
 COMMIT = "c0ffee1234" * 4
 REPOSITORY = "hotpotqa/hotpot_qa"

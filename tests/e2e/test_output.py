@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
-PUBLISHED = Path(__file__).parents[2] / "results" / "models" / "hotpotqa-qwen-1.5b"
+PUBLISHED = Path(__file__).parents[1] / "golden" / "models" / "hotpotqa-qwen-1.5b"
 BIG = 2000.0  # mean tokens of `direct` stay below
 
 

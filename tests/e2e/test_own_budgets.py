@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import rewoo_bench
-from rewoo_bench.api import bench
-from rewoo_bench.system.files import bundled_names
+from rewoo_bench.config.names import bundled_names
+from rewoo_bench.evaluation.api import bench
 
 BUDGETS = Path(__file__).parents[1] / "golden" / "budgets"
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rewoo_bench.api import evaluate
+from rewoo_bench.evaluation.api import evaluate
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.types import Example
 

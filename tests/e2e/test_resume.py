@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 from command_runs import SCRIPT, new, quiet
 
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.runs.folder import load
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from answering import KEY
 
-from rewoo_bench.system.files import bundled_folder
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 

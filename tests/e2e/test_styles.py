@@ -9,8 +9,8 @@ from command_runs import quiet, run
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.types import Message
 
 pytestmark = pytest.mark.usefixtures("own_folder")

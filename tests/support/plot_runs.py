@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from comparison_rows import frame, system
 
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.manifest import FORMAT_VERSION
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.system.files import bundled_folder
 
 RIGHT = {"rewoo": "110110", "react": "101010", "direct": "010000", "cot": "011000"}
 TOKENS = {"rewoo": 1500, "react": 4000, "direct": 200, "cot": 400}

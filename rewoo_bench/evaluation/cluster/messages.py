@@ -30,13 +30,6 @@ class ShippedCorpus:
     content: Any
     """A list with one `ray.ObjectRef`, since Ray would replace a bare one by its value."""
 
-    @classmethod
-    def of(cls, path: Path) -> ShippedCorpus:
-        """The file in Ray's object store, which brings it to a node once."""
-        import ray
-
-        return cls(path, file_sha256(path), [ray.put(path.read_bytes())])
-
 
 @dataclass(frozen=True)
 class WorkerSetup:

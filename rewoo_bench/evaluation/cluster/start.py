@@ -1,25 +1,23 @@
-"""Starts Ray or finds a cluster, checks its nodes, and starts workers. Each problem is one clear line."""
+"""Starts Ray or connects to a cluster. Each problem is one clear line.
+
+Ray reads its settings when it is imported, so what imports it at its top (engine.py) is imported afterwards.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
-from rewoo_bench.errors import RunStopped, UsageError
-from rewoo_bench.evaluation.cluster import probe
-from rewoo_bench.evaluation.cluster.messages import WorkerSetup
-from rewoo_bench.evaluation.cluster.pool import PoolWorker
+from rewoo_bench.errors import UsageError
 from rewoo_bench.text.redaction import redact
 
-_OPEN_CALLS = 10_000  # of an actor at the same time
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here
 _CONNECTED_WITHIN_S = 10.0
 
@@ -85,72 +83,6 @@ def _check_speaks_ray(address: str) -> None:
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNAUTHENTICATED:
                 os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-
-async def check_nodes(resources: Mapping[str, float]) -> None:
-    """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process."""
-    import ray
-
-    nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-    if not any(all(node["Resources"].get(name, 0) >= much for name, much in resources.items()) for node in nodes):
-        raise UsageError(f"--worker-resources: no node of the cluster has {json.dumps(dict(resources))}")
-    ray.cloudpickle.register_pickle_by_value(probe)  # type: ignore[no-untyped-call]
-    here = probe.versions()
-    ask = ray.remote(num_cpus=0, max_retries=0)(probe.versions)
-    for node in nodes:
-        there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
-        check_versions(here, there, node["NodeManagerAddress"])
-
-
-def _on(node: str) -> Any:
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return NodeAffinitySchedulingStrategy(node, soft=False)
-
-
-def check_versions(here: Mapping[str, str], there: Mapping[str, str], node: str) -> None:
-    for package, version in here.items():
-        if package not in there:
-            raise UsageError(f"the Ray node {node} has no {package}: install {package}=={version} there")
-        if there[package] != version and package != "python":
-            raise UsageError(f"the Ray node {node} has {package} {there[package]}, and this machine {version}")
-
-
-async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, float]) -> PoolWorker:
-    """A new worker that is ready.
-
-    Raises `UsageError`, `RunStopped` without a node, and `RayError` where the worker dies at once.
-    """
-    import ray
-
-    from rewoo_bench.evaluation.cluster.worker import RayWorker
-
-    place: Any = "SPREAD"
-    if not resources:  # the nodes with processors in turn
-        nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        if not nodes:
-            raise RunStopped("no node of the Ray cluster is left")
-        working = [node for node in nodes if node["Resources"].get("CPU")] or nodes
-        place = _on(working[number % len(working)]["NodeID"])
-    others = {name: much for name, much in resources.items() if name not in ("CPU", "GPU")}
-    try:
-        handle: Any = (
-            ray.remote(RayWorker)
-            .options(
-                max_concurrency=_OPEN_CALLS,
-                num_cpus=resources.get("CPU", 0),
-                num_gpus=resources.get("GPU", 0),
-                resources=others,
-                scheduling_strategy=place,
-            )
-            .remote()
-        )
-    except ValueError as error:  # a fraction that Ray doesn't take
-        raise UsageError(f"--worker-resources: {last_line(error)}") from None
-    begun = await handle.begin.remote(setup)
-    if isinstance(begun, str):
-        raise UsageError(begun)
-    return PoolWorker(number, handle, begun)
 
 
 def last_line(error: BaseException) -> str:

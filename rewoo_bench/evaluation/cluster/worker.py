@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from anyio import from_thread
+from ray import cloudpickle
 
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
@@ -171,8 +172,6 @@ class RayWorker:
 
 
 def _pickled(value: object) -> bytes:
-    from ray import cloudpickle
-
     content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
     return content
 

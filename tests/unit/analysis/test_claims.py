@@ -6,17 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from claim_runs import ENDINGS, GOLDEN, claims_file, found, one_claim, run_folder, small
 from comparison_rows import system
 
+import rewoo_bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import needed, needed_by_all
 from rewoo_bench.analysis.claims.measures import MEASURES
 from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, SpecError, UsageError
+from rewoo_bench.report.plots.cache import map_table
+from rewoo_bench.report.plots.draw import read
 
 ABOVE = "above = 1"
 CHAIN = "chain"
@@ -30,21 +32,20 @@ def verdicts(text: str, folder: Path, *runs: Path) -> list[str]:
     return [finding.verdict for finding in found(text, folder, *runs)]
 
 
-def test_what_is_said_of_few_steps_is_what_the_oracles_map_has() -> None:
+def test_what_is_said_of_few_steps_is_what_an_oracles_map_has(tmp_path: Path) -> None:
+    run = rewoo_bench.bench("rewoo,react,react-native", out=tmp_path, dataset="chain?hops=1..2", questions=20)
+    dearer = {}
+    for agent in ("react", "react-native"):
+        cells = map_table(read([run.folder]), (agent, "rewoo"))
+        rows = {price: cells[cells["price"] == price] for price in ("none", "openai")}
+        below, above = (
+            rows["openai"][own] for own in (rows["openai"]["context"] < 1024, rows["openai"]["context"] >= 1024)
+        )
+        dearer[agent] = [{*(own["ratio"] >= 1)} for own in (rows["none"], above, below)]
     said = bundled()["few-steps"].untestable
-    cells = pd.read_csv(Path(__file__).parents[3] / "results" / "oracle" / "map-cells.csv").query("look_ups <= 2")
-    dearer = {
-        (price, column): {*rows["context"][rows[f"{column} / rewoo"] >= 1]}
-        for price, rows in cells.groupby("price")
-        for column in ("react", "react-native")
-    }
-    assert dearer["none", "react-native"] == set()
-    assert dearer["none", "react"] == {*cells["context"]}
-    assert "without a cache so it is with native tool calls, not with exemplars" in said
-    assert dearer["openai", "react"] == {context for context in cells["context"] if context >= 1024}
-    assert "with exemplars below 1,024 tokens" in said
-    assert dearer["openai", "react-native"] == {256, 384, 512, 640}
-    assert "with native tool calls except at 256 to 640" in said
+    assert dearer == {"react": [{True}, {True}, {True, False}], "react-native": [{False}, {False}, {True, False}]}
+    assert "so it is with native tool calls and not with exemplars, without a cache and, under OpenAI's rule" in said
+    assert "from 1,024 tokens of shared context on; below, either may be cheaper" in said
 
 
 def test_every_bundled_claim_has_a_source_and_a_test_or_the_reason_why_not() -> None:

@@ -25,7 +25,7 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.cli.main import main
 
-RESULTS = Path(__file__).parents[3] / "results" / "models"
+MODELS = Path(__file__).parents[2] / "golden" / "models"
 BY_ID = {claim.id: claim for claim in read_claims()}
 BANDS = [claim for claim in BY_ID.values() if claim.test and claim.test.rule.needs_number]
 
@@ -86,7 +86,7 @@ def test_what_our_design_decides_is_by_construction_also_where_the_claim_fails(t
 
 
 def test_the_formula_of_rewoo_is_off_by_what_our_own_prompts_have() -> None:
-    (finding,) = check([BY_ID["rewoo-formula"]], gather(RESULTS / "hotpotqa-qwen-1.5b-100"))
+    (finding,) = check([BY_ID["rewoo-formula"]], gather(MODELS / "hotpotqa-qwen-1.5b-100"))
     assert finding.interval is not None
     assert (finding.verdict, finding.interval.high < 0.9) == ("by construction", True)
 
@@ -168,7 +168,7 @@ def test_questions_of_a_chain_that_were_cut_off_are_left_out_and_counted(tmp_pat
 
 def test_questions_that_were_never_asked_are_counted() -> None:
     """The committed run was stopped when 50 of its 100 questions were done."""
-    (finding,) = check([BY_ID["hotpotqa-tokens-react-rewoo"]], gather(RESULTS / "hotpotqa-qwen-1.5b"))
+    (finding,) = check([BY_ID["hotpotqa-tokens-react-rewoo"]], gather(MODELS / "hotpotqa-qwen-1.5b"))
     assert finding.decided is not None
     decided = finding.decided
     assert (decided.interval.n, decided.left_out, decided.never_asked) == (50, 0, 50 + 50)  # of each architecture
@@ -177,23 +177,27 @@ def test_questions_that_were_never_asked_are_counted() -> None:
 
 def test_runs_whose_questions_another_run_has_count_once() -> None:
     """The three runs of the 1.5B model asked 50, 73 and the whole 100 of the same questions."""
-    runs = [RESULTS / f"hotpotqa-qwen-1.5b{name}" for name in ("", "-eight", "-100")]
+    runs = [MODELS / f"hotpotqa-qwen-1.5b{name}" for name in ("", "-eight", "-100")]
     (finding,) = check([BY_ID["hotpotqa-steps-react"]], gather(*runs))
     assert finding.decided is not None
     assert (finding.decided.runs, finding.also) == (("hotpotqa-qwen-1.5b-100",), ())
 
 
-def test_a_figure_names_the_run_whose_rows_it_has() -> None:
-    """The ablation has the questions of failure-smollm2-135m/0, and variants alone."""
-    (finding,) = check(
-        [BY_ID["hotpotqa-tokens-react-rewoo"]],
-        gather(RESULTS / "ablation-smollm2-135m", RESULTS / "failure-smollm2-135m" / "0"),
-    )
-    assert [figure.runs for figure in finding.also] == [("failure-smollm2-135m/0",)]
+def test_a_figure_names_the_run_whose_rows_it_has(tmp_path: Path) -> None:
+    """Two runs of the same questions and model, one with variants of the architectures alone."""
+    for folder, variant in (("variants", "?max_exemplars=1"), ("plain", "")):
+        run_folder(
+            tmp_path / folder,
+            *(system(f"{name}{variant}", "1" * 8, model="tiny-135m") for name in ("rewoo", "react")),
+        )
+    runs = gather(tmp_path / "variants", tmp_path / "plain")
+    assert [group.runs() for group in runs] == [("variants", "plain")]
+    (finding,) = check([BY_ID["hotpotqa-tokens-react-rewoo"]], runs)
+    assert [figure.runs for figure in finding.also] == [("plain",)]
 
 
 def test_what_a_small_model_ran_is_not_tested_at_this_scale_unless_it_is_chosen() -> None:
-    claims, groups = [BY_ID["gap-widens"]], gather(RESULTS / "chain-smollm2-135m")
+    claims, groups = [BY_ID["gap-widens"]], gather(MODELS / "chain-smollm2-135m")
     (finding,) = check(claims, groups)
     assert (finding.verdict, finding.interval) == ("not tested at this scale", None)
     assert [figure.verdict for figure in finding.also] == ["not tested at this scale"]
@@ -269,13 +273,13 @@ def test_a_small_judge_decides_nothing(tmp_path: Path) -> None:
 def test_every_two_sided_claim_shows_its_band_and_what_holds_by_construction_no_interval() -> None:
     assert BY_ID["hotpotqa-tokens-react-rewoo"].claimed == "4.93 (tested: from 3.94 to 5.92)"
     assert BY_ID["failure-react-accuracy"].claimed == "0.0% (tested: from 0.0% to 10.0%)"
-    (finding,) = check([BY_ID["react-formula"]], gather(RESULTS / "hotpotqa-qwen-1.5b-100"))
+    (finding,) = check([BY_ID["react-formula"]], gather(MODELS / "hotpotqa-qwen-1.5b-100"))
     assert ours(finding) == "1.00, n = 100"
 
 
 def test_what_our_own_prompts_would_decide_is_shown_without_a_verdict() -> None:
     """A prompt cache saves most of ReAct's dollars with six exemplars, and next to nothing with one."""
-    runs = gather(RESULTS / "hotpotqa-qwen-1.5b-100", RESULTS / "triviaqa-qwen-1.5b-100")
+    runs = gather(MODELS / "hotpotqa-qwen-1.5b-100", MODELS / "triviaqa-qwen-1.5b-100")
     (finding,) = check([BY_ID["caching-saves"]], runs)
     assert finding.interval is not None
     assert (finding.verdict, finding.interval.low > 0.6) == ("not testable here", True)

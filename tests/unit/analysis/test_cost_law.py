@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.analysis.cost_laws import cost_law
-from rewoo_bench.api import bench
+from rewoo_bench.evaluation.api import bench
 
 SHOWN = "rewoo?solver_exemplars=1"
 NAMES = ["rewoo", SHOWN, "rewoo-json", "react", "react-native", "plan-execute", "direct", "cot"]

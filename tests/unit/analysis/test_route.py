@@ -183,7 +183,7 @@ def test_arguments_from_python_are_checked(tmp_path: Path) -> None:
 def test_the_table_of_published_runs_is_what_route_says(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Two of its rows: the others need the texts of public data sets."""
     root = Path(__file__).parents[3]
-    assert route(root / "results" / "models" / run, "--dataset", "sample") == 0
+    assert route(root / "tests" / "golden" / "models" / run, "--dataset", "sample") == 0
     said = capsys.readouterr().out
     page = (root / "architectures" / "router" / "README.md").read_text(encoding="utf-8")
     (cells,) = re.findall(rf"^\| `{run}` \| (.*) \|$", page, re.MULTILINE)

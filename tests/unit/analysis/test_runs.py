@@ -19,8 +19,9 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.manifest import read_manifest, write_manifest
 from rewoo_bench.testing.server import ModelServer
 
-RESULTS = Path(__file__).parents[3] / "results" / "models"
-PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/run.json") if "ablation" not in str(path))
+MODELS = Path(__file__).parents[2] / "golden" / "models"
+PUBLISHED = sorted(path.parent for path in MODELS.glob("*/run.json"))
+assert PUBLISHED
 
 
 def command(*arguments: str | Path) -> int | str | None:

@@ -18,7 +18,7 @@ from rewoo_bench.analysis.cost_laws import (
     predict,
     scaled_parts,
 )
-from rewoo_bench.api import bench
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.runs.columns import PARTS
 
 KEY = ["architecture", "example_id", "trial"]
@@ -72,7 +72,7 @@ def test_an_agent_that_takes_detours_takes_more_than_the_law_says(rows: pd.DataF
     own = rewoo_bench.load(detours.folder)
     errors = law.law.input_tokens(look_ups(own)) / own["input_tokens"].to_numpy(float) - 1
     assert errors.mean() == pytest.approx(-0.34, abs=0.01)
-    small = rewoo_bench.load(Path(__file__).parents[3] / "results" / "models" / "chain-smollm2-135m")
+    small = rewoo_bench.load(Path(__file__).parents[2] / "golden" / "models" / "chain-smollm2-135m")
     found = predict(of(small, "react"))
     assert found is not None
     assert found.held_out == 39

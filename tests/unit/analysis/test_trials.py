@@ -13,7 +13,7 @@ import pytest
 from rewoo_bench import compare, load
 from rewoo_bench.analysis.stats.trials import by_trials, difference_of_passes, flips, pass_hat
 from rewoo_bench.analysis.summary import summaries_of
-from rewoo_bench.api import bench
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.budgets import Budget, Ceiling, Floor, check_budgets
 
 QUESTIONS = np.repeat(["a", "b", "c"], 4)

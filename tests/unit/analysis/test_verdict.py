@@ -195,7 +195,7 @@ def test_a_run_without_calls_has_no_dollars_and_says_why(tmp_path: Path) -> None
 
 
 def test_an_older_local_run_is_priced_by_what_llama_cpp_reported_and_says_so() -> None:
-    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.cost_usd is not None
     assert STAND_IN in pricing.note

@@ -12,13 +12,13 @@ import pytest
 from parts import Told
 from pydantic import ValidationError
 
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.specs import ArchitectureSpec, import_object, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 

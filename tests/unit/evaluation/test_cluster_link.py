@@ -11,9 +11,9 @@ import pytest
 from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.errors import JournalError, ModelError, UsageError
 from rewoo_bench.evaluation.cluster import probe
+from rewoo_bench.evaluation.cluster.engine import check_versions
 from rewoo_bench.evaluation.cluster.link import Link
 from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, WorkerMessage
-from rewoo_bench.evaluation.cluster.start import check_versions
 
 pytestmark = pytest.mark.anyio
 

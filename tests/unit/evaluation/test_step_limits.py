@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.evaluation.inputs import check_step_limits, missing_reader_notes, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture

@@ -12,15 +12,15 @@ import pytest
 from gate_runs import FACTS, lines, row, rows, write_run
 
 from rewoo_bench.analysis.stats.tests import smallest_growth
-from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Verdict
-from rewoo_bench.system.files import bundled_folder
 
 ROOT = Path(__file__).parents[3]
-MODELS = ROOT / "results" / "models"
+MODELS = ROOT / "tests" / "golden" / "models"
 
 
 @pytest.fixture(scope="module")

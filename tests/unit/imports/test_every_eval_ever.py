@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from broken_json import mutated, trajectories_or_faults
 
-from rewoo_bench.api import bench
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.publish import publish_as

@@ -17,9 +17,9 @@ from delegated_spans import delegated
 from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
-from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.publish import publish_as
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run

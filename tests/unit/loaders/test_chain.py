@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.words import split_sentences, title_key
 from rewoo_bench.types import Example, Hop, Message

@@ -11,9 +11,9 @@ import pytest
 from loader_rows import own_set
 from pydantic import BaseModel, ConfigDict
 
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.types import Example
 
 

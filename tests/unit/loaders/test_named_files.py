@@ -129,7 +129,7 @@ def test_a_file_that_does_not_fit_is_one_line(
 
 def test_bundled_sets_have_the_defaults_of_their_formats(tmp_path: Path) -> None:
     from rewoo_bench.config.named import Named, read_dataset
-    from rewoo_bench.system.files import bundled_folder, bundled_names
+    from rewoo_bench.config.names import bundled_folder, bundled_names
 
     for name in bundled_names("datasets", "dataset.toml"):
         spec = read_dataset(Named(name, bundled_folder("datasets") / name))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from rewoo_bench.api import bench
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import DataError, SpecError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.evaluation.inputs import input_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.loaders.objectives import join, split_objectives

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rewoo_bench
+from rewoo_bench.config.names import bundled_folder, bundled_names
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.system.files import bundled_folder, bundled_names
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.tools.calculator import calculate
 from rewoo_bench.tools.corpus import read_passages

@@ -17,6 +17,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.names import bundled_names
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.evaluation.results import Results
 from rewoo_bench.evaluation.tasks import Result
@@ -24,7 +25,6 @@ from rewoo_bench.loaders.gold_chains import with_chain, with_chains
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.models.oracle.model import Oracle, open_oracle
 from rewoo_bench.runs.manifest import DatasetFacts, read_manifest
-from rewoo_bench.system.files import bundled_names
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, Hop, Message, Request, Usage
 

@@ -273,7 +273,7 @@ def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, n
 
 
 def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
-    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
     rows, table = load(run), pq.read_table(run / "calls.parquet")
     bare = table.drop_columns([name for name in table.column_names if name in PARTS])
     assert len(table.column_names) - len(bare.column_names) == len(PARTS)

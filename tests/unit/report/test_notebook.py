@@ -42,7 +42,7 @@ def test_a_question_is_a_table_in_a_notebook_and_its_texts_are_no_markup(tmp_pat
 
 
 def test_questions_are_chosen_by_outcome() -> None:
-    run = GOLDEN.parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b"
+    run = GOLDEN.parents[1] / "models" / "hotpotqa-qwen-1.5b"
     rows = rewoo_bench.load(run)
     right = rows.pivot_table(index="example_id", columns="architecture", values="exact_match", aggfunc="first")
     alone = set(right.index[right["rewoo"].astype(bool) & ~right[["react", "direct", "cot"]].any(axis=1)])

@@ -19,7 +19,7 @@ CRASHED: dict[str, Any] = {
     "cached_input_tokens": 0,
 }  # fmt: skip
 SEEN_NOTHING: dict[str, Any] = {"architecture": "own", "flags": ["unmetered"], "total_tokens": 0, "llm_calls": 0}
-GOLDEN_RUN = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+GOLDEN_RUN = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
 
 
 def head_of(*runs: Path, **settings: Any) -> dict[str, Any]:

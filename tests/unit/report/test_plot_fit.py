@@ -16,10 +16,10 @@ from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.names import bundled_names
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.draw import draw, read
 from rewoo_bench.report.plots.style import GREY
-from rewoo_bench.system.files import bundled_names
 
 VARIANTS = [
     "rewoo?max_steps=23&max_replans=2&schedule=levels&slot_tokens=400",

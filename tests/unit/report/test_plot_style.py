@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from matplotlib.text import Annotation
 
 from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.config.names import bundled_names
 from rewoo_bench.report.plots.ratios import METHODS, band, front, published
 from rewoo_bench.report.plots.style import MANY, drawn, label_points, sampled, series_styles, sheet, spread
-from rewoo_bench.system.files import bundled_names
 
 BUNDLED = bundled_names("architectures", "architecture.toml")
 STYLES = series_styles(BUNDLED)

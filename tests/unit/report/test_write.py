@@ -17,7 +17,7 @@ from rewoo_bench.report.plots.style import INK
 from rewoo_bench.report.write import write_page
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs" / "finished"
-RESULTS = Path(__file__).parents[3] / "results" / "models"
+MODELS = Path(__file__).parents[2] / "golden" / "models"
 END = b"</body>\n</html>\n"
 
 
@@ -73,7 +73,7 @@ def test_a_run_that_was_killed_is_not_called_running(tmp_path: Path) -> None:
 
 
 def test_plots_have_the_ink_of_the_scheme_that_they_are_shown_in(tmp_path: Path) -> None:
-    write_page([RESULTS / "hotpotqa-qwen-1.5b"], tmp_path / "page.html")
+    write_page([MODELS / "hotpotqa-qwen-1.5b"], tmp_path / "page.html")
     head = re.search('id="overview">(.+?)</script>', (tmp_path / "page.html").read_text(encoding="utf-8"))
     assert head
     pictures = [each["src"].removeprefix("data:image/svg+xml;base64,") for each in json.loads(head[1])["figures"]]

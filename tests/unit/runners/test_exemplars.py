@@ -8,6 +8,7 @@ import pytest
 from gbnf import fits
 
 from rewoo_bench.calls.meter import Meter
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
@@ -28,7 +29,6 @@ from rewoo_bench.runners.notation.replies import answer_in, parse_action, read_j
 from rewoo_bench.runners.notation.tools import Finish
 from rewoo_bench.runners.prompts import Exemplar, Prompts
 from rewoo_bench.runners.react import JsonReAct
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Example, Step, Tool

@@ -27,6 +27,6 @@ def test_each_option_is_one_that_changes_the_form_and_run_json_says_so(option: s
 
 
 def test_the_share_of_lookups_that_fail_is_that_of_the_run() -> None:
-    calls = pd.read_parquet(ROOT / "results" / "models" / "triviaqa-qwen-1.5b-100" / "calls.parquet")
+    calls = pd.read_parquet(ROOT / "tests" / "golden" / "models" / "triviaqa-qwen-1.5b-100" / "calls.parquet")
     lookups = calls[(calls["architecture"] == "react") & (calls["name"] == "Lookup")]
     assert f"{(lookups['status'] == 'error').sum()} of {len(lookups)} were errors" in SECTION

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.router import TARGET, RouterSettings, RoutingRule, count_names, features_of, words_of
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.columns import question_row
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.testing.scripted_model import Script
 
 PLAN = "Plan: find the city\n#E1 = Search[Oslo]"

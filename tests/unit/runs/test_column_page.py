@@ -61,7 +61,7 @@ def test_a_column_that_is_added_to_the_table_is_in_rows_parquet_load_and_page(tm
         "-c",
         WITH_ONE_MORE,
         SCRIPT,
-        str(ROOT / "results" / "columns.md"),
+        str(ROOT / "rewoo_bench" / "runs" / "columns.md"),
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ import pytest
 import rewoo_bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.summary import summaries_of, summary_table
-from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.config.names import ORACLE_ACCURACY
+from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.gate.render import verdict_text
 from rewoo_bench.report.plots.data import read

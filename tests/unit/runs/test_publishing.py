@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 
 import rewoo_bench
-from rewoo_bench.api import BenchRun, bench
 from rewoo_bench.cli.main import main
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.report.plots.draw import draw, read
 from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish
-from rewoo_bench.system.files import bundled_folder
 from rewoo_bench.text.scoring import score
 
 

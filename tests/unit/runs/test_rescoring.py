@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewoo_bench
-from rewoo_bench.api import bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.runs.publish import publish, rescore
 from rewoo_bench.text.scoring import BUNDLED, Scorer, normalize_hotpotqa, score
 

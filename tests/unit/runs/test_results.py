@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts import MOMENT, model_call, result
 
-from rewoo_bench.api import bench
 from rewoo_bench.errors import DataError
+from rewoo_bench.evaluation.api import bench
 from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.events import Place
 from rewoo_bench.runs.columns import SHARED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import runpy
 from pathlib import Path
 
@@ -72,12 +73,33 @@ def test_the_cells_of_the_page_are_counted() -> None:
     held = SCRIPT["Held"]
     shares = dict.fromkeys(SCRIPT["KINDS"], held(0.95))
     cells = {"run, a": shares, "run, b": shares | {"F1": held(0.98), "cost": held(0.891), "latency p50": held()}}
-    counted = dict(zip(SCRIPT["KINDS"], SCRIPT["over_populations"](cells), strict=True))
-    assert (counted["F1"], counted["cost"], counted["EM"]) == ("1+1 of 2, 95", "1+0 of 2, 89", "2+0 of 2, 95")
-    assert counted["latency p50"] == "1+0 of 1, 95"
+    counted = dict(SCRIPT["over_populations"]({(50, 1): cells}))
+    assert (counted["F1"], counted["cost"], counted["EM"]) == ("95%", "89% (1/2)", "95%")
+    assert counted["latency p50"] == "95%"
+    assert SCRIPT["counted"]([math.nan]) == "-"
     verdict = SCRIPT["_verdict"]({(50, 1): cells})
-    assert verdict.startswith("Of the 15 cells of all kinds from n = 50 on 87% are at 93 to 97%, 7% above and 7%")
-    assert "Under 90%: run, b (cost at n = 50: 89.1%)." in verdict
-    sizes = {(n, 1): cells if n == 50 else dict.fromkeys(cells, shares) for n in SCRIPT["QUESTIONS"]}
-    assert "own: run, b (n = 60: cost 89.1%)." in SCRIPT["_published"](sizes, {"run, a": 60, "run, b": 60})
-    assert "own: none." in SCRIPT["_published"](sizes, {"run, a": 60, "run, b": 90})
+    assert verdict.startswith("Of the 15 cells of all kinds from n = 50 on 87% are at 93 to 97%, 7% above (")
+    assert "and 7% below (" in verdict
+    assert verdict.endswith("Cells under 90%: run, b (1).")
+    assert SCRIPT["_verdict"]({(50, 1): {"run, a": shares}}).endswith("Cells under 90%: none.")
+    assert [[*line[:3], line[7], *line[-2:]] for line in SCRIPT["_every"]({(50, 1): cells})] == [
+        ["50", "run, a", "95.0%", "95.0%", "95.0%", "-"],
+        ["50", "run, b", "95.0%", "98.0%", "-", "-"],
+    ]
+
+
+def test_the_page_is_short_and_has_the_scripts_sentences_tables_and_runs() -> None:
+    page = (ROOT / "results" / "coverage.md").read_text(encoding="utf-8")
+    assert len(page.split()) <= 800
+    form = re.sub(r"\\\{\w+(:[^{}]*)?\\\}", ".+", re.escape(SCRIPT["_TEXT"]))
+    assert re.fullmatch(form, page, re.DOTALL)
+    tables = [block.splitlines() for block in page.split("\n\n") if block.startswith("|")]
+    assert [[line.split(" | ")[0] for line in table[2:]] for table in tables] == [
+        [f"| {kind}" for kind in SCRIPT["KINDS"]],
+        ["| samples without a mark", "| at least 3 expected", "| fewer expected"],
+        [f"| {name}" for name in SCRIPT["TAILS"]],
+    ]
+    systems = {f"{run} {name}" for run, names in SCRIPT["RUNS"].items() for name in names}
+    assert f"a population, {len(systems)} in all" in page
+    under = page.partition("Cells under 90%: ")[2].partition(".\n")[0]
+    assert {each.rpartition(" (")[0] for each in under.split(", ")} <= systems

@@ -25,7 +25,9 @@ def script() -> dict[str, Any]:
         ("a.md", "<!-- example: gate -->\n```text\none\n```\nTwo.\n", "Two."),
         ("results/coverage.md", "One.\n\n| two |\n|---|\n\nThree.\n", "One. Three."),
         ("datasets/README.md", "One.\n\n| two |\n", "One. | two |"),
-        ("results/models/tables.md", "One two.\n", ""),
+        ("results/study/captions.md", "One two.\n", ""),
+        ("results/study/README.md", "One two.\n", ""),
+        ("results/study/page.md", "One two.\n", "One two."),
         ("tests/golden/compare/small.md", "One two.\n", ""),
     ],
 )
@@ -65,6 +67,6 @@ def test_floors_are_the_longest_way(script: dict[str, Any]) -> None:
 
 
 def test_a_comparison_is_followed_through_its_functions(script: dict[str, Any]) -> None:
-    by_file = script["compared"]([str(ROOT / "results" / "models" / "hotpotqa-qwen-1.5b")])
+    by_file = script["compared"]([str(ROOT / "tests" / "golden" / "models" / "hotpotqa-qwen-1.5b")])
     assert {"compare", "aligned"} <= set(by_file["analysis/compare.py"])
     assert not any("<lambda>" in name.split(".")[-1] for names in by_file.values() for name in names)

@@ -15,9 +15,9 @@ import pytest
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.named import find_scorer
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.system.files import bundled_folder
 
 ROOT = Path(__file__).parents[3]
 

@@ -255,4 +255,4 @@ def test_it_imports_nothing_of_the_project() -> None:
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
     others = {name.partition(".")[0] for name in imported} - set(sys.stdlib_module_names)
-    assert others == {"numpy", "pandas", "recompute", "scipy"}
+    assert others == {"numpy", "pandas", "scipy"}

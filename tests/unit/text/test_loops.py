@@ -122,7 +122,7 @@ PAGES = ["more|next->one", "more|next->two", "more|next->three", "more|next->fou
 
 
 async def test_a_claim_about_loops_shows_those_of_an_older_run() -> None:
-    run = Path(__file__).parents[3] / "results" / "models" / "hotpotqa-qwen-1.5b-100"
+    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
     (found,) = check([claim for claim in read_claims() if claim.id == "yao-loops"], gather(run))
     rows = load(run).query("architecture == 'react'")
     wrong = rows[rows["exact_match"] == 0]

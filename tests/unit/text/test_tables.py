@@ -12,9 +12,14 @@ def test_the_first_column_is_on_the_left_and_the_others_on_the_right() -> None:
     assert text_table(CELLS) == ["        n    total", "rewoo  50  1,431.9", "a b     7"]
 
 
-def test_markdown_holds_cells_as_plain_text() -> None:
-    cells = [["a|b", "n"], ["*x*", "1"]]
-    assert markdown_table(cells) == [r"| a\|b | n |", "| --- | ---: |", r"| \*x\* | 1 |"]
+def test_markdown_holds_cells_as_plain_text_and_numbers_on_the_right() -> None:
+    cells = [["a|b", "n", "$", "said"], ["*x*", "1", "-", "so"], ["y", "+0.1 [0.0, 0.2]", "<0.001", "no"]]
+    assert markdown_table(cells) == [
+        r"| a\|b | n | $ | said |",
+        "| --- | ---: | ---: | --- |",
+        r"| \*x\* | 1 | - | so |",
+        "| y | +0.1 [0.0, 0.2] | <0.001 | no |",
+    ]
 
 
 def test_a_number_has_its_noun() -> None:

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import rewoo_bench
 
-if TYPE_CHECKING:
-    from rewoo_bench.api import BenchRun
-
 
 @pytest.fixture
-def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
+def run_bench(tmp_path: Path) -> Callable[..., rewoo_bench.BenchRun]:
     """Runs the benchmark as `rewoo-bench run` does, into a temporary folder.
 
     `run_bench(arch="rewoo,react", dataset="sample", model="oracle", questions=20)`; the other flags of
@@ -32,7 +29,7 @@ def run_bench(tmp_path: Path) -> Callable[..., BenchRun]:
     """
     runs = 0
 
-    def run(arch: str | list[str], **options: Any) -> BenchRun:
+    def run(arch: str | list[str], **options: Any) -> rewoo_bench.BenchRun:
         nonlocal runs
         runs += 1
         return rewoo_bench.bench(arch, out=tmp_path / f"run-{runs}", **options)
