@@ -196,7 +196,7 @@ _NO_RECORDING = "where no tool answers from a recording"
 _NO_CACHED = "in an imported run where it wasn't recorded"
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
-_LOOP = "[the definition](../rewoo_bench/text/loops.py)"
+_LOOP = "[the definition](../text/loops.py)"
 
 QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
@@ -241,7 +241,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column(
         "answers_sha256", LIST,
-        "SHA-256 of each gold answer as exact match compares it ([score a run again](README.md#score-a-run-again))",
+        "SHA-256 of each gold answer as exact match compares it "
+        "([score a run again](../../results/README.md#score-a-run-again))",
         lambda q: q.result.answers_sha256,
         null="where exact match is no equality (PhysicsQA and ParallelQA have margins, a scorer of your own may)",
     ),
