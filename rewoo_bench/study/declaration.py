@@ -63,6 +63,8 @@ class About(_Table):
     """The day on which its outcomes were decided."""
     settings: dict[str, Any] = {}
     """Options of every run."""
+    prices: list[str] = []
+    """Further prices for ReAct's dollars against ReWOO's in the main cells, as for `--prices`."""
 
 
 class Cells(_Table):
@@ -189,7 +191,7 @@ def _digest(spec: StudySpec, file: Path) -> str:
         if isinstance(ids := settings.get("ids"), str):
             settings["ids"] = read_ids(file.parent / ids)
     declared = {
-        "study": spec.study.model_dump(exclude={"title"}),
+        "study": spec.study.model_dump(exclude={"title", "prices"}),
         "models": {name: spec.models.get(name) for table in tables for name in table.models},
         "datasets": datasets,
         "cells": [table.model_dump(exclude={"n", "report"}) for table in tables],

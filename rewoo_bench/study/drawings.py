@@ -1,4 +1,4 @@
-"""The three figures of a study: the map, dollars under price rules, accuracy against cost."""
+"""The three figures of a study: the map, dollars under price rules, accuracy against tokens."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
 from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.plots import style
+from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
 from rewoo_bench.runs.publish import file_name
-from rewoo_bench.study.outcomes import CONTEXTS, PAIR, CellResults, StudyResults, loops_and_plans, with_context
+from rewoo_bench.study.outcomes import (
+    CONTEXTS,
+    PAIR,
+    CellResults,
+    StudyResults,
+    loops_and_plans,
+    priced_by,
+    with_context,
+)
 
 _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and where they are dark
 _UPWARDS = {"objectives": "questions of a task", "words": "words of a page"}
@@ -94,34 +104,36 @@ def _map(rows: Sequence[_MapRow], results: StudyResults) -> Picture:
     drawn = [each for each in results.cells if "hops" in each.cell.conditions]
     return style.picture(
         figure,
-        "ReAct's dollars as a multiple of ReWOO's, without a model's mistakes",
-        "Blue: ReWOO is the cheaper one. True by the construction of these architectures and their prompts, not a "
-        "measurement of a model.",
+        f"Dollars of {PAIR[0]} as a multiple of {PAIR[1]}'s, without a model's mistakes",
+        "Blue: the plan is the cheaper one. True by the construction of these two architectures and their prompts, not "
+        "a measurement of a model. Tokens before each prompt are added by calculation, to the calls of the LLM tool, "
+        "too, and stand in the cache from the first call on.",
         facts=f"oracle · chain · n = {min(each.n for each in drawn)} tasks in each cell",
     )
 
 
 def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
-    """Ratios of tokens and of dollars under each rule, with intervals, a row for each data set and model."""
-    measures = {"total_tokens": "tokens", **{price: f"$, {title}" for price, title in SHOWN.items()}}
-    rows = [(each, measure) for each in cells for measure in measures]
-    names = [f"{each.cell.title}: {measures[measure]} (n = {each.n})" for each, measure in rows]
-    figure, panel = style.sheet(1, 1, 1.9 + 0.24 * len(names))
-    bounds = [1.0]
-    for place, (each, measure) in enumerate(reversed(rows)):
-        value = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{measure}")
-        if value and value.n:
-            bounds += [value.low, value.high]
-            panel.plot([value.low, value.high], [place, place], color=style.INK)
-            panel.plot([value.estimate], [place], "o", color=style.INK)
-    panel.axvline(1.0, color=style.GREY, lw=0.8)
-    panel.set_yticks(range(len(names)), list(reversed(names)))
-    _log_axis(panel, bounds, style.WIDTH / 2)
-    panel.set_xlabel("ReAct / ReWOO, ratio of means (log scale)")
+    """Ratios of tokens and of dollars under each price, with intervals, a panel for each data set and model."""
+    measures = {"total_tokens": "tokens", **{price: price_title(price) for price in priced_by(results.study)}}
+    figure, axes = style.sheet(1, len(cells), 2.1 + 0.24 * len(measures), sharey=True, squeeze=False)
+    for panel, each in zip(axes[0], cells, strict=True):
+        bounds = [1.0]
+        for place, measure in enumerate(reversed(measures)):
+            value = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{measure}")
+            if value and value.n:
+                bounds += [value.low, value.high]
+                panel.plot([value.low, value.high], [place, place], color=style.INK)
+                panel.plot([value.estimate], [place], "o", color=style.INK)
+        panel.axvline(1.0, color=style.GREY, lw=0.8)
+        panel.set_yticks(range(len(measures)), list(reversed(measures.values())))
+        _log_axis(panel, bounds, style.WIDTH / len(cells) / 2)
+        panel.set_title(_head(each))
+        panel.set_xlabel("ReAct / ReWOO, log")
     return style.picture(
         figure,
-        "What planning ahead saves, in tokens and in dollars",
-        "To the right of 1 ReWOO is the cheaper one. Bars: 95% intervals, paired by question.",
+        "ReAct's tokens and dollars as multiples of ReWOO's",
+        "To the right of 1 ReAct takes more, to the left ReWOO. Bars: 95% intervals of the ratio of means, paired by "
+        "question.",
         facts=_facts(cells),
     )
 
@@ -144,15 +156,27 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
                 yerr=[[right.estimate - right.low], [right.high - right.estimate]],
             )  # fmt: skip
         _log_axis(panel, bounds, style.WIDTH / len(cells))
-        heads = [f"{each.cell.dataset}, {each.cell.model}", *each.cell.conditions_shown, f"n = {each.n}"]
-        panel.set_title("\n".join(heads))
+        panel.set_title(_head(each))
         panel.set_xlabel("tokens of a question (log scale)")
     axes[0][0].set_ylabel("exact match")
     handles, labels = axes[0][0].get_legend_handles_labels()
     style.legend_above(figure, handles=handles, labels=labels)
     return style.picture(
-        figure, "Accuracy against cost", "Up and to the left is better. Bars: 95% intervals.", facts=_facts(cells)
+        figure,
+        "Accuracy against tokens",
+        "Up and to the left is better; dollars under a cache have another order. Bars: 95% intervals.",
+        facts=_facts(cells),
     )
+
+
+def _head(of: CellResults) -> str:
+    return "\n".join([f"{of.cell.dataset}, {of.cell.model}", *of.cell.conditions_shown, f"n = {of.n}"])
+
+
+def price_title(price: str) -> str:
+    """`$ gpt-5-mini, OpenAI's rule, from 1,024`; nominal prices have no model."""
+    tariff = named_tariff(price)
+    return f"$ {tariff_title(tariff)}" if tariff.prices_are else f"$ {tariff.model}, {tariff_title(tariff)}"
 
 
 def _log_axis(panel: Axes, bounds: Sequence[float], inches: float) -> None:

@@ -189,7 +189,7 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
     if not len(whole):
         return None
     own = [each.prices for each in study.spec.outcomes if each.cells == cell.cells]
-    prices = [*(RULES if own else SHOWN), *filter(None, own)]
+    prices = [*(priced_by(study) if own else SHOWN), *filter(None, own)]
     found = priced_rows([folder], whole, [[name] for name in prices])
     dollars = {name: each.usd for name, each in zip(prices, found, strict=True)}
     if is_oracle(cell.options.model):
@@ -334,6 +334,11 @@ def _of_traces(found: Plannable) -> Iterator[tuple[str, Figure]]:
 def with_context(price: str, context: int) -> str:
     """The name of a price where every prompt begins with so many tokens more: `openai, 1,024 tokens before`."""
     return f"{price}, {context:,} tokens before" if context else price
+
+
+def priced_by(study: Study) -> list[str]:
+    """The prices under which the main runs are shown: those that ship, and the study's own."""
+    return [*RULES, *study.spec.study.prices]
 
 
 def main_cells(study: Study) -> str:

@@ -6,7 +6,9 @@ The page is `page.md` beside the study's file with its places filled in; without
 
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
-    {{range map openai}}                        the ends of the ratios of some cells under a price
+    {{reached NAME}}                            how many of an outcome's declared questions were asked: `44 of 375`
+    {{range map,pages openai}}                  the ends of the ratios of some cells under a price, whatever stands
+                                                before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{sentence tau-bench openai:gpt-4o}}        what recorded loops would have saved at a price
     {{asking 50 main}}                          what so many questions of some cells take
     {{table main}}, {{table means trials}}      a table; the means of some cells
@@ -27,24 +29,27 @@ import pandas as pd
 
 from rewoo_bench.analysis.plannable.tables import horizons_table, verdict
 from rewoo_bench.analysis.prices import SHOWN
-from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
-from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
-from rewoo_bench.study.drawings import drawings
+from rewoo_bench.study.drawings import drawings, price_title
 from rewoo_bench.study.outcomes import (
+    CONTEXTS,
     PAIR,
     UNCHANGED,
     CellResults,
+    Decided,
     StudyResults,
     loops_and_plans,
     main_cells,
+    priced_by,
     read_results,
+    with_context,
 )
 from rewoo_bench.study.site import site
 from rewoo_bench.system.files import replaced
@@ -159,6 +164,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         "reached": lambda: _reached(results),
     }
     verdicts = {each.name: each.verdict for each in results.outcomes}
+    reached = {each.name: _reached_n(each) for each in results.outcomes}
 
     def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
@@ -172,6 +178,8 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in verdicts:
             return verdicts[of]
+        if kind == "reached" and of in verdicts:
+            return reached[of]
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
         if kind == "asking" and (takes := _asking(results, *of.partition(" ")[::2])):
@@ -216,10 +224,15 @@ def _sentence(results: StudyResults, traces: str, price: str) -> str:
 
 
 def _range(results: StudyResults, cells: str, price: str) -> str:
-    """The least and the greatest ratio of dollars, ReAct's by ReWOO's, over the runs of some cells: `0.75 to 1.33`."""
-    runs = [each.cell.name for each in _of_cells(results, cells)]
-    found = [results.figures.get(f"{name}/{' / '.join(PAIR)}/{price}") for name in runs]
-    values = [figure.estimate for figure in found if figure is not None]
+    """The least and the greatest ratio of dollars over the runs of some cells under a price: `0.75 to 1.33`."""
+    price, _, given = price.partition(" ")
+    runs = [each for name in cells.split(",") for each in _of_cells(results, name)]
+    values = []
+    for each in runs:
+        pair = given or " / ".join(next(iter(loops_and_plans(each.names)), PAIR))
+        for context in (0, *CONTEXTS):
+            figure = results.figures.get(f"{each.cell.name}/{pair}/{with_context(price, context)}")
+            values += [figure.estimate] if figure is not None else []
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
 
 
@@ -255,16 +268,22 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
     rows = [["outcome", "data set, model", "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
     for each in results.outcomes:
         p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
-        sign = " / " if each.outcome.statistic == "ratio" else " - "
-        named = f"{each.outcome.name}: {sign.join(each.outcome.architectures)}"
+        first, second = each.outcome.architectures
+        named = f"{each.outcome.name}: {first} {'/' if each.outcome.statistic == 'ratio' else '-'} {second}"
+        if each.outcome.statistic == "non-inferiority":
+            named = f"{each.outcome.name}: {first} at most {each.outcome.margin:g} worse than {second}"
         verdict = each.verdict if each.exploratory is None else f"exploratory: {each.exploratory}"
         if each.is_partial:
             verdict = f"so far: {verdict}"
         if each.detectable is not None and math.isfinite(each.detectable):
-            verdict += f" (a difference of {each.detectable:.2f} would be seen 4 times in 5)"
-        n = f"{each.interval.n:,} of {'all' if each.declared_n is None else f'{each.declared_n:,}'}"
-        rows.append([named, each.cell.title, n, results.figures[each.name].text, p, verdict])
+            verdict += f" (McNemar's test would see a difference of {each.detectable:.2f} 4 times in 5)"
+        rows.append([named, each.cell.title, _reached_n(each), results.figures[each.name].text, p, verdict])
     return rows
+
+
+def _reached_n(of: Decided) -> str:
+    """`44 of 375`."""
+    return f"{of.interval.n:,} of {'all' if of.declared_n is None else f'{of.declared_n:,}'}"
 
 
 def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
@@ -280,7 +299,7 @@ def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
 def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
     """Each architecture of some runs."""
     heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
-    rows = [[*heads, *(f"$ / 1000, {title}" for title in SHOWN.values())]]
+    rows = [[*heads, *(f"{price_title(name)}, for 1,000" for name in SHOWN)]]
     for each in runs:
         for name in each.names:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
@@ -293,7 +312,7 @@ def _others(results: StudyResults) -> list[list[str]]:
 
     Below it stands the main run on the same questions, where there is one.
     """
-    titles = [f"$, {title}" for title in SHOWN.values()]
+    titles = [price_title(name) for name in SHOWN]
     rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
     for each in results.cells:
         names = each.names
@@ -315,12 +334,12 @@ def _pair_cells(results: StudyResults, of: str, first: str, second: str) -> list
 
 
 def _prices(results: StudyResults) -> list[list[str]]:
-    """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price that ships."""
+    """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price."""
     runs = _of_cells(results, main_cells(results.study))
     rows = [["price", *(f"{each.cell.title} (n = {each.n})" for each in runs)]]
-    for price in RULES if runs else ():
+    for price in priced_by(results.study) if runs else ():
         cells = [_texts(results, f"{each.cell.name}/{' / '.join(PAIR)}", price)[0] for each in runs]
-        rows.append([tariff_title(named_tariff(price)), *cells])
+        rows.append([price_title(price), *cells])
     return rows
 
 
@@ -346,10 +365,11 @@ def _traces(results: StudyResults) -> list[list[str]]:
 
 
 def _claims(runs: Sequence[Path]) -> list[list[str]]:
-    """A line for each published claim that the runs can test."""
+    """A line for each published claim that the runs can test; not for those that our own design makes true."""
     rows = [["about", "claim", "source", "claimed", "measured [95% CI]", "verdict"]]
     for each in claim_lines(runs):
-        rows.append([each[name] for name in ("about", "says", "source", "claimed", "measured", "verdict")])
+        if each["verdict"] != "by construction":
+            rows.append([each[name] for name in ("about", "says", "source", "claimed", "measured", "verdict_shown")])
     return rows
 
 

@@ -61,7 +61,7 @@ def render_claims(
         return "\n\n".join([*filter(None, parts), *notes])
     parts = ["\n".join(textwrap.wrap(note, _WIDTH)) for note in notes]
     overview = [
-        [finding.claim.id, _verdict(finding), finding.claim.claimed, ours(finding)]
+        [finding.claim.id, verdict_shown(finding), finding.claim.claimed, ours(finding)]
         for own in groups.values()
         for finding in own
         if finding.verdict not in ("no data", "not testable here")
@@ -121,7 +121,7 @@ def _lines(finding: Finding) -> Iterator[str]:
         _why(finding) or (claim.untestable and finding.reason),
         f"also {also(finding)}" if finding.also and finding.decided and not claim.untestable else "",
     ]
-    yield from _wrapped(plain_line(f"{_verdict(finding)}: {'; '.join(filter(None, facts))}"), 2)
+    yield from _wrapped(plain_line(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}"), 2)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -159,8 +159,13 @@ def ours(finding: Finding) -> str:
     return f"{measured}, n = {figure.interval.n:,}"
 
 
-def _verdict(finding: Finding) -> str:
-    return f"{finding.verdict}{_MARK if finding.decided and finding.decided.oracle else ''}"
+def verdict_shown(finding: Finding) -> str:
+    """`contradicted: higher than claimed`, with a mark where an oracle decided."""
+    figure, number = finding.decided, finding.claim.number
+    side = ""
+    if figure is not None and number is not None and finding.verdict == "contradicted":
+        side = f": {'higher' if figure.interval.estimate > number else 'lower'} than claimed"
+    return f"{finding.verdict}{side}{_MARK if figure and figure.oracle else ''}"
 
 
 def run_of(finding: Finding) -> str:

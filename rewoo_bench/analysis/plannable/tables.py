@@ -89,8 +89,8 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     few = last["n"] < FEWEST_TASKS
     interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}, the outer ends of both"
     return (
-        f"{architecture}: planning ahead would have saved at most {saved} of the cost {where} "
-        f"({interval}; {counted(last['n'], 'task')}); {_measured(own, rule)}"
+        f"{architecture}: by the loop's own prompts planning ahead would have saved at most {saved} of the cost "
+        f"{where} ({interval}; {counted(last['n'], 'task')}); {_measured(own, rule)}"
     )
 
 
@@ -112,7 +112,7 @@ def _measured(own: Mapping[Any, Mapping[Any, Any]], rule: str) -> str:
     whole, programs = WAYS.values()
     return (
         f"where loop and planner were both run, {whole} took {ranges[0]} what was predicted in this way and {programs} "
-        f"{ranges[1]}, so with such an error the data {shown or 'do not show a saving'}"
+        f"{ranges[1]}, so with such an error the data {shown or 'show neither a saving nor a loss'}"
     )
 
 

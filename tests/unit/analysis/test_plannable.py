@@ -435,7 +435,7 @@ def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
     assert np.allclose(plan["usd:none"], usd)
     assert (plan["usd:openai"] < plan["usd:none"]).all()
     text = tables.text(found)
-    assert "bot: planning ahead would have saved " in text
+    assert "bot: by the loop's own prompts planning ahead would have saved " in text
     assert "a bound, not a forecast" in text
     assert tables.AHEAD in text
     amounts = dict(zip(*tables.horizons_table(found, "bot")[:2], strict=True))
@@ -531,7 +531,7 @@ def test_the_sentence_has_the_error_that_was_measured_for_its_rule_and_says_what
             took = measured["took_per_predicted"][some]
             assert f"{took.min():.2f} to {took.max():.2f}" in sentence
         assert "would have saved at most" in sentence
-    assert "the data do not show a saving" in openai
+    assert "the data show neither a saving nor a loss" in openai
     assert "the data show a saving by a whole plan alone" in none  # three calls a task: two, times 0.91
     assert gemini.endswith("no planner was measured under this rule")
 

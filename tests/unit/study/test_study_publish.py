@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -239,15 +240,24 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
             page_of(read_results(study, folder), folder)
         assert len(str(refused.value)) < 400
-        page.write_text("{{range map openai}}\n{{asking 50 main}}\n{{table means twice}}")
+        page.write_text(
+            "{{range map openai}}; {{range map,map none}}; {{range map none react / rewoo}}; "
+            "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
+        )
         text = page_of(read_results(study, folder), folder)
         assert "| sample, oracle | cot | 4 |" in text
-        ratios = [
-            read_results(study, folder).figures[f"map-chain-oracle-hops={hops}-objectives=1/react / rewoo/openai"]
-            for hops in (1, 2)
+        figures = read_results(study, folder).figures
+        ends = [
+            [
+                each.estimate
+                for name, each in figures.items()
+                if re.fullmatch(rf"map-chain-oracle-hops=\d-objectives=1/react / rewoo/{price}(, .* before)?", name)
+            ]
+            for price in ("openai", "none")
         ]
-        ends = sorted(each.estimate for each in ratios)
-        assert f"{ends[0]:.2f} to {ends[1]:.2f}" in text
+        assert [len(each) for each in ends] == [10, 10]  # 2 runs with 0, 512, 1,024, 2,048 and 4,096 tokens before
+        openai, none = (f"{min(each):.2f} to {max(each):.2f}" for each in ends)
+        assert text.partition("\n\n")[2].startswith(f"{openai}; {none}; {none}; 12 of ")
         rows = load(folder / "main-sample-oracle")
         calls, tokens = (50 * rows[name].sum() / 12 for name in ("llm_calls", "total_tokens"))
         assert f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and $" in text
