@@ -27,12 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
     options = parser.parse_args(arguments)
     before = options.readme.read_text(encoding="utf-8")
+    if (count := len(_MARKS.findall(before))) != 1:
+        parser.error(f"{options.readme} has {count} places for the table, not one")
     study, template = read_study(STUDY / "study.toml"), STUDY / "first-screen.md"
     results = read_results(study, STUDY / "runs")
     made = filled(results, STUDY / "runs", template.read_text(encoding="utf-8"), template)
-    after, count = _MARKS.subn(lambda marks: f"{marks[1]}{made}{marks[2]}", before)
-    if count != 1:
-        parser.error(f"{options.readme} has {count} places for the table, not one")
+    after = _MARKS.sub(lambda marks: f"{marks[1]}{made}{marks[2]}", before)
     if options.check:
         return int(before != after)
     options.readme.write_text(after, encoding="utf-8")

@@ -6,7 +6,7 @@
 
 Runs the oracle over generated chains and over HotpotQA questions, several of them in a task, and writes the cells
 (horizon-cells.csv), their regression (horizon.csv), the figure and the README's results into results/oracle. No model
-is asked. The CSV files are the same on every machine, but that a half in the last digit may be rounded the other way.
+is asked. The CSV files are the same on every machine.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cell(depth: int | None, breadth: int, run: Path, hotpotqa: Path | None = Non
     waited = calls_in_sequence(pd.read_parquet(run / "calls.parquet"))
     rows = rows.merge(waited, on=["architecture", "example_id"], how="left")
     for column, priced in zip(DOLLARS.values(), priced_rows([run], rows, [[rule] for rule in RULES]), strict=True):
-        rows[column] = 1000 * priced.usd
+        rows[column] = (1000 * priced.usd).round(9)  # calls that end in another order change the last bits
     rows["architecture"] = rows["architecture"].astype(str).str.partition("?")[0]
     by_architecture = rows.groupby("architecture", sort=False)
     means = by_architecture[["exact_match", *COUNTS, *DOLLARS.values()]].mean().astype(float).round(3)

@@ -20,7 +20,7 @@ from rewoo_bench.events import Event
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 NAMES = bundled_names("architectures", "architecture.toml")
-SLOWEST = ("llmcompiler", "plan-execute", "rewoo-json")
+SLOWEST = ("llmcompiler", "plan-execute", "react-code", "rewoo-json", "rewoo-lazy")
 Ask = Callable[[str], list[Result]]
 
 
@@ -32,14 +32,16 @@ def questions_of(name: str, config: pytest.Config) -> int:
 def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Ask:
     """Puts two questions to an architecture when a test first names it; by day one where they take longest.
 
-    For the sake of slow machines with one exemplar each, which is a third of the prompts, and half of the steps; and
-    what rewoo was answered, rewoo-react and router, which ask the same, are answered again.
+    For the sake of slow machines with one exemplar each, which is a third of the prompts, half of the steps, and a
+    quarter of the replans; and what rewoo was answered, rewoo-react and router, which ask the same, are answered again.
     """
     folder, kept = tmp_path_factory.mktemp("copy") / "architectures", tmp_path_factory.mktemp("kept")
     shutil.copytree(bundled_folder("architectures"), folder)
     for description in folder.glob("*/architecture.toml"):
         own = re.sub("(?m)^max_exemplars.*$", "", description.read_text())
-        description.write_text(f"max_exemplars = 1\n{own.replace('max_steps = 8', 'max_steps = 4')}")
+        for many, few in (("max_steps = 8", "max_steps = 4"), ("max_replans = 8", "max_replans = 2")):
+            own = own.replace(many, few)
+        description.write_text(f"max_exemplars = 1\n{own}")
 
     @cache
     def ask(name: str) -> list[Result]:
