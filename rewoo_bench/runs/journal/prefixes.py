@@ -71,6 +71,8 @@ class SharedPrefixes:
     """The columns `Shared` of each call in a journal. `keys` are hashes of task, place, role and tokens, sorted."""
 
     keys: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    """Of `columns`, for each key."""
     columns: NDArray[np.float64]
 
     def of(self, calls: pa.Table) -> NDArray[np.float64]:
@@ -85,30 +87,32 @@ class SharedPrefixes:
                 line = int(np.searchsorted(self.keys, key)) + seen[key]
                 seen[key] += 1
                 if line < len(self.keys) and self.keys[line] == key:
-                    found[position] = self.columns[line]
+                    found[position] = self.columns[self.lines[line]]
         return found
 
 
 def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedPrefixes:
     """Works them out. `models` has the model of each role that has one of its own, and of every other role (`""`)."""
     calls = recorded_prompts(database)
-    fields = calls.kept[["task", "place", "role", "input", "output"]].tolist()
-    keys = np.array(
-        [
+    keys = np.fromiter(
+        (
             hash((calls.tasks[task], calls.places[place], calls.roles[role], *sizes))
-            for task, place, role, *sizes in fields
-        ],
+            for task, place, role, *sizes in calls.numbers("task", "place", "role", "input", "output")
+        ),
         dtype=np.int64,
     )
     # Each architecture, trial and model is a group of its own.
-    of_tasks = [json.loads(task) for task in calls.tasks]
-    of_roles = [models.get(role) or models.get("", "") for role in calls.roles]
     numbers: dict[tuple[object, ...], int] = {}
-    pairs = ((of_tasks[task], of_roles[role]) for task, _, role, *_ in fields)
-    groups = np.array(
-        [numbers.setdefault((task[0], task[2], model), len(numbers)) for task, model in pairs], dtype=np.int32
+    parts = [json.loads(task)[::2] for task in calls.tasks]  # architecture and trial
+    of_roles = [models.get(role) or models.get("", "") for role in calls.roles]
+    groups = np.fromiter(
+        (
+            numbers.setdefault((*parts[task], of_roles[role]), len(numbers))
+            for task, role in calls.numbers("task", "role")
+        ),
+        dtype=np.int32,
     )
-    columns = np.full((len(fields), len(Shared._fields)), np.nan)
+    columns = np.full((len(keys), len(Shared._fields)), np.nan)
     for group in range(len(numbers)):
         sent, marked = _Sent(), _Sent()
         left = Counter(calls.kept["task"][groups == group].tolist())
@@ -122,7 +126,7 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
         except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
             continue
     order = np.argsort(keys, kind="stable")
-    return SharedPrefixes(keys[order], columns[order])
+    return SharedPrefixes(keys[order], order, columns)
 
 
 def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
@@ -196,8 +200,9 @@ class _Sent:
         while self._pending and self._pending[0][0] <= call.start:
             end, _, task, before, tokens = heapq.heappop(self._pending)
             self._use(before, task, end)
-            self._of_task[task].update(before)
-            self.longest_of[task] = max(tokens, self.longest_of.get(task, 0))
+            if task != _SEVERAL:
+                self._of_task[task].update(before)
+                self.longest_of[task] = max(tokens, self.longest_of.get(task, 0))
             if tokens:
                 self.tokens_of[before[-1]] = tokens
         sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
@@ -217,6 +222,10 @@ class _Sent:
         """Forgets which prefixes were those of a question: its last call was sent."""
         self._of_task.pop(task, None)
         self.longest_of.pop(task, None)
+        self._pending = [
+            (end, number, _SEVERAL if of == task else of, prefixes, tokens)
+            for end, number, of, prefixes, tokens in self._pending
+        ]
 
     def _use(self, prefixes: Sequence[int], task: int, now: float) -> None:
         for prefix in prefixes:

@@ -27,7 +27,7 @@ from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.database import JournalFile, is_sound
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked
 
-_CALLS_AT_ONCE = 200
+_CALLS_AT_ONCE, _NUMBERS_AT_ONCE = 200, 10_000
 _TEXTS_KNOWN = 32 * 2**20  # characters of texts in memory
 _TEXT_SIZE = 200  # characters that a text in memory takes beside its own
 _KEPT = np.dtype(
@@ -120,6 +120,11 @@ class RecordedPrompts:
     """The names that `task`, `role` and `place` of `kept` are positions in."""
     _database: JournalFile
     _text: Callable[[int], str | None]
+
+    def numbers(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """These fields of each call of `kept`."""
+        for first in range(0, len(self.kept), _NUMBERS_AT_ONCE):
+            yield from self.kept[list(names)][first : first + _NUMBERS_AT_ONCE].tolist()
 
     def among(self, chosen: NDArray[np.bool_]) -> Iterator[SentCall]:
         """The calls of a mask over `kept`, with their prompts. Raises `DataError` where texts are missing."""

@@ -1,8 +1,9 @@
-"""Texts of recorded prompts: a long conversation's are read from its journal once, not once for each call."""
+"""Reading recorded prompts: each text once, and a finished question's prefixes are forgotten."""
 
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import anyio
 
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.journal.database import connect_to_read
+from rewoo_bench.runs.journal.prefixes import shared_prefixes
 from rewoo_bench.runs.journal.prompts import text_reader
 
 
@@ -25,3 +27,22 @@ def test_each_text_is_read_once(tmp_path: Path) -> None:
     assert f"reply {2_099}" not in texts  # no prompt has the last one
     assert len(texts) > 4_000
     assert [read(id_) for id_ in ids[-2_100:]] == texts[-2_100:]  # from memory: the file is closed
+
+
+def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:
+    """600 conversations more, each with 157 prefixes twice, take the numbers of their calls alone."""
+    system = {"role": "system", "content": "Answer well. " * 1_550}
+    peaks = []
+    for many in (200, 800):
+        file, run = tmp_path / f"{many}.jsonl", tmp_path / str(many)
+        with file.open("w") as lines:
+            for number in range(many):
+                said = [{"role": role, "content": f"{role} {number}"} for role in ("user", "assistant") * 2]
+                lines.write(json.dumps({"messages": [system, *said]}) + "\n")
+        anyio.run(partial(import_run, [file], run))
+        with closing(connect_to_read(run / "journal.sqlite")) as database:
+            tracemalloc.start()
+            shared_prefixes(database, {"": "openai/a"})
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 600 * 2_000
