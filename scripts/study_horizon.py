@@ -58,6 +58,7 @@ def cell(depth: int | None, breadth: int, run: Path, hotpotqa: Path | None = Non
         dataset=f"chain?hops={depth}&objectives={breadth}" if depth else f"{hotpotqa}?objectives={breadth}",
         questions=5 if depth else 40,
         max_steps=100,
+        concurrency=1,  # what questions at the same time find of each other is a matter of moments
         out=run,
     )
     rows = rewoo_bench.load(run)
