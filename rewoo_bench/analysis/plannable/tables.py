@@ -144,7 +144,7 @@ def trust_table(prices: Mapping[str, str]) -> list[list[str]]:
 
 def trust_note() -> str:
     return (
-        f"median and range over runs of {errors()['n'].min()} tasks each, where a planner was run, too; 1.00 means "
+        f"median and range over runs of {errors()['n'].min()} tasks and more, where a planner was run, too; 1.00 means "
         "that it took what was predicted. Dollars are at gpt-5-mini's prices, under Anthropic's rule at "
         "claude-sonnet-4-5's. Planners have prompts of their own, shorter than the loop's: a cache holds less of them"
     )
