@@ -9,7 +9,6 @@ The page is `page.md` beside the study's file with its places filled in; without
     {{reached NAME}}                            how many of an outcome's declared questions were asked: `44 of 375`
     {{range map,pages openai}}                  the ends of the ratios of some cells under a price, whatever stands
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
-    {{sentence tau-bench openai:gpt-4o}}        what recorded loops would have saved at a price
     {{asking 50 main}}                          what so many questions of some cells take
     {{table main}}, {{table means trials}}      a table; the means of some cells
 
@@ -27,7 +26,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from rewoo_bench.analysis.plannable.tables import horizons_table, verdict
+from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
@@ -163,8 +162,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         "traces": lambda: _traces(results),
         "reached": lambda: _reached(results),
     }
-    verdicts = {each.name: each.verdict for each in results.outcomes}
-    reached = {each.name: _reached_n(each) for each in results.outcomes}
+    outcomes = {each.name: each for each in results.outcomes}
 
     def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
@@ -176,21 +174,19 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if kind == "table" and (of in tables or of.startswith("means ")):
             cells = tables[of]() if of in tables else _means(results, _of_cells(results, of.partition(" ")[2]))
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
-        if kind == "verdict" and of in verdicts:
-            return verdicts[of]
-        if kind == "reached" and of in verdicts:
-            return reached[of]
+        if kind == "verdict" and of in outcomes:
+            return outcomes[of].verdict
+        if kind == "reached" and of in outcomes:
+            return _reached_n(outcomes[of])
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
         if kind == "asking" and (takes := _asking(results, *of.partition(" ")[::2])):
             return takes
-        if kind == "sentence" and (sentence := _sentence(results, *of.partition(" ")[::2])):
-            return sentence
         if kind == "range" and (span := _range(results, *of.partition(" ")[::2])):
             return span
         if name in results.figures:
             return results.figures[name].text
-        known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in verdicts)]
+        known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in outcomes)]
         near = get_close_matches(name, known, n=3, cutoff=0.7)
         hint = (
             f"did you mean {' or '.join(map(repr, near))}?"
@@ -213,14 +209,6 @@ def _asking(results: StudyResults, questions: str, cells: str) -> str:
     )
     prices = f"{named_tariff('none').model}'s prices without a cache"
     return f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and ${usd / 1000:.2f} at {prices}"
-
-
-def _sentence(results: StudyResults, traces: str, price: str) -> str:
-    """What planning ahead would have saved of recorded loops, with the error of such predictions."""
-    found = results.traces.get(traces)
-    if found is None or price not in found.prices:
-        return ""
-    return ". ".join(verdict(found, architecture, price) for architecture in found.architectures())
 
 
 def _range(results: StudyResults, cells: str, price: str) -> str:

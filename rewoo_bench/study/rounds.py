@@ -156,7 +156,8 @@ class _Session:
         if is_new:
             return replace(cell.options, questions=limit, out=folder, **chosen)
         reached = read_manifest(folder).dataset.limit or 0
-        return resumed(folder, {**cell.saved_options, **chosen, "questions": max(limit, reached)}, trust=False)
+        given = {**cell.unsaved_options, **cell.saved_options, **chosen, "questions": max(limit, reached)}
+        return resumed(folder, given, trust=False)
 
     def _report(self, cell: Cell, cells: Sequence[Cell], *, is_last: bool) -> None:
         """A line now and then: where the study is, and how long it will take."""

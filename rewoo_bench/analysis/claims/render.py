@@ -140,7 +140,8 @@ def _markdown_table(findings: Sequence[Finding]) -> str:
     else:
         rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
         for each in findings:
-            verdict = f"**{each.verdict}**" + (rf"\{_MARK}" if each.decided and each.decided.oracle else "")
+            shown = verdict_shown(each)
+            verdict = f"**{shown.removesuffix(_MARK)}**" + (rf"\{_MARK}" if shown.endswith(_MARK) else "")
             why = "; ".join(filter(None, [plain_markdown(_why(each)), each.claim.note]))
             rows.append(
                 [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),

@@ -14,13 +14,17 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from rewoo_bench.errors import DataError, JournalError
 
 JOURNAL_VERSION = 4
 _ROWS_AT_ONCE = 500
+_TEXTS_KNOWN = 32 * 2**20  # characters of texts in memory
+_TEXT_SIZE = 200  # characters that a text in memory takes beside its own
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
@@ -54,6 +58,26 @@ def checksum(values: Sequence[object]) -> int:
 def is_sound(row: Sequence[object]) -> bool:
     """Whether a row's last value is the checksum of the others."""
     return bool(row[-1] == checksum(row[:-1]))
+
+
+class KnownTexts(dict[Key, Value]):
+    """Some texts of prompts in memory, by text or by id: prompts share most of theirs.
+
+    It is emptied when they are too many; those that are sent often are soon in it again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+
+    def keep(self, key: Key, value: Value, characters: int) -> Value:
+        """Adds a text with so many characters, and returns the value."""
+        if self._size > _TEXTS_KNOWN:
+            self.clear()
+            self._size = 0
+        self._size += characters + _TEXT_SIZE
+        self[key] = value
+        return value
 
 
 class CountFile:

@@ -24,12 +24,10 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
-from rewoo_bench.runs.journal.database import JournalFile, is_sound
+from rewoo_bench.runs.journal.database import JournalFile, KnownTexts, is_sound
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked
 
 _CALLS_AT_ONCE, _NUMBERS_AT_ONCE = 200, 10_000
-_TEXTS_KNOWN = 32 * 2**20  # characters of texts in memory
-_TEXT_SIZE = 200  # characters that a text in memory takes beside its own
 _KEPT = np.dtype(
     [("number", "i8"), ("task", "i4"), ("role", "i2"), ("place", "i4"), ("start", "f8"), ("end", "f8"),
      ("input", "i4"), ("output", "i4")]
@@ -84,19 +82,14 @@ def text_reader(database: JournalFile) -> Callable[[int], str | None]:
 
     Some texts are remembered: prompts share most of theirs.
     """
-    known: dict[int, str | None] = {}
-    size = 0
+    known = KnownTexts[int, str | None]()
 
     def read(id_: int) -> str | None:
-        nonlocal size
-        if id_ not in known:
-            if size > _TEXTS_KNOWN:
-                known.clear()
-                size = 0
-            rows = database.rows("texts", "WHERE id = ?", (id_,))
-            known[id_] = str(rows[0][1]) if rows else None
-            size += len(known[id_] or "") + _TEXT_SIZE
-        return known[id_]
+        if id_ in known:
+            return known[id_]
+        rows = database.rows("texts", "WHERE id = ?", (id_,))
+        text = str(rows[0][1]) if rows else None
+        return known.keep(id_, text, len(text or ""))
 
     return read
 

@@ -36,6 +36,7 @@ from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.runs.journal.database import (
     CountFile,
     JournalFile,
+    KnownTexts,
     begin_writing,
     checksum,
     connect_to_read,
@@ -69,8 +70,6 @@ _INSERTS: dict[_Table, str] = {
 }
 _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
 _CHECKPOINT_S = 1.0
-_TEXTS_KNOWN = 32 * 2**20  # characters of prompts in memory, so that not every call hashes and writes them
-_TEXT_SIZE = 200  # characters that a text in memory takes beside its own
 JOURNAL = "journal.sqlite"
 
 
@@ -314,8 +313,7 @@ class Journal(JournalReader):
         self.is_new = not survey.calls
         self._writer = writer
         self._unwritten: list[_Row] = []
-        self._ids: dict[str, int] = {}  # of some written texts
-        self._known = 0  # size of these
+        self._ids = KnownTexts[str, int]()  # so that not every call hashes and writes its prompt
 
     @property
     def recorded_calls(self) -> int:
@@ -365,11 +363,7 @@ class Journal(JournalReader):
 
     def _add_text(self, text: str) -> int:
         """The text's id, 64 bits of its hash: of a million texts, two share them with a chance of 3 in 100 million."""
-        if self._known > _TEXTS_KNOWN:
-            self._ids.clear()  # those that are sent often are soon in it again
-            self._known = 0
-        self._known += len(text) + _TEXT_SIZE
-        self._ids[text] = id_ = int.from_bytes(digest_of(text)[:8], "big", signed=True)
+        id_ = self._ids.keep(text, int.from_bytes(digest_of(text)[:8], "big", signed=True), len(text))
         self._unwritten.append(("texts", (id_, text)))
         return id_
 
