@@ -72,6 +72,15 @@ def temperatures_asked(server: ModelServer) -> list[float]:
     return [entry.request["temperature"] for entry in server.books]
 
 
+def test_every_round_keeps_its_answers(tmp_path: Path, server: ModelServer) -> None:
+    file = written(tmp_path, server)
+    cache = f'settings.answer_cache = "{tmp_path / "answers"}"'
+    file.write_text(file.read_text().replace("settings.max_retries = 0", cache))
+    for out in ("first", "second"):
+        assert study("run", file, "--out", tmp_path / out, "--block", 1, "-n", 3) == 0
+        assert len(server.books) == 2 * 3 * 2  # of two runs, each with three questions of two architectures
+
+
 def test_the_runs_take_turns(tmp_path: Path, server: ModelServer) -> None:
     file = written(tmp_path, server, "0.0, 0.5")
     assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "-n", 3) == 0
