@@ -37,6 +37,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, UsageError, unknown
 from rewoo_bench.evaluation.question_choice import read_ids
@@ -183,6 +184,8 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     names = [cell.name for cell in cells]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SpecError(f"{file}: two runs would be in the folder {twice!r}: give their cells different names")
+    for price in spec.study.prices:
+        _check_price(price, str(file))
     for outcome in spec.outcomes:
         _check_outcome(spec, outcome, file)
     return Study(file, spec, cells, digest)
@@ -244,6 +247,16 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
         raise SpecError(f"{where}: give a margin (0.05) with non-inferiority, and with nothing else")
     if outcome.prices and outcome.measure != "cost_usd":
         raise SpecError(f"{where}: prices are for the measure cost_usd")
+    _check_price(outcome.prices, where)
+
+
+def _check_price(price: str | None, where: str) -> None:
+    """Raises `SpecError` for a price that no sheet has: now, and not when all runs have been paid."""
+    try:
+        if price:
+            named_tariff(price)
+    except UsageError as error:
+        raise SpecError(f"{where}: {str(error).removeprefix('--')}") from None
 
 
 def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:

@@ -112,6 +112,12 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
         ('"total_tokens"\n', '"f1"\nstatistic = "non-inferiority"\n#', "outcome 'tokens': give a margin (0.05)"),
         ('"ratio"', '"ratio"\nmargin = 0.1', "outcome 'tokens': give a margin (0.05)"),
         ('"ratio"', '"ratio"\nprices = "openai"', "outcome 'tokens': prices are for the measure cost_usd"),
+        (
+            '"total_tokens"',
+            '"cost_usd"\nprices = "opnai"',
+            "outcome 'tokens': unknown price 'opnai', did you mean 'openai'?",
+        ),
+        ("settings.seed = 3", 'prices = ["openai:gpt-4oo"]', "study.toml: prices openai:gpt-4oo: "),
         ('name = "map"', 'name = "a b/c"', "name"),
         ("[study]", "[study", "study.toml"),
         ('"some.ids"', '"none.ids"', "can't read"),
