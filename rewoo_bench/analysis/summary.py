@@ -37,17 +37,6 @@ _NAMES = (
 )
 
 
-def valid_first_plans(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Where no plan was broken, so that the first one ran as written; a sound plan may be followed by another.
-
-    Where broken plans weren't counted, every plan after the first is taken to replace a broken one.
-    """
-    broken = rows["replans"].astype(float)
-    if "broken_plans" in rows:
-        broken = rows["broken_plans"].astype(float).fillna(broken)
-    return (broken == 0) & (rows["stop_reason"] != "invalid_plan")
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean with its 95% interval and the number of questions behind it; None where there are none."""

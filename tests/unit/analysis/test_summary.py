@@ -21,7 +21,6 @@ from rewoo_bench.analysis.summary import (
     score_estimate,
     summaries_of,
     summary_table,
-    valid_first_plans,
 )
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.columns import QUESTIONS
@@ -310,18 +309,6 @@ def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> No
     both = summary_table(summaries_of(frame(row(planner_model="big", solver_model="tiny"), row(architecture="react"))))
     assert "sample, m (planner big, solver tiny): means" in both
     assert "sample, m: means" in both
-
-
-def test_a_first_plan_is_valid_where_it_ran_as_it_was_written() -> None:
-    rows = pd.DataFrame(
-        {
-            "replans": [0, 0, 1, 0, 2, 1],
-            "broken_plans": [0, 1, 1, None, 0, None],
-            "stop_reason": ["answered", "answered", "answered", "invalid_plan", "answered", "answered"],
-        }
-    )
-    assert valid_first_plans(rows).tolist() == [True, False, False, False, True, False]
-    assert valid_first_plans(rows.drop(columns="broken_plans")).tolist() == [True, True, False, False, False, False]
 
 
 def test_the_table_has_the_shares_of_questions_and_of_tokens_in_loops() -> None:
