@@ -46,14 +46,16 @@ def study() -> None:
 @click.option("--block", type=click.IntRange(min=1), metavar="N",
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")
+@click.option("--from", "published", type=FolderFlag(), metavar="DIR",
+              help="Folder of a published study: runs that --out lacks go on from the copies in it.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
               help="Ask the questions in this process, or on the workers of a Ray cluster.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Number of Ray workers.  [default: 1]")
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
 @_SET
 def run_study_command(file: Path, out: Path | None, models: str | None, cells: str | None, n: int | None,
-                      block: int | None, engine: str, workers: int | None, ray_address: str | None,
-                      changes: tuple[str, ...]) -> int:
+                      block: int | None, published: Path | None, engine: str, workers: int | None,
+                      ray_address: str | None, changes: tuple[str, ...]) -> int:
     """Ask the questions that the runs of FILE lack.
 
     The next question is always of the run that has the fewest. Stop it whenever you like: it goes on from there. With a
@@ -63,7 +65,8 @@ def run_study_command(file: Path, out: Path | None, models: str | None, cells: s
     declared, chosen, folder = _opened(file, out, models, cells, changes)
     sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
     options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
-    session = SessionChoices(n, block, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    session = SessionChoices(n, block, given, published)
     end = anyio.run(run_study, declared, chosen, folder, session)
     click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their questions"))
     for name, reason in end.unfinished.items():

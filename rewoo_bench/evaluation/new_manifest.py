@@ -122,7 +122,8 @@ def begin_manifest(
         learnt = before.sent.get(role or "default")  # by earlier sessions, of its endpoint
         if learnt and is_own_sent(before):
             run.models[model].recall(learnt)
-    kept = {name: getattr(before, name) for name in ("run_id", "started_at", "command", "recorded_calls", "sessions")}
+    same = ("run_id", "started_at", "command", "recorded_calls", "restored_rows", "sessions")
+    kept = {name: getattr(before, name) for name in same}
     if before.study:
         kept["study"] = before.study
     if study is None or study.is_new_session:

@@ -1,4 +1,5 @@
-"""A run without the data set's texts, which can be published whatever its licence says; and a run scored again.
+"""A run without the data set's texts, which can be published whatever its licence says; how it is gone on with; and a
+run scored again.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +27,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from anyio import Path as Folder
 
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
+from rewoo_bench.runs.journal.records import TaskKey, as_bytes
+from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
@@ -120,6 +125,50 @@ def file_name(text: str) -> str:
     if path.is_absolute() and not any(word.startswith(("/", "-")) for word in words[1:]):  # it may have spaces
         return before + path.name
     return before + " ".join(word if "?" in word else _ABSOLUTE.sub(r"\1", word) for word in words)
+
+
+# A published run, gone on with where the run itself is lost, or on another machine.
+
+
+async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> int:
+    """Makes a run that can be resumed from a published copy; returns its number of rows.
+
+    The questions that the copy has are finished; their calls, prompts and traces are not there, and what they cost is
+    in no cap. `facts` replace those of the copy's manifest: its options, whose paths are lost, and their seal.
+
+    Raises `DataError` where the copy can't be read or isn't one, and `UsageError` where the folder can't be written.
+    """
+    manifest = read_manifest(published)
+    if manifest.published is None:
+        raise DataError(f"{str(published)!r} is a run, and no published copy of one: it can be resumed itself")
+    try:
+        questions, calls = (read_table(published / name, schema).to_pylist() for name, schema in _SCHEMAS.items())
+    except FileNotFoundError:
+        raise no_table(published) from None
+    calls_of = defaultdict[TaskKey, list[dict[str, Any]]](list)
+    for call in calls:
+        calls_of[_task(call)].append(call)
+    try:
+        await Folder(folder).mkdir(parents=True, exist_ok=True)
+        async with open_journal(folder / JOURNAL) as journal:
+            for row in questions:
+                trace = {name: row[name] for name in ("run_id", "architecture", "example_id", "trial", "stop_reason")}
+                trace |= {"question": row["question"] or "", "answer": row["prediction"]}
+                rows = as_bytes({"question": row, "calls": calls_of[_task(row)]})
+                failed = row["stop_reason"] == "error"  # it is asked again
+                await journal.add_question(_task(row), rows, as_bytes(trace), failed=failed)
+        for name in _SCHEMAS:
+            shutil.copyfile(published / name, folder / name)
+        changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}
+        del changed["published"]
+        write_manifest(folder, manifest_of(changed))
+    except OSError as error:
+        raise UsageError(f"can't write to {str(folder)!r}: {error.strerror or error}") from None
+    return len(questions)
+
+
+def _task(row: Mapping[str, Any]) -> TaskKey:
+    return TaskKey(row["architecture"], row["example_id"], row["trial"])
 
 
 # The predictions of a finished run, scored again.

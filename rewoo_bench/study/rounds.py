@@ -21,11 +21,12 @@ from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.errors import DataError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.new_manifest import StudyRound
-from rewoo_bench.evaluation.resume import resumed
+from rewoo_bench.evaluation.resume import resumed, seal
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.publish import restore
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -44,6 +45,8 @@ class SessionChoices:
     """Questions that a round adds to a run; None is as many as its model answers at the same time."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of every run, such as `engine`."""
+    published: Path | None = None
+    """A published study: runs that the folder lacks go on from the copies in it."""
     say: Callable[[str], None] = lambda line: print(terminal(line), file=sys.stderr, flush=True)
 
 
@@ -97,7 +100,18 @@ class _Session:
             most = self._most(cell)
             if most is not None and self.wanted[cell.name] < most:
                 self._choices.say(f"{cell.name}: its data set has {self.wanted[cell.name]:,} of {most:,} questions")
+            await self._restore(cell)
             self.asked[cell.name] = asked_of(self._folder / cell.name)
+
+    async def _restore(self, cell: Cell) -> None:
+        """Begins a run with the questions of its published copy, if there is one. Its options are the cell's."""
+        folder, copy = self._folder / cell.name, (self._choices.published or Path()) / "runs" / cell.name
+        if self._choices.published is None or (folder / MANIFEST).exists() or not (copy / MANIFEST).exists():
+            return
+        before = read_manifest(copy)
+        options = replace(cell.options, questions=before.dataset.limit).as_json()
+        rows = await restore(copy, folder, {"options": options, "seal": seal(before.run_id, options)})
+        self._choices.say(f"{cell.name}: goes on from {counted(rows, 'published row')}")
 
     def _most(self, cell: Cell) -> int | None:
         limits = [limit for limit in (cell.options.questions, self._choices.n) if limit is not None]

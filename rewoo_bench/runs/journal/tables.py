@@ -79,6 +79,9 @@ def export(
                 for name, values in zip(Shared._fields, () if shared is None else shared.of(of_calls).T, strict=False):
                     place = of_calls.schema.get_field_index(name)
                     field = of_calls.schema.field(place)
+                    if of_calls[name].null_count < len(of_calls):  # rows of a published copy, whose prompts aren't here
+                        known = of_calls[name].to_numpy().astype(float)
+                        values = np.where(np.isnan(values), known, values)
                     of_calls = of_calls.set_column(place, field, _numbers(values, field.type))
                 calls.add(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)

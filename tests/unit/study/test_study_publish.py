@@ -19,7 +19,9 @@ from rewoo_bench.analysis.stats.tests import holm, p_of_margin
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.publish import rescore
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
 from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
@@ -381,3 +383,66 @@ async def test_a_run_begun_before_the_day_of_declaration_decides_nothing(tmp_pat
     (outcome,) = read_results(study, tmp_path / "runs").outcomes
     assert outcome.exploratory == "begun before the study was declared"
     assert math.isnan(outcome.p_holm)
+
+
+@pytest.mark.anyio
+async def test_a_published_study_goes_on_where_its_runs_are_lost(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells, tmp_path / "lost", SessionChoices(n=5))
+    publish_study(study, tmp_path / "lost", tmp_path / "page")
+    before = tmp_path / "page" / "runs" / study.cells[1].name
+
+    elsewhere = SessionChoices(published=tmp_path / "page")
+    end = await run_study(study, study.cells, tmp_path / "runs", elsewhere)
+    assert not end.unfinished
+    await run_study(study, study.cells, tmp_path / "whole")
+
+    after = tmp_path / "runs" / study.cells[1].name
+    for file, keys in (
+        ("questions.parquet", ["architecture", "example_id", "trial"]),
+        ("calls.parquet", ["architecture", "example_id", "trial", "place", "role", "kind", "started_at"]),
+    ):
+        old, new = (pd.read_parquet(folder / file).sort_values(keys, ignore_index=True) for folder in (before, after))
+        kept = new[new["example_id"].isin(old["example_id"])].reset_index(drop=True)
+        pd.testing.assert_frame_equal(kept, old)  # to the prefixes that earlier prompts had, and the times
+        assert len(new) > len(old)
+    figures = {
+        name: {key: each.estimate for key, each in read_results(study, tmp_path / name).figures.items()}
+        for name in ("runs", "whole")
+    }
+    asked_at_once = {key for key in figures["whole"] if key.endswith(("llm_calls", "total_tokens", "exact_match"))}
+    assert asked_at_once
+    for key in asked_at_once:
+        assert figures["runs"][key] == pytest.approx(figures["whole"][key])
+
+    manifest = read_manifest(after)
+    assert manifest.published is None
+    assert manifest.restored_rows == 10
+    assert manifest.study == read_manifest(before).study
+    publish_study(study, tmp_path / "runs", tmp_path / "page")  # the same folder again, with more questions
+    assert read_manifest(before).dataset.examples == 12
+    assert rescore(before).different == []
+
+
+@pytest.mark.anyio
+async def test_a_published_study_with_other_prompts_is_not_gone_on_with(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells[:1], tmp_path / "lost", SessionChoices(n=5))
+    publish_study(study, tmp_path / "lost", tmp_path / "page")
+    run_json = tmp_path / "page" / "runs" / study.cells[0].name / "run.json"
+    text = run_json.read_text()
+    sha256 = read_manifest(run_json.parent).architectures[0].prompts_sha256 or ""
+    run_json.write_text(text.replace(sha256, "0" * 64))
+    end = await run_study(
+        study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "page", say=lambda line: None)
+    )
+    (reason,) = end.unfinished.values()
+    assert "prompts_sha256" in reason
+
+
+@pytest.mark.anyio
+async def test_only_a_published_copy_is_restored(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells[:1], tmp_path / "other" / "runs", SessionChoices(n=2))
+    with pytest.raises(DataError, match="no published copy"):
+        await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "other"))
