@@ -43,6 +43,8 @@ CONTEXTS = (512, 1024, 2048, 4096)
 """Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
 UNCHANGED = "main, these questions"
 _KEY = ["example_id", "trial"]
+MEASURES = ("exact_match", "llm_calls", "input_tokens", "output_tokens", "total_tokens", "in loops", "flips")
+"""Figures of every run whose rows have what they are made of."""
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
 
 
@@ -81,7 +83,7 @@ class Decided:
     @property
     def name(self) -> str:
         """`tokens/hotpotqa/qwen`, with the conditions behind it."""
-        return "/".join([self.outcome.name, self.cell.dataset, self.cell.model, *self.cell.conditions_shown])
+        return outcome_name(self.outcome, self.cell)
 
     @property
     def is_partial(self) -> bool:
@@ -200,15 +202,18 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
     return CellResults(cell, manifest, whole, why_exploratory(study, cell, manifest), dollars)
 
 
+def outcome_name(outcome: Outcome, cell: Cell) -> str:
+    return "/".join([outcome.name, cell.dataset, cell.model, *cell.conditions_shown])
+
+
+def decides(outcome: Outcome, cell: Cell) -> bool:
+    """Whether an outcome is one of this run."""
+    is_of_cells = cell.cells == outcome.cells and outcome.dataset in (None, cell.dataset)
+    return is_of_cells and outcome.model in (None, cell.model)
+
+
 def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
-    found = [
-        _decide(outcome, each)
-        for outcome in study.spec.outcomes
-        for each in cells
-        if each.cell.cells == outcome.cells
-        and outcome.dataset in (None, each.cell.dataset)
-        and outcome.model in (None, each.cell.model)
-    ]
+    found = [_decide(outcome, each) for outcome in study.spec.outcomes for each in cells if decides(outcome, each.cell)]
     families: dict[str, list[int]] = {}
     for place, each in enumerate(found):
         if each.exploratory is None and each.interval.n:

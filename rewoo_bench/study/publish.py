@@ -10,9 +10,10 @@ The page is `page.md` beside the study's file with its places filled in; without
     {{range map,pages openai}}                  the ends of the ratios of some cells under a price, whatever stands
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{asking 50 main}}                          what so many questions of some cells take
+    {{model NAME}}                              the model that has this name in the study
     {{table main}}, {{table means trials}}      a table; the means of some cells
 
-The same runs give the same files.
+A place of runs that weren't made says so. The same runs give the same files.
 """
 
 from __future__ import annotations
@@ -28,24 +29,28 @@ import pandas as pd
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.publish import publish
+from rewoo_bench.runs.publish import file_name, publish
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.drawings import drawings, price_title
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
+    MEASURES,
     PAIR,
     UNCHANGED,
     CellResults,
     Decided,
     StudyResults,
+    decides,
     loops_and_plans,
     main_cells,
+    outcome_name,
     priced_by,
     read_results,
     with_context,
@@ -55,6 +60,7 @@ from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
 PAGE = "page.md"
+NOT_RUN = "(not run)"
 _MADE = "<!-- made by rewoo-bench study publish -->"
 _PLACE = re.compile(r"\{\{([^{}]+)\}\}")
 _DEFAULT = """# {{title}}
@@ -186,6 +192,12 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             return span
         if name in results.figures:
             return results.figures[name].text
+        if kind == "model" and of in results.study.spec.models:
+            return (
+                file_name(str(results.study.spec.models[of].get("model", of))).removeprefix(LOCAL).removesuffix(".gguf")
+            )
+        if without := _without_data(results, name):
+            return without
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in outcomes)]
         near = get_close_matches(name, known, n=3, cutoff=0.7)
         hint = (
@@ -196,6 +208,25 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
     return _PLACE.sub(value, text)
+
+
+def _without_data(results: StudyResults, name: str) -> str:
+    """What stands in the place of a declared run's figure that isn't there; empty where nothing has such a name."""
+    study, there = results.study, {each.cell.name for each in results.cells}
+    kind, _, of = name.partition(" ")
+    figure = of if kind in ("verdict", "reached", "n") else name
+    missing = [cell for cell in study.cells if cell.name not in there]
+    decided = {outcome_name(outcome, cell) for outcome in study.spec.outcomes for cell in missing
+               if decides(outcome, cell)}  # fmt: skip
+    traces = study.spec.traces.keys() - results.traces.keys()
+    if figure in decided or figure.partition("/")[0] in {*traces, *(cell.name for cell in missing)}:
+        return NOT_RUN
+    if kind == "range" or (kind == "asking" and of.partition(" ")[0].isdecimal()):
+        cells = of.partition(" ")[0].split(",") if kind == "range" else [of.partition(" ")[2]]
+        return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
+    run, _, rest = figure.partition("/")
+    measures = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *priced_by(study)}
+    return "(unknown)" if run in there and rest.rpartition("/")[2] in measures else ""
 
 
 def _asking(results: StudyResults, questions: str, cells: str) -> str:

@@ -85,7 +85,7 @@ def run_program(settings: dict[str, Any]) -> None:
         "--cache-ram", str(settings["prompt_cache_mib"]),
         "--threads", threads, "--threads-batch", threads,
         "--host", "127.0.0.1", "--port", str(port),
-        "--no-context-shift", "--cache-reuse", "0", "--flash-attn", "off", "--no-repack",
+        "--no-context-shift", "--cache-reuse", "0", "--flash-attn", "off", "--no-repack", "--ubatch-size", "64",
         *own,
     ]  # fmt: skip
     try:

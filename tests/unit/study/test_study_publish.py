@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import anyio
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench.analysis.plannable.run import plannable
@@ -18,6 +21,7 @@ from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportion
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, SpecError, UsageError
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
@@ -266,6 +270,42 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         page.write_text("{{range map deepsick}}")
         with pytest.raises(SpecError, match="range map deepsick"):
             page_of(read_results(study, folder), folder)
+    finally:
+        page.unlink()
+
+
+@pytest.mark.parametrize(
+    ("place", "filled"),
+    [
+        ("{{tokens/sample/oracle}}", "(not run)"),
+        ("{{n tokens/sample/oracle}}, {{verdict tokens/sample/oracle}}", "(not run), (not run)"),
+        ("{{reached tokens/sample/oracle}}", "(not run)"),
+        ("{{main-sample-oracle/react / rewoo/openai}}", "(not run)"),
+        ("{{missing/react/plannable}}", "(not run)"),
+        ("{{range pages openai}} {{asking 50 main}}", "(not run) (not run)"),
+        ("{{short-sample-oracle/rewoo/in loops}}", "(unknown)"),
+        ("{{model oracle}}", "oracle"),
+    ],
+)
+def test_a_place_of_runs_that_arent_there_says_so(
+    made: tuple[Study, Path], tmp_path: Path, place: str, filled: str
+) -> None:
+    study, folder = made
+    for name in ("short-sample-oracle", "map-chain-oracle-hops=1-objectives=1"):
+        shutil.copytree(folder / name, tmp_path / name)
+    rows = pd.read_parquet(tmp_path / "short-sample-oracle" / "questions.parquet")
+    rows["loop_tokens"] = rows["loop_tokens"].where(rows["architecture"] != "rewoo")
+    table = pa.Table.from_pandas(rows, schema=QUESTIONS, preserve_index=False)
+    pq.write_table(table, tmp_path / "short-sample-oracle" / "questions.parquet")
+    page = study.file.with_name("page.md")
+    page.write_text(place)
+    try:
+        results = read_results(study, tmp_path)
+        assert page_of(results, tmp_path).partition("\n\n")[2] == f"{filled}\n"
+        for wrong in ("{{tokens/sample/orakel}}", "{{short-sample-oracle/rewoo/in lops}}", "{{model orakel}}"):
+            page.write_text(wrong)
+            with pytest.raises(SpecError, match="unknown figure"):
+                page_of(results, tmp_path)
     finally:
         page.unlink()
 
