@@ -5,9 +5,10 @@ The bundled architectures and data sets are in `rewoo_bench/_bundled/` of a whee
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 LOCAL = "local/"
@@ -18,6 +19,9 @@ RECORDED = "recorded:"
 """Start of the name of all tools of a recording: `recorded:RUN`."""
 ORACLE_MODEL = "oracle"
 _PACKAGE = Path(__file__).parents[1]
+_NAMED = re.compile(r"(?:--)?[\w.-]+=")  # a flag, or the value of a study that `--set` gives
+# In a word of a command: after nothing, a quote, `KEY=`, `agent:` or a bracket, and not the slashes of an address.
+_ABSOLUTE = re.compile(r"(?<![^\s'\"=:(<@;])/(?:[^\s'\"/]+/)*([^\s'\"/]+)/?")
 
 
 def is_oracle(model: str) -> bool:
@@ -49,6 +53,36 @@ def read_options(options: str) -> dict[str, str]:
     if len(read) < len(pairs):
         raise ValueError(f"an option is given twice in {options!r}")
     return read
+
+
+# Paths as what others read has them: the names of their files.
+
+
+def file_names(value: Any) -> Any:
+    """The same JSON with the file's name in place of each absolute path."""
+    if isinstance(value, dict):
+        return {file_name(key): file_names(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [file_names(each) for each in value]
+    return file_name(value) if isinstance(value, str) else value
+
+
+def file_name(text: str) -> str:
+    """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`.
+
+    Of a command each word: `agent:MODE=all /usr/bin/python /home/me/agent.py` as `agent:MODE=all python agent.py`. What
+    has options behind a question mark stays: it is the name of an architecture, or an address.
+    """
+    if "," in text:  # of a list of architectures, some may be folders
+        return ",".join(map(file_name, text.split(",")))
+    if named := _NAMED.match(text):
+        return named[0] + file_name(text[named.end() :])
+    before = next((prefix for prefix in (LOCAL, RECORDED, REPLAY) if text.startswith(prefix)), "")
+    text = text.removeprefix(before)
+    path, words = Path(text), text.split(" ")
+    if path.is_absolute() and not any(word.startswith(("/", "-")) for word in words[1:]):  # it may have spaces
+        return before + path.name
+    return before + " ".join(word if "?" in word else _ABSOLUTE.sub(r"\1", word) for word in words)
 
 
 # Short names of the bundled runners, generators, tools and scorers. Manifests and baselines keep the short name, so a

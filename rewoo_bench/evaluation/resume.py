@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.config.named import known_names
-from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, file_names, is_oracle
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.loaders.sampling import ids_hash
@@ -251,6 +251,8 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
         raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
     old, new = before.as_json(), json.loads(json.dumps(now.as_json(), default=str))  # as `before` was written
+    if before.restored_rows is not None:  # it was published, and has the names of files in the place of paths
+        old, new = file_names(old), file_names(new)
     more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions
     if "generator" in now.dataset.source:  # generated questions have their content in their ids, and one hash of all
         more |= {"sha256", "rows"}

@@ -21,6 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
@@ -32,7 +33,6 @@ from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.publish import file_name
 from rewoo_bench.types import Message, ToolCall, Usage
 
 PUBLISHED_FORMATS = ("inspect", "atif", "every-eval-ever")

@@ -16,7 +16,6 @@ answers; they keep the data set's list of answers out of the files.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from anyio import Path as Folder
 
-from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY
+from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
@@ -45,9 +44,6 @@ _SCHEMAS = {QUESTIONS_FILE: QUESTIONS, CALLS_FILE: CALLS}
 _WITH_PATHS = {QUESTIONS_FILE: ("model", "planner_model", "solver_model"), CALLS_FILE: ("name",)}
 _SCORED = ["architecture", "example_id", "trial", "answers", "answers_sha256", "prediction", "exact_match", "f1"]
 _ROUNDING = 1e-9
-_NAMED = re.compile(r"(?:--)?[\w.-]+=")  # a flag, or the value of a study that `--set` gives
-# In a word of a command: after nothing, a quote, `KEY=`, `agent:` or a bracket, and not the slashes of an address.
-_ABSOLUTE = re.compile(r"(?<![^\s'\"=:(<@;])/(?:[^\s'\"/]+/)*([^\s'\"/]+)/?")
 
 
 def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), texts: bool = False) -> int:
@@ -89,7 +85,7 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
     if "architectures" in facts:
         facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
     try:
-        write_manifest(out, manifest_of(_file_names(facts)))
+        write_manifest(out, manifest_of(file_names(facts)))
         for name, table in tables.items():
             with replaced(out / name, follows=False) as opened:
                 pq.write_table(table, opened, compression="zstd")
@@ -100,33 +96,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
     return len(tables[QUESTIONS_FILE])
 
 
-def _file_names(value: Any) -> Any:
-    """The same JSON with the file's name in place of each absolute path."""
-    if isinstance(value, dict):
-        return {file_name(key): _file_names(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_file_names(each) for each in value]
-    return file_name(value) if isinstance(value, str) else value
-
-
-def file_name(text: str) -> str:
-    """`/home/me/dev.json` as `dev.json`, `local//home/me/a.gguf` as `local/a.gguf`, `--corpus=/a/b` as `--corpus=b`.
-
-    Of a command each word: `agent:MODE=all /usr/bin/python /home/me/agent.py` as `agent:MODE=all python agent.py`. What
-    has options behind a question mark stays: it is the name of an architecture, or an address.
-    """
-    if "," in text:  # of a list of architectures, some may be folders
-        return ",".join(map(file_name, text.split(",")))
-    if named := _NAMED.match(text):
-        return named[0] + file_name(text[named.end() :])
-    before = next((prefix for prefix in (LOCAL, RECORDED, REPLAY) if text.startswith(prefix)), "")
-    text = text.removeprefix(before)
-    path, words = Path(text), text.split(" ")
-    if path.is_absolute() and not any(word.startswith(("/", "-")) for word in words[1:]):  # it may have spaces
-        return before + path.name
-    return before + " ".join(word if "?" in word else _ABSOLUTE.sub(r"\1", word) for word in words)
-
-
 # A published run, gone on with where the run itself is lost, or on another machine.
 
 
@@ -134,7 +103,7 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
     """Makes a run that can be resumed from a published copy; returns its number of rows.
 
     The questions that the copy has are finished; their calls, prompts and traces are not there, and what they cost is
-    in no cap. `facts` replace those of the copy's manifest: its options, whose paths are lost, and their seal.
+    in no cap. `facts` replace those of the copy's manifest: its `options`, whose paths are lost, and their seal.
 
     Raises `DataError` where the copy can't be read or isn't one, and `UsageError` where the folder can't be written.
     """
@@ -145,6 +114,10 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
         questions, calls = (read_table(published / name, schema).to_pylist() for name, schema in _SCHEMAS.items())
     except FileNotFoundError:
         raise no_table(published) from None
+    models = {file_name(value): value for name, value in facts["options"].items() if "model" in name and value}
+    for rows, file in ((questions, QUESTIONS_FILE), (calls, CALLS_FILE)):
+        for row in rows:
+            row.update({name: models.get(row[name], row[name]) for name in _WITH_PATHS[file]})
     calls_of = defaultdict[TaskKey, list[dict[str, Any]]](list)
     for call in calls:
         calls_of[_task(call)].append(call)
@@ -154,9 +127,9 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
             for row in questions:
                 trace = {name: row[name] for name in ("run_id", "architecture", "example_id", "trial", "stop_reason")}
                 trace |= {"question": row["question"] or "", "answer": row["prediction"]}
-                rows = as_bytes({"question": row, "calls": calls_of[_task(row)]})
+                of_row = as_bytes({"question": row, "calls": calls_of[_task(row)]})
                 failed = row["stop_reason"] == "error"  # it is asked again
-                await journal.add_question(_task(row), rows, as_bytes(trace), failed=failed)
+                await journal.add_question(_task(row), of_row, as_bytes(trace), failed=failed)
         for name in _SCHEMAS:
             shutil.copyfile(published / name, folder / name)
         changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}

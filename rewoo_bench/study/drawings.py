@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
 from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.config.names import file_name
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
-from rewoo_bench.runs.publish import file_name
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
     PAIR,

@@ -29,14 +29,14 @@ import pandas as pd
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
-from rewoo_bench.config.names import LOCAL
+from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.publish import file_name, publish
+from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.drawings import drawings, price_title
 from rewoo_bench.study.outcomes import (

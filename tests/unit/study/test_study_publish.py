@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import shutil
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +21,15 @@ import pytest
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, SpecError, UsageError
-from rewoo_bench.runs.columns import QUESTIONS
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.runs.publish import rescore
+from rewoo_bench.runs.publish import publish, rescore, restore
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
 from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
@@ -462,6 +466,44 @@ async def test_a_published_study_goes_on_where_its_runs_are_lost(tmp_path: Path)
     publish_study(study, tmp_path / "runs", tmp_path / "page")  # the same folder again, with more questions
     assert read_manifest(before).dataset.examples == 12
     assert rescore(before).different == []
+
+
+@pytest.mark.anyio
+async def test_a_published_study_goes_on_where_its_files_lie_elsewhere(tmp_path: Path) -> None:
+    """Paths aren't published: a file with the same content is the same data set."""
+    for place, n in (("here", 3), ("there", 5)):
+        (tmp_path / place).mkdir()
+        questions, pages = (
+            shutil.copy(bundled_folder("datasets") / "sample" / name, tmp_path / place)
+            for name in ("questions.jsonl", "passages.jsonl")
+        )
+        files = f'dataset = "{questions}"\nsample.corpus = "{pages}"'
+        study = conditions_study(tmp_path, CONDITIONS.replace('dataset = "sample"', files, 1))
+        chosen = SessionChoices(n=n, published=tmp_path / "page" if place == "there" else None, say=lambda line: None)
+        end = await run_study(study, study.cells, tmp_path / f"runs-{place}", chosen)
+        assert not end.unfinished
+        publish_study(study, tmp_path / f"runs-{place}", tmp_path / "page")
+    assert {len(load(tmp_path / "page" / "runs" / each.name)) for each in study.cells} == {10}
+
+
+@pytest.mark.anyio
+async def test_restored_rows_have_the_models_name_as_later_rows_have_it(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(n=2))
+    published = tmp_path / "published"
+    publish(tmp_path / "runs" / study.cells[0].name, published)
+    for file, column, schema in (("questions.parquet", "model", QUESTIONS), ("calls.parquet", "name", CALLS)):
+        rows = pd.read_parquet(published / file)
+        rows[column] = rows[column].replace("oracle", "local/small.gguf")
+        pq.write_table(pa.Table.from_pandas(rows, schema=schema, preserve_index=False), published / file)
+    options = replace(study.cells[0].options, model="local//elsewhere/small.gguf").as_json()
+    await restore(published, tmp_path / "restored", {"options": options})
+    assert set(load(tmp_path / "restored")["model"]) == {"local/small.gguf"}  # the copy, until the next questions
+    with closing(connect_to_read(tmp_path / "restored" / "journal.sqlite")) as database:
+        rows = [json.loads(row[2]) for row in database.each("questions")]
+    assert {row["question"]["model"] for row in rows} == {"local//elsewhere/small.gguf"}
+    names = {call["name"] for row in rows for call in row["calls"] if call["kind"] == "model"}
+    assert names == {"local//elsewhere/small.gguf"}
 
 
 @pytest.mark.anyio
