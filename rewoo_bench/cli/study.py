@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _SET = click.option("--set", "changes", multiple=True, metavar="TABLE.NAME.KEY=V
                     help="Replace a value of the file on this machine: where a data set lies, a model's address. "
                          "Repeatable.")
 _MODELS = click.option("--models", metavar="NAME,…", help="Only runs of these models of the file.")
+_DATASETS = click.option("--datasets", metavar="NAME,…", help="Only runs of these data sets of the file.")
 _CELLS = click.option("--cells", metavar="NAME,…", help="Only these cells of the file.")
 
 
@@ -40,6 +42,7 @@ def study() -> None:
 @_FILE
 @_OUT
 @_MODELS
+@_DATASETS
 @_CELLS
 @click.option("-n", "--questions", "n", type=click.IntRange(min=1), metavar="N",
               help="Ask at most N questions in each run.")
@@ -53,8 +56,8 @@ def study() -> None:
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Number of Ray workers.  [default: 1]")
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
 @_SET
-def run_study_command(file: Path, out: Path | None, models: str | None, cells: str | None, n: int | None,
-                      block: int | None, published: Path | None, engine: str, workers: int | None,
+def run_study_command(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
+                      n: int | None, block: int | None, published: Path | None, engine: str, workers: int | None,
                       ray_address: str | None, changes: tuple[str, ...]) -> int:
     """Ask the questions that the runs of FILE lack.
 
@@ -62,7 +65,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, cells: s
     larger n in the file, finished runs get more questions.
     """
 
-    declared, chosen, folder = _opened(file, out, models, cells, changes)
+    declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
     sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
     options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
     given = {name: value for name, value in options.items() if value is not None}
@@ -78,17 +81,18 @@ def run_study_command(file: Path, out: Path | None, models: str | None, cells: s
 @_FILE
 @_OUT
 @_MODELS
+@_DATASETS
 @_CELLS
 @_SET
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-def status(file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...], *,
-           as_json: bool) -> int:
+def status(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
+           changes: tuple[str, ...], *, as_json: bool) -> int:
     """Say how far the runs of FILE are.
 
     What the rest will take in calls, hours and dollars, and which runs no longer fit the file.
     """
 
-    declared, chosen, folder = _opened(file, out, models, cells, changes)
+    declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
     found = anyio.run(study_status, declared, chosen, folder)
     if as_json:
         rows = [{**asdict(each), "cell": each.cell.name} for each in found]
@@ -116,7 +120,7 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
     """
     from rewoo_bench.study.publish import publish_study
 
-    declared, _, folder = _opened(file, out, None, None, changes)
+    declared, _, folder = _opened(file, out, changes)
     for path in publish_study(declared, folder, to or file.parent, with_runs=not without_runs):
         click.echo(terminal(str(path)))
     return DONE
@@ -124,20 +128,19 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
 
 
 def _opened(
-    file: Path, out: Path | None, models: str | None, cells: str | None, changes: tuple[str, ...]
+    file: Path, out: Path | None, changes: tuple[str, ...], **flags: str | None
 ) -> tuple[Study, list[Cell], Path]:
     """The study, its runs that the flags choose, and its folder. Raises `UsageError`."""
 
     declared = read_study(file, changes)
     chosen = list(declared.cells)
-    of_model = {cell.name: cell.model for cell in chosen}
-    of_cells = {cell.name: cell.cells for cell in chosen}
-    for flag, text, of in (("--models", models, of_model), ("--cells", cells, of_cells)):
+    for flag, text in flags.items():
+        name_of = attrgetter({"models": "model", "datasets": "dataset", "cells": "cells"}[flag])
         wanted = [name.strip() for name in (text or "").split(",") if name.strip()]
-        known = list(dict.fromkeys(of.values()))
+        known = list(dict.fromkeys(map(name_of, declared.cells)))
         if strange := next((name for name in wanted if name not in known), None):
-            raise UsageError(f"{flag}: {unknown('name', strange, known)}")
-        chosen = [cell for cell in chosen if not wanted or of[cell.name] in wanted]
+            raise UsageError(f"--{flag}: {unknown('name', strange, known)}")
+        chosen = [cell for cell in chosen if not wanted or name_of(cell) in wanted]
     if not chosen:
-        raise UsageError("--models, --cells: no run of the study fits both")
+        raise UsageError(f"{', '.join(f'--{flag}' for flag in flags)}: no run of the study fits them all")
     return declared, chosen, out or RESULTS / file.stem

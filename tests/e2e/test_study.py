@@ -236,3 +236,26 @@ def test_workers_of_ray_give_the_same_rows(tmp_path: Path, server: ModelServer) 
     assert len(local) == 24
     assert local["total_tokens"].tolist() == ray["total_tokens"].tolist()
     assert json.loads((tmp_path / "ray" / cells[0] / "run.json").read_text())["engine"]["name"] == "ray"
+
+
+def test_only_the_runs_of_a_data_set_are_asked(
+    server: ModelServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    runs = tmp_path / "runs"
+    assert study("run", file, "--out", runs, "--datasets", "chain", "-n", 1) == 0
+    assert [path.name for path in runs.iterdir()] == ["main-chain-hosted-temperature=0.0"]
+    capsys.readouterr()
+    assert study("status", file, "--out", runs, "--datasets", "chian") == 2
+    assert "--datasets: unknown name 'chian', did you mean 'chain'?" in capsys.readouterr().err
+
+
+def test_a_published_study_is_gone_on_with_and_nothing_of_it_is_paid_again(server: ModelServer, tmp_path: Path) -> None:
+    file = written(tmp_path, server)
+    assert study("run", file, "--out", tmp_path / "lost", "-n", 2) == 0
+    assert study("publish", file, "--out", tmp_path / "lost", "--to", tmp_path / "page") == 0
+    asked = len(server.books)
+    assert study("run", file, "--out", tmp_path / "runs", "--from", tmp_path / "page", "-n", 3) == 0
+    assert len(server.books) - asked == 2 * 2  # a third question of each data set, for two architectures
+    for run in (tmp_path / "runs").iterdir():
+        assert load(run).groupby("architecture", observed=True)["example_id"].nunique().tolist() == [3, 3]
