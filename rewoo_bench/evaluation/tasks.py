@@ -56,7 +56,7 @@ class Result:
     flags: tuple[str, ...] = ()
     """What to doubt about the row (runs/columns.py)."""
     answers_sha256: Sequence[str] | None = None
-    """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring/base.py)."""
+    """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring.py)."""
 
     @property
     def has_failed(self) -> bool:

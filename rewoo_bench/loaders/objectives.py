@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import chain
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.text.scoring.base import BETWEEN_ANSWERS
+from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.types import Example, Hop
 
 OBJECTIVES = "objectives"

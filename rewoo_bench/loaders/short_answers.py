@@ -29,9 +29,8 @@ from rewoo_bench.loaders.row_fields import (
     plain_answer,
     text_field,
 )
-from rewoo_bench.text.scoring.number_answers import ANSWER_MARK
-from rewoo_bench.text.scoring.numbers import find_numbers
-from rewoo_bench.text.scoring.text_answers import says_yes
+from rewoo_bench.text.numbers import find_numbers
+from rewoo_bench.text.scoring import ANSWER_MARK, says_yes
 from rewoo_bench.tools.calculator import calculate, show_number
 from rewoo_bench.types import Document, Example, Hop
 

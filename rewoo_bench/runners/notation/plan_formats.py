@@ -48,7 +48,7 @@ from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spelli
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt
-from rewoo_bench.text.scoring.base import BETWEEN_ANSWERS
+from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.types import Tool
 
 Notation = Literal["text", "json", "numbered"]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.text.scoring.number_answers import final_number
+from rewoo_bench.text.scoring import final_number
 from rewoo_bench.tools import Calculator, CalculatorArguments
 from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewoo_bench.text.numbers import find_numbers
 from rewoo_bench.text.scoring import Score, score
-from rewoo_bench.text.scoring.numbers import find_numbers
 
 RIGHT, WRONG = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
 

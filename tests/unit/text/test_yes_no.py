@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.text.scoring import Score, score
-from rewoo_bench.text.scoring.text_answers import says_yes
+from rewoo_bench.text.scoring import Score, says_yes, score
 
 
 @pytest.mark.parametrize(
