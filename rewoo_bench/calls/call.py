@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from rewoo_bench.events import Place, TimeSpan, union_s
-from rewoo_bench.text.prompt_parts import PromptParts
+from rewoo_bench.text.tokens import PromptParts
 from rewoo_bench.types import CallCost, Example, Message, Usage
 
 _NO_PARTS = PromptParts()

@@ -30,7 +30,7 @@ import anyio
 
 from rewoo_bench.errors import RewooBenchError, RunStopped
 from rewoo_bench.runs.journal.store import Spent
-from rewoo_bench.text.prompt_parts import count_prompt
+from rewoo_bench.text.tokens import count_prompt
 from rewoo_bench.text.words import counted
 from rewoo_bench.types import CallCost, Model, Request
 

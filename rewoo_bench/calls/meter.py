@@ -25,7 +25,7 @@ from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import RowNotes, TimeSpan, current_place, noting
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
-from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
+from rewoo_bench.text.tokens import PromptParts, prompt_parts_of
 from rewoo_bench.types import Bill, CallCost, Completion, Model, Request, Tool, Usage, WrappedTool
 
 _NO_PARTS = PromptParts()

@@ -29,9 +29,8 @@ from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.escaping import text_table
-from rewoo_bench.text.prompt_parts import count_prompt
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.text.tokens import count_tokens
+from rewoo_bench.text.tokens import count_prompt, count_tokens
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion

@@ -22,9 +22,8 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.tools import form
 from rewoo_bench.system.http_session import open_session
-from rewoo_bench.text.prompt_parts import ToolSize, count_tool
 from rewoo_bench.text.redaction import hide_credentials
-from rewoo_bench.text.tokens import count_tokens
+from rewoo_bench.text.tokens import ToolSize, count_tokens, count_tool
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
 from rewoo_bench.tools.faults import Faults, FaultyTool

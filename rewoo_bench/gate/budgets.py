@@ -49,8 +49,7 @@ from rewoo_bench.gate.verdict import (
 )
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows
 from rewoo_bench.text.escaping import text_table
-from rewoo_bench.text.prompt_parts import ToolSize
-from rewoo_bench.text.tokens import TOKENIZER
+from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
 
 _SCHEMAS = Group("tools", "schemas", TOKENIZER)

@@ -40,8 +40,7 @@ from rewoo_bench.runs.journal.tables import tables_of
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.text.openai_format import prefix_ends
-from rewoo_bench.text.prompt_parts import PromptParts, prompt_parts_of
-from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
+from rewoo_bench.text.tokens import TOKENIZER, PromptParts, count_call, count_tokens, prompt_parts_of
 from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
 
 _OF_USAGE = (

@@ -41,8 +41,7 @@ from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.programs import fenced
-from rewoo_bench.text.prompt_parts import count_prompt
-from rewoo_bench.text.tokens import TOKENIZER, count_call, count_tokens
+from rewoo_bench.text.tokens import TOKENIZER, count_call, count_prompt, count_tokens
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 

@@ -12,7 +12,7 @@ from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.budgets import check_budgets, check_tools, read_budgets
 from rewoo_bench.gate.verdict import Check
 from rewoo_bench.runs.folder import load
-from rewoo_bench.text.prompt_parts import ToolSize
+from rewoo_bench.text.tokens import ToolSize
 
 HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import rewoo_bench
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.text.prompt_parts import PromptParts, count_prompt, prompt_parts_of
-from rewoo_bench.text.tokens import count_messages, count_tokens
+from rewoo_bench.text.tokens import PromptParts, count_messages, count_prompt, count_tokens, prompt_parts_of
 from rewoo_bench.types import Message, ToolCall
 
 QUESTION = "Which sea does Kyiv's river flow into?"
