@@ -26,8 +26,7 @@ from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, interval_of_mean, p
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import INFERRED, flagged, left_out, subsets
-from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.runs.rows import INFERRED, check_columns, flagged, left_out, subsets
 from rewoo_bench.text.words import counted
 
 

@@ -29,8 +29,7 @@ from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import failed
-from rewoo_bench.runs.table_columns import ColumnValues, read_columns
+from rewoo_bench.runs.rows import ColumnValues, failed, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,8 +19,7 @@ from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, propo
 from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
 from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, failed_in, flagged, oracle_rows
-from rewoo_bench.runs.table_columns import ColumnValues, model_labels, read_columns
+from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed_in, flagged, model_labels, oracle_rows, read_columns
 from rewoo_bench.text.escaping import text_table
 
 if TYPE_CHECKING:

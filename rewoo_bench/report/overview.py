@@ -28,8 +28,7 @@ from rewoo_bench.analysis.summary import (
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import FLAGS, failed, flag_lines, left_out, oracle_rows
-from rewoo_bench.runs.table_columns import MODELS, model_labels, read_columns
+from rewoo_bench.runs.rows import FLAGS, MODELS, failed, flag_lines, left_out, model_labels, oracle_rows, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,8 +23,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import oracle_rows
-from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.runs.rows import check_columns, oracle_rows
 from rewoo_bench.text.words import counted, round_up
 
 _MODELS = ("model", "planner_model", "solver_model")

@@ -32,8 +32,7 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.rows import oracle_rows, pairs_left_out
-from rewoo_bench.runs.table_columns import check_columns
+from rewoo_bench.runs.rows import check_columns, oracle_rows, pairs_left_out
 from rewoo_bench.text.words import counted
 
 Integers = NDArray[np.int64]

@@ -27,8 +27,17 @@ from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows, subsets
-from rewoo_bench.runs.table_columns import MODELS, check_columns, model_labels, read_columns
+from rewoo_bench.runs.rows import (
+    MODELS,
+    UNMETERED,
+    check_columns,
+    flagged,
+    left_out,
+    model_labels,
+    oracle_rows,
+    read_columns,
+    subsets,
+)
 from rewoo_bench.text.escaping import plain_line
 
 _CALLS = ["run_id", "call_index", "place", "status", *PRICED_COLUMNS]

@@ -51,8 +51,7 @@ from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.report.reading import HasFolder
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import load, named_manifests
-from rewoo_bench.runs.rows import failed, left_out, oracle_rows
-from rewoo_bench.runs.table_columns import read_columns
+from rewoo_bench.runs.rows import failed, left_out, oracle_rows, read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import (
     csv_text,
