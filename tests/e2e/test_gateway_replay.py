@@ -14,7 +14,7 @@ from dialect_server import DialectServer, Entry, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_program, write_questions
 
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prompts import recorded_prompts
+from rewoo_bench.runs.journal.prefixes import recorded_prompts
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

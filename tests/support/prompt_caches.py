@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prompts import Prompt, SentCall, recorded_prompts
+from rewoo_bench.runs.journal.prefixes import Prompt, SentCall, recorded_prompts
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _TEXTS_KNOWN = 2_000

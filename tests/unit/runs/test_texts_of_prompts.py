@@ -12,8 +12,7 @@ import anyio
 
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import shared_prefixes
-from rewoo_bench.runs.journal.prompts import text_reader
+from rewoo_bench.runs.journal.prefixes import shared_prefixes, text_reader
 
 
 def test_each_text_is_read_once(tmp_path: Path) -> None:
