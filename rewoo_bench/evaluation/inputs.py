@@ -23,8 +23,7 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.loaders.gold_chains import with_chains
-from rewoo_bench.loaders.load import Dataset
+from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel

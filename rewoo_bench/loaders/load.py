@@ -1,4 +1,4 @@
-"""Data sets as examples: bundled ones, ones on the Hugging Face hub, and files.
+"""Data sets as examples: bundled ones, ones on the Hugging Face hub, and files; and those that an oracle can answer.
 
     load_dataset_examples("sample")                               # bundled, all of it
     load_dataset_examples("hotpotqa", limit=50)                   # from the hub
@@ -10,13 +10,14 @@
     load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
     load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/recorded.py)
 
-`formats` recognises the row formats, `sampling` chooses or makes the questions, `hub` and `files` read rows.
+`sources` reads rows, `formats` recognises their formats, `sampling` chooses, makes or joins the questions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -25,18 +26,27 @@ from typing import Any, NamedTuple
 from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_scorer, read_dataset
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
-from rewoo_bench.loaders import hub
-from rewoo_bench.loaders.files import NamedDataset, file_sha256, find_dataset, read_data_file
 from rewoo_bench.loaders.formats import ROW_FORMATS, Defaults, RowFormat, format_named, read_examples
-from rewoo_bench.loaders.objectives import OBJECTIVES, join, split_objectives
 from rewoo_bench.loaders.recorded import NamedRun, find_run, read_tasks
 from rewoo_bench.loaders.row_fields import RawRow
-from rewoo_bench.loaders.sampling import Selection, generated, ids_hash, select, shuffled
+from rewoo_bench.loaders.sampling import (
+    OBJECTIVES,
+    Selection,
+    generated,
+    ids_hash,
+    join,
+    select,
+    shuffled,
+    split_objectives,
+)
+from rewoo_bench.loaders.sources import LoadRows, NamedDataset, file_sha256, find_dataset, load_rows, read_data_file
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.data_files import plain_name
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.types import Example
+from rewoo_bench.text.words import fold
+from rewoo_bench.tools import DocumentPages, Pages
+from rewoo_bench.types import Example, Hop
 
 __all__ = ["Dataset", "load_dataset_examples"]
 
@@ -79,7 +89,7 @@ def load_dataset_examples(
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
-    load_rows: hub.LoadRows = hub.load_rows,
+    load_rows: LoadRows = load_rows,
 ) -> Dataset:
     """The examples of `dataset`: a bundled or installed name, also with `:configuration`, `?options` or `=file` behind
     it, a folder or a file. With `?objectives=3` three questions are a task, and `limit` counts tasks.
@@ -265,7 +275,7 @@ def _joined(
 
 
 def _selected(
-    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, seed: int, load_rows: hub.LoadRows
+    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, seed: int, load_rows: LoadRows
 ) -> _Selected:
     source: Mapping[str, Any]
     if spec and spec.generator:
@@ -282,7 +292,7 @@ def _selected(
 
 
 def _rows(
-    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, load_rows: hub.LoadRows
+    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, load_rows: LoadRows
 ) -> tuple[str, Iterable[RawRow], str, Mapping[str, Any]]:
     """A data set's name (with the configuration, if not the first), its rows, and their source in words and as JSON."""
     if path := found.file:
@@ -313,3 +323,82 @@ def _rows(
     name = spec.name if config == spec.hub.config else f"{spec.name}:{config}"
     where = f"{spec.hub.path} ({config}, {split})"
     return name, fetched.rows, where, {"hub": spec.hub.path, "config": config, "revision": fetched.revision}
+
+
+# The gold chains that the oracle follows: those of a data set, and a search for questions without one.
+#
+# A trivia question has answers but no chain. One look-up is its chain: the best page for the question that shows an
+# answer in its first paragraph. A question without such a page is left out, and counted; so is a question with a chain
+# that lacks the documents which the others bring.
+
+
+_PAGES_READ = 50
+_ON_NO_PAGE = frozenset({"gsm8k", "yes_no", "physics", "parallelqa"})
+"""Scorers of answers that are worked out: a page that shows the same word or number doesn't answer the question."""
+_LARGER = 4  # times the sample, where too few of its questions have a chain
+
+
+def with_chains(
+    dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None, *, looks_up: bool = True
+) -> Dataset:
+    """The data set's questions that have a chain, and pages to follow it; its manifest counts those left out.
+
+    Architectures that look nothing up need neither: without `looks_up` all questions stay.
+    `load` gives the sample of a larger limit. With it the limit counts questions that are taken: the first
+    of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
+    """
+    if not looks_up:
+        return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
+    limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
+    sample, chained, read, without_pages, with_gold = dataset, list[Example](), 0, 0, 0
+    is_worked_out = dataset.scoring in _ON_NO_PAGE
+    brings_pages = corpus is None and dataset.corpus is None and any(each.documents for each in dataset.examples)
+    while True:
+        for example in sample.examples[read:]:
+            if limit is not None and len(chained) == limit:
+                break
+            read += 1
+            if example.chain and brings_pages and not example.documents:
+                without_pages += 1
+            elif (example.chain or not is_worked_out) and (found := with_chain(example, corpus)):
+                chained.append(found)
+                with_gold += bool(example.chain)
+        has_more = asked is not None and len(sample.examples) >= asked and "generator" not in sample.manifest["source"]
+        if load is None or not has_more or len(chained) == limit:  # a generator would never end
+            break
+        asked *= _LARGER
+        sample = load(asked)
+    if not any(example.answers for example in dataset.examples):
+        raise DataError(f"{dataset.name!r}: its tasks have no gold answers, and the oracle needs them: name a --model")
+    if not chained:
+        why = " or a page that shows its answer; ask a language model, or give passages with --corpus"
+        if is_worked_out:
+            why = ": answers that are worked out stand on no page; ask a language model"
+        needed = "the oracle needs a way to each answer, and no question has a gold chain"
+        raise DataError(f"{dataset.name!r}: {needed}{why}")
+    digest = ids_hash(example.id for example in chained)
+    without_chain = read - len(chained) - without_pages
+    left_out = {"without_chain": without_chain, "without_pages": without_pages}
+    counts = {"examples": len(chained), "with_chain": with_gold, **left_out}
+    manifest = {**dataset.manifest, **counts, "ids_hash": digest}
+    return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
+
+
+def with_chain(example: Example, corpus: Pages | None) -> Example | None:
+    """The example with its chain, or with the one look-up that answers it; None where there is no such page."""
+    if example.chain:
+        return example
+    pages = corpus if corpus is not None else DocumentPages(example.documents)
+    answers = sorted((each for each in example.answers if len(each) > 1), key=len, reverse=True)
+    hops: list[Hop] = []
+    for hit in pages.search(example.question, _PAGES_READ):
+        page = hit.document
+        first = page.text.partition("\n")[0]
+        matches = (re.search(rf"(?<!\w){re.escape(each)}(?!\w)", first, re.IGNORECASE) for each in answers)
+        if pages.find(page.title) == page and (match := next(filter(None, matches), None)):
+            hops.append(Hop(page.title, match[0], "what the question asks for"))
+    if not hops:
+        return None
+    golds = {fold(answer) for answer in example.answers}
+    others = [hop for hop in hops if fold(hop.title) not in golds]
+    return replace(example, chain=((others or hops)[0],))  # rather not a page that only the answer names

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.config.specs import HubSource
-from rewoo_bench.loaders.hub import HubRows
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
+from rewoo_bench.loaders.sources import HubRows
 from rewoo_bench.types import Example
 
 Row = dict[str, Any]

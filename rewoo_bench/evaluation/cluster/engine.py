@@ -40,7 +40,7 @@ from rewoo_bench.evaluation.cluster.worker import RayWorker
 from rewoo_bench.evaluation.prepare import PreparedRun, connections
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
-from rewoo_bench.loaders.files import file_sha256
+from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.folder import ENGINE_FILE
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions

@@ -13,8 +13,8 @@ from anyio import to_thread
 from rewoo_bench import errors
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.evaluation.tasks import Result, Task
-from rewoo_bench.loaders.files import file_sha256
 from rewoo_bench.loaders.load import Dataset
+from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import cache_dir, removed_unless_written

@@ -17,7 +17,7 @@ from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.evaluation.api import bench
 from rewoo_bench.evaluation.inputs import input_notes
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.loaders.objectives import join, split_objectives
+from rewoo_bench.loaders.sampling import join, split_objectives
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.types import Document, Example, Hop
 
