@@ -35,8 +35,8 @@ from rewoo_bench.imports.record import (
     number,
     role_of,
     times_of,
+    turns_of,
 )
-from rewoo_bench.imports.turns import turns_of
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, Usage
 

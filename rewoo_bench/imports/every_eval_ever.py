@@ -25,8 +25,7 @@ from uuid import uuid4
 
 from rewoo_bench.imports.message_forms import parsed
 from rewoo_bench.imports.messages import tool_call
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number
-from rewoo_bench.imports.usage import usage_of
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number, usage_of
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 

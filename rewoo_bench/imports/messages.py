@@ -21,11 +21,12 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
+    names_cached,
     number,
     times_of,
+    usage_of,
 )
 from rewoo_bench.imports.responses import input_of, messages_of_items, output_of
-from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall

@@ -12,9 +12,8 @@ from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, parsed, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of
-from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, number, times_of
+from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, names_cached, number, times_of, usage_of
 from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
-from rewoo_bench.imports.usage import names_cached, usage_of
 from rewoo_bench.types import Usage
 
 _Facts = Mapping[str, Any]

@@ -25,8 +25,7 @@ from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
-from rewoo_bench.imports.turns import are_steps
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.database import connect_to_read

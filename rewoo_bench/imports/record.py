@@ -1,4 +1,5 @@
-"""A trajectory as another program recorded it: the one form that all formats are read into.
+"""A trajectory as another program recorded it: the one form that all formats are read into; and how numbers, times and
+tokens in a record are read.
 
     file -> record (JSON) -> RecordedTrajectory -> rows, calls, trace, prompts
 
@@ -7,9 +8,10 @@ What a format lacks is None. Times are seconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
@@ -140,6 +142,72 @@ MISSING: Mapping[str, str] = {
 """What a format may lack, and what follows from that."""
 
 
+# Which model call asked for each tool call, and what of a trajectory is a step of its agent.
+#
+#     turns_of([ModelCall(…, tool_calls=[ask, search]), use_of_ask, ModelCall(…, agent="helper"), use_of_search])
+#     # [1, 1, 2, 1]
+#
+# Tools may run at once, and a tool may ask an agent, so a tool's call needn't belong to the model call before it.
+
+
+_NEAR = 1_000  # tool calls that were asked for and not carried out yet, among which one is looked for
+
+
+def turns_of(events: Sequence[ModelCall | ToolUse | Turn]) -> list[int]:
+    """The number of the model call that each event is, or that asked for it; from 1, and 0 where there is none.
+
+    That is the last reply with this call, by its id, else by name and arguments, else by name; without such a reply,
+    the last call of the same agent.
+    """
+    asked: list[tuple[int, str, ToolCall]] = []  # and not carried out yet: turn, agent, call
+    last: dict[str, int] = {}
+    found: list[int] = []
+    turn = 0
+    for event in events:
+        if isinstance(event, ModelCall):
+            turn += 1
+            last[event.agent] = turn
+            asked += [(turn, event.agent, call) for call in event.tool_calls]
+            found.append(turn)
+        elif isinstance(event, Turn):
+            found.append(0)
+        elif (entry := _asked(event, asked)) is not None:
+            asked.remove(entry)
+            found.append(entry[0])
+        else:
+            found.append(last.get(event.agent, turn))
+    return found
+
+
+def _asked(use: ToolUse, asked: Sequence[tuple[int, str, ToolCall]]) -> tuple[int, str, ToolCall] | None:
+    """The entry of a tool's call."""
+    named = [each for each in islice(reversed(asked), _NEAR) if each[2].name == use.name]
+    own = [each for each in named if each[1] == use.agent]
+    same_id = [each for each in own if use.call_id and each[2].id == use.call_id]
+    same = [each for each in own or named if dict(each[2].arguments) == dict(use.arguments or {})]
+    return next(iter(same_id or same or own), None)
+
+
+def are_steps(events: Sequence[ModelCall | ToolUse | Turn]) -> list[bool]:
+    """Whether each event is a step: a tool's call with the reply that asked for it, or a reply that asked for none.
+
+    What happens inside a tool's call is no step: the calls of an agent that a tool asks.
+    """
+    calls = [event for event in events if isinstance(event, ModelCall)]
+    agents = {call.agent for call in calls if call.role != "tool"} or {call.agent for call in calls}
+    turns = turns_of(events)
+    with_tools = {turn for event, turn in zip(events, turns, strict=True) if isinstance(event, ToolUse)}
+    return [
+        isinstance(event, ToolUse) and (not agents or event.agent in agents)
+        if not isinstance(event, ModelCall)
+        else not event.tool_calls and turn not in with_tools and event.agent in agents and event.role != "tool"
+        for event, turn in zip(events, turns, strict=True)
+    ]
+
+
+# Numbers and times of a record, whoever wrote it.
+
+
 def number(value: Any) -> float | None:
     """A number, or the number that a text holds; None for anything else."""
     if isinstance(value, bool) or value is None:
@@ -180,3 +248,80 @@ def as_time(value: Any, unit: Literal["s", "ms", "ns"] = "s") -> float | None:
 def times_of(start: float | None, end: float | None) -> Times | None:
     """Both, where both are known and in their order."""
     return Times(start, end) if start is not None and end is not None and start <= end else None
+
+
+# Tokens of a call in the words of providers and of libraries above them.
+#
+#     usage_of({"inputTokens": 100, "outputTokens": 50, "cacheReadInputTokens": 900})     # Bedrock
+#     # Usage(input_tokens=1000, cached_input_tokens=900, output_tokens=50)
+#
+# Here cached tokens are a part of the input, and reasoning is a part of the output. Where a provider counts them apart,
+# they are added: by the total that it gives, or by the names that it uses.
+
+
+_INPUT = (
+    *("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "input"),
+    *("prompt_token_count", "promptTokenCount", "prompt_eval_count"),
+)
+_OUTPUT = (
+    *("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "output"),
+    *("candidates_token_count", "candidatesTokenCount", "eval_count"),
+)
+_TOTAL = ("total_tokens", "totalTokens", "total", "total_token_count", "totalTokenCount")
+_CACHED = (
+    *("cached_tokens", "cache_read_input_tokens", "cacheReadInputTokens", "cachedInputTokens", "input_cached_tokens"),
+    *("cache_read", "cache_read_tokens", "cacheReadTokens", "prompt_cache_hit_tokens", "input_tokens_cache_read"),
+    *("cached_content_token_count", "cachedContentTokenCount"),
+)
+_STORED = (
+    *("cache_creation_input_tokens", "cacheWriteInputTokens", "cache_write_input_tokens", "cacheCreationInputTokens"),
+    *("cache_write_tokens", "cacheWriteTokens", "cache_creation", "input_tokens_cache_write"),
+)
+_REASONED = ("reasoning_tokens", "reasoningTokens", "reasoning", "output_reasoning_tokens")
+_THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")  # Gemini's, which its candidates don't have
+_APART = (  # Anthropic's and Bedrock's, which their input doesn't have
+    *("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
+)
+
+
+def usage_of(usage: Any) -> Usage | None:
+    """The tokens of a usage object; None where it has neither input nor output. Raises `Unreadable`."""
+    if not isinstance(usage, Mapping):
+        return None
+    given, written, total = (_count([usage], names) for names in (_INPUT, _OUTPUT, _TOTAL))
+    if given is None and written is None:
+        return None
+    given, written = given or 0, written or 0
+    cached, stored, reasoned = (_count(_places(usage), names) or 0 for names in (_CACHED, _STORED, _REASONED))
+    thoughts = _count([usage], _THOUGHTS) or 0
+    if _is_apart(usage, given, cached + stored, written, total):
+        given += cached + stored
+    if reasoned > written or given + written + reasoned == total:
+        written += reasoned
+    written, reasoned = written + thoughts, reasoned + thoughts
+    return Usage(given, min(cached, given), written, min(reasoned, written), min(stored, given))
+
+
+def names_cached(usage: Any) -> bool:
+    """Whether a usage object says how many tokens came from a cache."""
+    return isinstance(usage, Mapping) and _count(_places(usage), _CACHED) is not None
+
+
+def _is_apart(usage: Mapping[str, Any], given: int, held: int, written: int, total: int | None) -> bool:
+    """Whether the tokens that a cache held are no part of the input."""
+    if held and total == given + held + written:
+        return True
+    if "prompt_tokens" in usage or (held <= given and total == given + written):
+        return False
+    return held > given or any(usage.get(name) is not None for name in _APART)
+
+
+def _places(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The object, and the details in it."""
+    return [usage, *(each for each in usage.values() if isinstance(each, Mapping))]
+
+
+def _count(places: Iterable[Mapping[str, Any]], names: Sequence[str]) -> int | None:
+    """The first of these counts that is a number."""
+    found = (each[name] for each in places for name in names if number(each.get(name)) is not None)
+    return next(map(count, found), None)

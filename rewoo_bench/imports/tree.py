@@ -23,8 +23,8 @@ from rewoo_bench.imports.record import (
     Turn,
     count,
     number,
+    usage_of,
 )
-from rewoo_bench.imports.usage import usage_of
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall, Usage
 

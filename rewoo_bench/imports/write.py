@@ -23,8 +23,7 @@ from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken
 from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
-from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn
-from rewoo_bench.imports.turns import are_steps, turns_of
+from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
 from rewoo_bench.runs.columns import PARTS, call_rows, question_row
 from rewoo_bench.runs.journal.records import (
     CallKey,

@@ -13,8 +13,7 @@ from rewoo_bench.imports.messages import (
     read_messages,
     text_of,
 )
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable
-from rewoo_bench.imports.usage import names_cached, usage_of
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, names_cached, usage_of
 from rewoo_bench.types import Usage
 
 
