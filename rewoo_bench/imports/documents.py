@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.imports.conversations import conversations_in, with_conversations
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
-from rewoo_bench.imports.message_lines import conversations_in, with_conversations
 from rewoo_bench.imports.messages import conversation_of
 from rewoo_bench.imports.record import Unreadable
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
+from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
@@ -37,7 +38,6 @@ from rewoo_bench.imports.observability import (
     read_mlflow,
 )
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Unreadable
-from rewoo_bench.imports.request_log import Logged, RequestLog
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import without_credentials
 

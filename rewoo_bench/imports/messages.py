@@ -4,7 +4,7 @@
 
 Each message of the assistant is a model call whose prompt is all messages before it. The results that follow it belong
 to its tool calls, by their ids; where ids are missing or are used twice, in their order. A record is a conversation, or
-a request with its response; requests of one conversation are joined before (request_log.py).
+a request with its response; requests of one conversation are joined before (conversations.py).
 """
 
 from __future__ import annotations

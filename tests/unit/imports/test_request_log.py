@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from broken_json import mutated, trajectories_or_faults
 
+from rewoo_bench.imports.conversations import RequestLog
 from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
-from rewoo_bench.imports.request_log import RequestLog
 from rewoo_bench.types import Usage
 
 TOOLS = [{"type": "function", "function": {"name": "weather"}}]
