@@ -13,8 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewoo_bench.imports.messages import first_of, text_of
-from rewoo_bench.imports.responses import ITEMS, messages_of_items
+from rewoo_bench.imports.messages import ITEMS, first_of, messages_of_items, text_of
 
 
 def parsed(value: Any) -> Any:
