@@ -8,7 +8,7 @@
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
     load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
-    load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/recorded.py)
+    load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/sources.py)
 
 `sources` reads rows, `formats` recognises their formats, `sampling` chooses, makes or joins the questions.
 """
@@ -27,7 +27,6 @@ from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_sc
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders.formats import ROW_FORMATS, Defaults, RowFormat, format_named, read_examples
-from rewoo_bench.loaders.recorded import NamedRun, find_run, read_tasks
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import (
     OBJECTIVES,
@@ -39,7 +38,17 @@ from rewoo_bench.loaders.sampling import (
     shuffled,
     split_objectives,
 )
-from rewoo_bench.loaders.sources import LoadRows, NamedDataset, file_sha256, find_dataset, load_rows, read_data_file
+from rewoo_bench.loaders.sources import (
+    LoadRows,
+    NamedDataset,
+    NamedRun,
+    file_sha256,
+    find_dataset,
+    find_run,
+    load_rows,
+    read_data_file,
+    read_tasks,
+)
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
 from rewoo_bench.text.data_files import plain_name
