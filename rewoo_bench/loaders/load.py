@@ -10,7 +10,8 @@
     load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
     load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/sources.py)
 
-`sources` reads rows, `formats` recognises their formats, `sampling` chooses, makes or joins the questions.
+`sources` reads rows and recorded tasks, `formats` recognises the row formats, `sampling` chooses, makes or joins the
+questions.
 """
 
 from __future__ import annotations
