@@ -22,10 +22,12 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
@@ -34,7 +36,7 @@ from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
-from rewoo_bench.report.write import write_page
+from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Study
@@ -55,7 +57,6 @@ from rewoo_bench.study.outcomes import (
     read_results,
     with_context,
 )
-from rewoo_bench.study.site import site
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
@@ -401,3 +402,43 @@ def _rows_reached(cells: Sequence[CellResults]) -> Iterator[list[str]]:
     for each in cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
         yield [each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"]
+
+
+# The page for a browser: its text, then each run with its means and a way to its questions.
+
+
+def site(title: str, page: str, runs: Sequence[tuple[str, str, Sequence[str]]], with_questions: Collection[str]) -> str:
+    """An HTML page. `page` is Markdown, `runs` have a folder's name, a title and the lines of a table in Markdown."""
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    style = (BUNDLE / "report.css").read_text(encoding="utf-8")
+    sections = "".join(
+        f'<details id="{escape(name)}"><summary>{escape(shown)}</summary>\n'
+        f"{markdown.render(chr(10).join(table))}<p>{_links(name, with_questions)}</p></details>\n"
+        for name, shown, table in runs
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self'; style-src 'unsafe-inline'">
+<title>{escape(title)}</title>
+<style>{style}
+main img{{max-width:100%}} main table{{display:block;overflow-x:auto}} details{{margin:.4rem 0}}</style>
+</head>
+<body>
+<main>
+{markdown.render(page)}
+<h2>Every run</h2>
+{sections}</main>
+</body>
+</html>
+"""
+
+
+def _links(name: str, with_questions: Collection[str]) -> str:
+    run = f"runs/{escape(name)}"
+    questions = f'<a href="{run}/report.html">every question side by side</a>' if name in with_questions else ""
+    return " · ".join(
+        filter(None, [questions, f'<a href="{run}/run.json">settings</a>', f"tables: <code>{run}</code>"])
+    )
