@@ -43,7 +43,7 @@ from rewoo_bench.analysis.stats.paired import (
     ratio_of_means,
     student,
 )
-from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
+from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, per_solved, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import mcnemar_exact, minimum_detectable_difference
 from rewoo_bench.runs.folder import load
 from rewoo_bench.text.escaping import markdown_table

@@ -29,7 +29,7 @@ from rewoo_bench.analysis.pairs import (
     verdicts,
 )
 from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
-from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED
+from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     FLIPS,
     FOUND,

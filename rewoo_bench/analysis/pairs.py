@@ -32,9 +32,8 @@ from rewoo_bench.analysis.stats.paired import (
     ratio_and_p,
     ratio_of_means,
 )
-from rewoo_bench.analysis.stats.per_solved import ratio_per_solved
+from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
-from rewoo_bench.analysis.stats.trials import by_trials, difference_of_passes
 from rewoo_bench.runs.rows import left_out, oracle_rows, read_columns
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, proportion, quantile_interval
-from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved
-from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
+from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed_in, flagged, model_labels, oracle_rows, read_columns
 from rewoo_bench.text.escaping import text_table
@@ -116,7 +115,7 @@ class Summary:
     recorded_misses: int | None = None
     """Tool calls that it doesn't have."""
     passes: dict[int, Estimate] = field(default_factory=dict)
-    """k -> pass^k: the share of questions that k trials would all answer right (stats/trials.py); from 2 on."""
+    """k -> pass^k: the share of questions that k trials would all answer right (stats/solved.py); from 2 on."""
     flips: Estimate = NO_ESTIMATE
     """Share of questions that some trials answered right and others wrong."""
     models: str = ""
@@ -259,7 +258,7 @@ def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any],
 
 
 def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
-    """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/per_solved.py).
+    """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """

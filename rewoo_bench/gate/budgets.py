@@ -32,8 +32,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
-from rewoo_bench.analysis.stats.per_solved import per_solved
-from rewoo_bench.analysis.stats.trials import by_trials, flips, pass_hat
+from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.gate.count_checks import ROUNDING, percent

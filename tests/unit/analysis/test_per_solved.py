@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rewoo_bench.analysis.stats.paired import Interval, student
-from rewoo_bench.analysis.stats.per_solved import LEAST_SOLVED, per_solved, ratio_per_solved
+from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, per_solved, ratio_per_solved
 from rewoo_bench.errors import DataError
 
 RIGHT = [1] * 12 + [0] * 18

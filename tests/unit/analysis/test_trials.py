@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench import compare, load
-from rewoo_bench.analysis.stats.trials import by_trials, difference_of_passes, flips, pass_hat
+from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, flips, pass_hat
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.budgets import Budget, Ceiling, Floor, check_budgets

@@ -1,8 +1,12 @@
-"""What a solved question costs: the sum of tokens or dollars over the number of questions that were solved.
+"""Figures of solved questions: what each costs, and how many are solved in every one of several trials.
 
     >>> per_solved([900, 1100, 2000, 4000], [1, 1, 0, 0])
     Interval(estimate=4000.0, low=..., high=..., n=4, level=0.95)
+    >>> outcomes = by_trials([1, 0, 1, 1], ["q1", "q1", "q2", "q2"])
+    >>> pass_hat(outcomes, 2).estimate, flips(outcomes).estimate
+    (0.5, 0.5)
 
+What a solved question costs is the sum of tokens or dollars over the number of questions that were solved.
 The ratio is mean(amount) / share, and the share is what makes it unsure: of few solved questions a symmetric interval
 of either is too narrow at one end. So the interval is Wilson's score interval of the share (1927) with the amount's
 variance, and its covariance with being solved, added: all shares p with
@@ -23,9 +27,11 @@ truth is in results/coverage.md.
 from __future__ import annotations
 
 import math
+from math import comb
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.analysis.stats.paired import (
     FEW,
@@ -33,8 +39,11 @@ from rewoo_bench.analysis.stats.paired import (
     Floats,
     Interval,
     averaged,
+    difference_and_p,
     makers_of,
+    mean_of,
     paired_columns,
+    proportion,
     rows_worth,
     student,
 )
@@ -135,3 +144,55 @@ def _shares(amount: Floats, share: Floats, design: float, quantile: float) -> tu
 def _is_rare(moved: Floats) -> bool:
     """Whether a rare event may be missing; not where every question moves the ratio alike."""
     return len(moved) < FEWEST or (float(np.ptp(moved)) > _NEAR and makers_of(moved) < FEW)
+
+
+# How often a question is answered right in all of several trials, and how often its trials differ.
+#
+# `pass^k` is the probability that k trials of a question are all right: of c right ones among n its unbiased estimate
+# is C(c, k) / C(n, k), as in tau-bench (Yao et al. 2024, arXiv 2406.12045). `pass^1` is the accuracy. A question is one
+# observation.
+
+
+class Outcomes(NamedTuple):
+    """Of each question: its trials with a score, and how many of them are right."""
+
+    trials: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+
+def by_trials(scores: ArrayLike, questions: ArrayLike) -> Outcomes:
+    """The outcomes of rows, in the order of the questions' names; rows without a score (NaN) don't count."""
+    values, names = np.asarray(scores, dtype=np.float64), np.asarray(questions)
+    known = ~np.isnan(values)
+    every, place = np.unique(names, return_inverse=True)
+    trials = np.bincount(place[known], minlength=len(every))
+    return Outcomes(trials, np.bincount(place[known], weights=values[known], minlength=len(every)).astype(np.int64))
+
+
+def shares_of_passes(outcomes: Outcomes, k: int) -> NDArray[np.float64]:
+    """`pass^k` of each question; NaN where it has fewer than k trials."""
+    pairs: Any = zip(outcomes.trials.tolist(), outcomes.right.tolist(), strict=True)
+    return np.array([comb(right, k) / comb(trials, k) if trials >= k else np.nan for trials, right in pairs])
+
+
+def pass_hat(outcomes: Outcomes, k: int, level: float = 0.95) -> Interval:
+    """`pass^k` over the questions with k trials or more, and its interval."""
+    shares = shares_of_passes(outcomes, k)
+    known = shares[~np.isnan(shares)]
+    if np.isin(known, (0, 1)).all():
+        return proportion(known, level=level)
+    return mean_of(known, ends=(0.0, 1.0), level=level)
+
+
+def flips(outcomes: Outcomes, level: float = 0.95) -> Interval:
+    """The share of questions, of those with several trials, that some trials answered right and others wrong."""
+    several = outcomes.trials > 1
+    differ = (outcomes.right > 0) & (outcomes.right < outcomes.trials)
+    return proportion(differ[several].astype(float), level=level)
+
+
+def difference_of_passes(a: Outcomes, b: Outcomes, k: int) -> tuple[Interval, float]:
+    """`pass^k` of b less that of a, paired by question, and p; both are of the same questions."""
+    first, second = shares_of_passes(a, k), shares_of_passes(b, k)
+    known = ~np.isnan(first + second)
+    return difference_and_p(first[known], second[known], (0.0, 1.0), None)
