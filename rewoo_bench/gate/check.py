@@ -5,7 +5,7 @@
     print(verdict_text(verdict))
 
 baseline.py has the counts to compare, of a run or a file. baseline_checks.py and count_checks.py judge by them,
-budgets.py by fixed limits, and render.py shows the verdict.
+budgets.py by fixed limits, and verdict.py shows the verdict.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.gate.check import ComparisonTerms, check_run
-from rewoo_bench.gate.render import verdict_text
-from rewoo_bench.gate.verdict import Verdict
+from rewoo_bench.gate.verdict import Verdict, verdict_text
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.folder import manifests as read_manifests
 from rewoo_bench.runs.manifest import Manifest

@@ -15,8 +15,7 @@ from command_runs import quiet
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.render import verdict_text
-from rewoo_bench.gate.verdict import Verdict
+from rewoo_bench.gate.verdict import Verdict, verdict_text
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -6,9 +6,9 @@
     >>> pass_hat(outcomes, 2).estimate, flips(outcomes).estimate
     (0.5, 0.5)
 
-What a solved question costs is the sum of tokens or dollars over the number of questions that were solved.
-The ratio is mean(amount) / share, and the share is what makes it unsure: of few solved questions a symmetric interval
-of either is too narrow at one end. So the interval is Wilson's score interval of the share (1927) with the amount's
+What a solved question costs is the sum of tokens or dollars over the number of questions that were solved. The ratio is
+mean(amount) / share, and the share is what makes it unsure: of few solved questions a symmetric interval of either is
+too narrow at one end. So the interval is Wilson's score interval of the share (1927) with the amount's
 variance, and its covariance with being solved, added: all shares p with
 
     (share - p)^2 <= z^2 / n * (p (1 - p) - 2 r c p sqrt(p (1 - p)) + c^2 p^2)
@@ -27,7 +27,6 @@ truth is in results/coverage.md.
 from __future__ import annotations
 
 import math
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,7 +171,7 @@ def by_trials(scores: ArrayLike, questions: ArrayLike) -> Outcomes:
 def shares_of_passes(outcomes: Outcomes, k: int) -> NDArray[np.float64]:
     """`pass^k` of each question; NaN where it has fewer than k trials."""
     pairs: Any = zip(outcomes.trials.tolist(), outcomes.right.tolist(), strict=True)
-    return np.array([comb(right, k) / comb(trials, k) if trials >= k else np.nan for trials, right in pairs])
+    return np.array([math.comb(right, k) / math.comb(trials, k) if trials >= k else np.nan for trials, right in pairs])
 
 
 def pass_hat(outcomes: Outcomes, k: int, level: float = 0.95) -> Interval:

@@ -17,8 +17,7 @@ from gate_runs import FAILED, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
-from rewoo_bench.gate.render import junit, tracked, verdict_markdown, verdict_text, write_output
-from rewoo_bench.gate.verdict import Check, Group, Verdict
+from rewoo_bench.gate.verdict import Check, Group, Verdict, junit, tracked, verdict_markdown, verdict_text, write_output
 from rewoo_bench.runs.folder import load
 
 BUDGETS = """

@@ -17,7 +17,7 @@ from rewoo_bench.cli.main import group, main
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
-from rewoo_bench.gate.render import verdict_text
+from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.report.reading import advise, compare
 from rewoo_bench.report.repricing import reprice

@@ -14,7 +14,7 @@ from rewoo_bench.analysis.summary import summaries_of, summary_table
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.render import verdict_text
+from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.report.plots.data import read
 from rewoo_bench.runs.rows import answers_of_oracle
 
