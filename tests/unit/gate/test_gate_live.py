@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from gate_runs import FACTS, lines, write_run
 
-from rewoo_bench.gate.baseline_checks import live_fall
-from rewoo_bench.gate.check import ComparisonTerms, check_run
+from rewoo_bench.gate.check import ComparisonTerms, check_run, live_fall
 from rewoo_bench.gate.count_checks import LIVE_MARGIN, ratio_beyond
 from rewoo_bench.gate.verdict import Check, Verdict
 
