@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
+from rewoo_bench.analysis.claims.check import ClaimsFormat, render_claims
 from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.text.escaping import terminal

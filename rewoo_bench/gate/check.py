@@ -77,7 +77,7 @@ def check_run(
     *,
     budgets: str | Path | None = None,
     baseline: str | Path | None = None,
-    terms: ComparisonTerms = ComparisonTerms(),  # noqa: B008 - frozen
+    terms: ComparisonTerms = ComparisonTerms(),
     allow_incomplete: bool = False,
 ) -> Verdict:
     """The verdict on the run in a folder. Raises `UsageError` where there are neither budgets nor a baseline."""

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.claims.render import also, ours, run_of, sources, verdict_shown
+from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_dollars, sentence, verdict

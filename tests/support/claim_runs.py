@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
-from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
+from rewoo_bench.analysis.claims.check import ClaimsFormat, render_claims
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.manifest import manifest_of, write_manifest

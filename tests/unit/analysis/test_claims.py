@@ -12,9 +12,8 @@ from comparison_rows import system
 
 import rewoo_bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.claims.check import needed, needed_by_all
+from rewoo_bench.analysis.claims.check import ClaimsFormat, needed, needed_by_all, render_claims
 from rewoo_bench.analysis.claims.measures import MEASURES
-from rewoo_bench.analysis.claims.render import ClaimsFormat, render_claims
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.report.plots.cache import map_table

@@ -12,8 +12,7 @@ from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Claim, check, gather, read_claims
-from rewoo_bench.analysis.claims.check import needed
-from rewoo_bench.analysis.claims.render import ours, render_claims
+from rewoo_bench.analysis.claims.check import needed, ours, render_claims
 from rewoo_bench.analysis.claims.rules import Band
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT, SCORES
 from rewoo_bench.analysis.stats.paired import (

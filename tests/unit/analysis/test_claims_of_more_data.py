@@ -17,9 +17,8 @@ from comparison_rows import system
 
 from rewoo_bench import bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
-from rewoo_bench.analysis.claims.check import needed, needed_by_all
+from rewoo_bench.analysis.claims.check import needed, needed_by_all, render_claims
 from rewoo_bench.analysis.claims.claim_file import Claim
-from rewoo_bench.analysis.claims.render import render_claims
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT
 from rewoo_bench.analysis.stats.paired import Interval, mean_of_differences, ratio_of_means, ratio_of_summed_means
 from rewoo_bench.errors import DataError
