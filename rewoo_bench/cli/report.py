@@ -10,8 +10,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.view.snapshot import journal_prompts
-from rewoo_bench.report.write import write_page
+from rewoo_bench.report.write import journal_prompts, write_page
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
 

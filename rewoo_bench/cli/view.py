@@ -11,7 +11,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.view.server import serving
+from rewoo_bench.report.view import serving
 
 
 @click.command(context_settings=SETTINGS)

@@ -18,6 +18,7 @@ import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from html import escape
 from io import BytesIO
@@ -29,11 +30,14 @@ from pydantic_core import to_json
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.planned import read_planned
+from rewoo_bench.report.planned import TraceKey, read_planned
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.manifest import MANIFEST
+from rewoo_bench.runs.journal.database import connect_to_read
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import plain_line
@@ -202,3 +206,30 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
             "alt": picture.caption,
             "src": f"data:image/svg+xml;base64,{b64encode(svg).decode()}",
         }
+
+
+@contextmanager
+def journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
+    """A function from a run's question to the prompts and raw completions of its model calls, from the journal.
+
+    A run without a journal has none. Raises `DataError`.
+    """
+    journals: dict[str, JournalReader] = {}
+    with ExitStack() as stack:
+        for folder in runs:
+            if (folder / JOURNAL).is_file():
+                database = stack.enter_context(closing(connect_to_read(folder / JOURNAL)))
+                journals[read_manifest(folder).run_id] = JournalReader(database)
+
+        def prompts(key: TraceKey) -> list[dict[str, Any]]:
+            run, architecture, example_id, trial = key
+            task = TaskKey(architecture, example_id, trial)
+            shown = []
+            for record in journals[run].calls(task) if run in journals else ():
+                if record.key.kind == "model":
+                    said = record.answer.get("text" if record.status == "ok" else "message")
+                    *texts, _ = journals[run].texts(record)  # the last one is the request's form: roles, grammar, tools
+                    shown.append({"place": record.key.place, "prompt": texts, "completion": str(said or "")})
+            return shown
+
+        yield prompts

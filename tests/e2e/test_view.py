@@ -23,7 +23,7 @@ import pytest
 from answering import KEY
 from command_runs import start
 
-from rewoo_bench.report.view.server import hosts_of
+from rewoo_bench.report.view import hosts_of
 from rewoo_bench.testing.server import ModelServer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs"

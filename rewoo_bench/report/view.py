@@ -1,4 +1,6 @@
-"""The server of `rewoo-bench view`: on this machine only, read only, nothing outside the folder.
+"""`rewoo-bench view`: the pages of all runs in a folder, on this machine; a run in progress updates itself.
+
+The server is for this machine only, reads only, and shows nothing outside the folder.
 
     /                     all runs, newest first
     /run/NAME/            the page of a run; the same program as report.html, with its data from the addresses below
@@ -13,11 +15,16 @@ Requests with another Host or a foreign Origin are refused, so no web page can r
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -27,13 +34,20 @@ from pydantic_core import to_json
 
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
-from rewoo_bench.report.rows import QuestionKey
-from rewoo_bench.report.view.snapshot import Snapshot, Stamp, in_progress, progress, stamp, take_snapshot, with_figures
-from rewoo_bench.report.write import live_page
-from rewoo_bench.runs.manifest import MANIFEST
-from rewoo_bench.runs.past_runs import past_run
+from rewoo_bench.report.planned import Planned, read_planned
+from rewoo_bench.report.rows import QuestionKey, QuestionTable
+from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.report.write import live_page, read_page
+from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.journal.database import connect_to_read
+from rewoo_bench.runs.journal.records import TaskKey
+from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.journal.tables import export
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest
+from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.text.escaping import plain_line
+from rewoo_bench.text.words import counted
 
 HOST = "127.0.0.1"
 POLL_S = 0.5
@@ -262,3 +276,109 @@ async def serving(folder: Path, port: int = 0) -> AsyncIterator[str]:
         await runner.cleanup()
         for snapshot in viewer.snapshots.values():
             snapshot.close()
+
+
+# The run in a folder as the page's data: from its tables, or from its journal while it is in progress.
+#
+# A journal is only read. Its writer may be at work at the same time: what it has taken in so far is shown.
+
+
+Stamp = tuple[tuple[str | int, ...], ...]
+
+MOST_PATHS = 2_000  # questions whose traces are read for the filter by the look-up at which systems part
+
+
+def stamp(folder: Path) -> Stamp:
+    """Changes when a run's manifest, tables or journal do (names, sizes and times in nanoseconds), or it is killed."""
+    stamps: list[tuple[str | int, ...]] = []
+    with suppress(DataError):
+        stamps.append((current_status(folder, read_manifest(folder).status),))
+    for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
+        with suppress(OSError):
+            status = (folder / name).stat()
+            stamps.append((name, status.st_size, status.st_mtime_ns))
+    return tuple(stamps)
+
+
+def in_progress(folder: Path) -> bool:
+    """Whether the journal may have more than the tables: the run goes on, or was killed."""
+    manifest = read_manifest(folder)
+    return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
+
+
+def progress(folder: Path, run: PastRun) -> tuple[str, int]:
+    """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the number of answers; else nothing."""
+    if not in_progress(folder):
+        return "", 0
+    with closing(connect_to_read(folder / JOURNAL)) as database:
+        done = len(JournalReader(database).finished())
+    shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
+    if run.status == "running" and done and run.tasks and run.started_at and not read_manifest(folder).sessions:
+        elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)
+        minutes = round(elapsed.total_seconds() * (run.tasks - done) / done / 60)
+        rest = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+        shown += f", {rest if minutes else 'less than a minute'} to go"
+    return shown, done
+
+
+def with_figures(folder: Path, run: PastRun) -> PastRun:
+    """A run in progress with the figures that it has by now."""
+    with TemporaryDirectory(prefix="rewoo-bench-view-") as temporary:
+        _export(folder, Path(temporary) / "run")
+        now = past_run(Path(temporary) / "run")
+    return replace(run, exact_match=now.exact_match, tokens=now.tokens, oracle=now.oracle)
+
+
+@dataclass
+class Snapshot:
+    """The data of a run's page at one moment. `close` frees its files."""
+
+    stamp: Stamp
+    head: dict[str, Any]
+    table: QuestionTable
+    trajectories: Trajectories
+    _stack: ExitStack
+
+    def question(self, line: QuestionKey) -> dict[str, Any]:
+        """The trajectories of a question, with the labels of their systems. Raises `KeyError`."""
+        question = self.trajectories.question(self.trajectories.numbers[line])
+        return {**question, "labels": [system["label"] for system in self.table.columns["systems"]]}
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def take_snapshot(folder: Path) -> Snapshot:
+    """Reads a run. Raises `DataError` where it has no finished question yet, or can't be read."""
+    now = stamp(folder)
+    with ExitStack() as stack:
+        source = folder
+        if in_progress(folder):
+            source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
+            _export(folder, source)
+        head, table = read_page([source], [folder], at_any_price=source is folder)
+        if so_far := progress(folder, past_run(folder))[0]:
+            head["facts"].append(("Progress", so_far))
+        if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
+            with suppress(OSError):
+                head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
+        planned = read_planned([source]) if source is folder else Planned()  # a run in progress is read again and again
+        head["planned"] = planned.shown
+        trajectories = stack.enter_context(Trajectories([source], table, planned=planned))
+        if len(table.lines) <= MOST_PATHS:
+            answered = [trajectories.question(number)["systems"] for number in range(len(table.lines))]
+            for place, system in enumerate(table.columns["systems"]):
+                system["paths"] = [each[place] and each[place]["path"] for each in answered]
+        return Snapshot(now, head, table, trajectories, stack.pop_all())
+
+
+def _export(folder: Path, into: Path) -> None:
+    """The tables of what a journal has by now, in a folder of their own."""
+    into.mkdir()
+    shutil.copyfile(folder / MANIFEST, into / MANIFEST)
+    with closing(connect_to_read(folder / JOURNAL)) as database:
+        journal = JournalReader(database)
+        tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
+        order = {facts.name: place for place, facts in enumerate(read_manifest(folder).architectures)}
+        tasks.sort(key=lambda task: (task.example_id, task.trial, order.get(task.architecture, len(order))))
+        export(into, journal, tasks, {})
