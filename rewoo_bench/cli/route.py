@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.analysis.routing.report import RoutingFormat, render_routing
+from rewoo_bench.analysis.routing_report import RoutingFormat, render_routing
 from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError

@@ -25,7 +25,7 @@ from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.pairs import of_dollars
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
-from rewoo_bench.analysis.routing.report import RoutingReport, route_runs
+from rewoo_bench.analysis.routing_report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.gate.check import ComparisonTerms, check_run

@@ -10,7 +10,7 @@ import numpy as np
 from claim_runs import run_folder
 from comparison_rows import system
 
-from rewoo_bench.analysis.routing.outcomes import Outcomes, read_outcomes
+from rewoo_bench.analysis.routing import Outcomes, read_outcomes
 from rewoo_bench.runs.folder import load
 
 PARENTS = ("rewoo", "react")

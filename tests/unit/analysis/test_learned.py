@@ -23,7 +23,9 @@ from routing_runs import (
     write_run,
 )
 
-from rewoo_bench.analysis.routing.learned import (
+from rewoo_bench.analysis.routing import (
+    Integers,
+    Outcomes,
     across_trials,
     best_by_question,
     by_type,
@@ -31,7 +33,6 @@ from rewoo_bench.analysis.routing.learned import (
     fold_of,
     out_of_fold,
 )
-from rewoo_bench.analysis.routing.outcomes import Integers, Outcomes
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.config.router import NUMBERS, RouterFile, features_of, read_router
 from rewoo_bench.errors import DataError

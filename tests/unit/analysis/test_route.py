@@ -14,7 +14,7 @@ from comparison_rows import FAILED
 from routing_runs import comparison, description, parent, where_chance_decides, where_text_decides, write_run
 
 import rewoo_bench
-from rewoo_bench.analysis.routing.outcomes import Way
+from rewoo_bench.analysis.routing import Way
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.router import read_router
 from rewoo_bench.errors import UsageError

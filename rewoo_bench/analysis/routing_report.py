@@ -22,13 +22,17 @@ import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.pairs import ALPHA, column
-from rewoo_bench.analysis.routing.learned import across_trials, best_by_question, by_type, fit_router, out_of_fold
-from rewoo_bench.analysis.routing.outcomes import (
+from rewoo_bench.analysis.routing import (
     OUTCOME_COLUMNS,
     Integers,
     Outcomes,
     Way,
     WayKind,
+    across_trials,
+    best_by_question,
+    by_type,
+    fit_router,
+    out_of_fold,
     read_outcomes,
     way_of,
 )
