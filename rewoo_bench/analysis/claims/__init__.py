@@ -3,7 +3,7 @@
     for finding in check(read_claims(), gather("results/local/my-run")):
         print(finding.claim.id, finding.verdict, finding.interval)
 
-    claims.toml -> claim_file.py -> measures.py on the run groups of run_groups.py -> rules.py -> a verdict
+    claims.toml -> claim_file.py -> measures.py on the run groups of run_groups.py -> claim_file.py's rules -> a verdict
 
 claims.toml has every claim with its sources, its measure and the rule of its verdict, check.py says which run decides
 it. A claim is judged by that run's 95% interval; no interval is adjusted for the number of claims.

@@ -32,9 +32,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from rewoo_bench.analysis.claims.claim_file import Claim, ClaimTest
+from rewoo_bench.analysis.claims.claim_file import VERDICTS, Claim, ClaimTest, ClaimVerdict
 from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
-from rewoo_bench.analysis.claims.rules import VERDICTS, ClaimVerdict
 from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
 from rewoo_bench.analysis.pairs import OF_RARE, RARE, of_rare
 from rewoo_bench.analysis.stats.paired import Interval, brackets

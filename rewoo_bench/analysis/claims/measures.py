@@ -23,7 +23,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from rewoo_bench.analysis.claims.rules import Tested
 from rewoo_bench.analysis.claims.run_groups import (
     CLAIM_COLUMNS,
     SCORES,
@@ -53,6 +52,14 @@ from rewoo_bench.errors import unknown
 from rewoo_bench.runs.rows import left_out
 
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
+
+
+@dataclass(frozen=True, slots=True)
+class Tested(Interval):
+    """A difference of shares with the exact test of it."""
+
+    p: float = math.nan
+    """Exact McNemar: p of no difference."""
 
 
 @dataclass(frozen=True, slots=True)

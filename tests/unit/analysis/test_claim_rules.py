@@ -10,7 +10,7 @@ from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 from pydantic import ValidationError
 
-from rewoo_bench.analysis.claims.rules import Band
+from rewoo_bench.analysis.claims.claim_file import Band
 from rewoo_bench.analysis.stats.paired import Interval
 
 BAND = {"above": 4.0, "below": 6.0}

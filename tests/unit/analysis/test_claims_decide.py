@@ -13,7 +13,7 @@ from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Claim, check, gather, read_claims
 from rewoo_bench.analysis.claims.check import needed, ours, render_claims
-from rewoo_bench.analysis.claims.rules import Band
+from rewoo_bench.analysis.claims.claim_file import Band
 from rewoo_bench.analysis.claims.run_groups import BY_FORMAT, SCORES
 from rewoo_bench.analysis.stats.paired import (
     Interval,
