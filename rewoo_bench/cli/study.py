@@ -17,8 +17,7 @@ from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.study.declaration import Cell, Study, read_study
-from rewoo_bench.study.rounds import SessionChoices, run_study
-from rewoo_bench.study.status import status_text, study_status
+from rewoo_bench.study.rounds import SessionChoices, run_study, status_text, study_status
 from rewoo_bench.text.escaping import terminal
 
 # fmt: off

@@ -35,7 +35,7 @@ from rewoo_bench.runs.folder import TRACES_FILE, load
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.study.declaration import Cell, Outcome, Study
-from rewoo_bench.study.status import why_exploratory
+from rewoo_bench.study.rounds import why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
