@@ -13,10 +13,10 @@ from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
 from rewoo_bench.errors import UsageError
-from rewoo_bench.gate import render
 from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.count_checks import EXACT_MARGIN
+from rewoo_bench.gate.verdict import junit, tracked, verdict_markdown, verdict_text, write_output
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import MANIFEST, no_run
 from rewoo_bench.system.files import is_stream
@@ -83,23 +83,23 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
         before = read_tool_points(baseline) if baseline is not None else None
         sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
         verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-        click.echo(terminal(tool_table(sizes) + (f"\n\n{render.verdict_text(verdict)}" if verdict.checks else "")))
+        click.echo(terminal(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else "")))
     elif run is not None:
         terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
         verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
-        click.echo(terminal(render.verdict_text(verdict)))
+        click.echo(terminal(verdict_text(verdict)))
     else:
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
     if markdown is not None:
-        render.write_output(markdown, render.verdict_markdown(verdict), "--markdown")
+        write_output(markdown, verdict_markdown(verdict), "--markdown")
     elif os.environ.get(_SUMMARY):
-        render.write_output(Path(os.environ[_SUMMARY]), render.verdict_markdown(verdict), f"${_SUMMARY}", append=True)
+        write_output(Path(os.environ[_SUMMARY]), verdict_markdown(verdict), f"${_SUMMARY}", append=True)
     if junit_file is not None:
-        render.write_output(junit_file, render.junit(verdict), "--junit")
+        write_output(junit_file, junit(verdict), "--junit")
     if json_file is not None:
         rows = None if run is None else with_dollars([run], load(run), manifests(run))[0]
-        points = tool_points(sizes) if rows is None else render.tracked(rows)
-        render.write_output(json_file, points, "--json")
+        points = tool_points(sizes) if rows is None else tracked(rows)
+        write_output(json_file, points, "--json")
     return verdict.code
 
 
@@ -137,7 +137,7 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
         before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
-    render.write_output(out, text, "--out")
+    write_output(out, text, "--out")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)
