@@ -32,10 +32,11 @@ from rewoo_bench.models.oracle.gold_plan import (
     GoldCall,
     LookupPath,
     gold_plan,
+    gold_program,
     is_calculation,
+    program_of,
     shown_numbers,
 )
-from rewoo_bench.models.oracle.gold_program import gold_program, program_of
 from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
