@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from rewoo_bench.agents.function import Function
-from rewoo_bench.agents.program import AgentFailed, Program, WorkerProcess, check_program
+from rewoo_bench.agents.program import AgentFailed, Function, Program, WorkerProcess, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.calls.live import RequestRefused
