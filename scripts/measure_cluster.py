@@ -29,8 +29,7 @@ os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_API_KEY": "none",
 
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.cluster.engine import RayEngine
-from rewoo_bench.evaluation.cluster.link import Link
-from rewoo_bench.evaluation.cluster.messages import DriverReply, WorkerMessage, WorkerSetup
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Link, WorkerMessage, WorkerSetup
 from rewoo_bench.evaluation.cluster.pool import PoolWorker
 from rewoo_bench.evaluation.cluster.start import ray_cluster
 from rewoo_bench.evaluation.folder import open_run

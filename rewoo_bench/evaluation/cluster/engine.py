@@ -32,8 +32,15 @@ from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import JournalError, RunStopped, UsageError
 from rewoo_bench.evaluation.cluster import probe
-from rewoo_bench.evaluation.cluster.link import batches
-from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease, ShippedCorpus, WorkerMessage, WorkerSetup
+from rewoo_bench.evaluation.cluster.messages import (
+    DriverReply,
+    Ended,
+    Lease,
+    ShippedCorpus,
+    WorkerMessage,
+    WorkerSetup,
+    batches,
+)
 from rewoo_bench.evaluation.cluster.pool import Asked, Pool, PoolWorker
 from rewoo_bench.evaluation.cluster.start import last_line
 from rewoo_bench.evaluation.cluster.worker import RayWorker

@@ -21,8 +21,17 @@ from ray import cloudpickle
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
 from rewoo_bench.errors import RewooBenchError, UsageError
-from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteLimiter
-from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease, WorkerMessage, WorkerSetup, local_corpus
+from rewoo_bench.evaluation.cluster.messages import (
+    DriverReply,
+    Ended,
+    Lease,
+    Link,
+    RemoteCaps,
+    RemoteLimiter,
+    WorkerMessage,
+    WorkerSetup,
+    local_corpus,
+)
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.new_manifest import sent_differences
 from rewoo_bench.evaluation.prepare import connections, make_evaluator, prepared

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
-from rewoo_bench.evaluation.cluster.link import Link, RemoteCaps, RemoteLimiter
-from rewoo_bench.evaluation.cluster.messages import DriverReply, WorkerMessage
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Link, RemoteCaps, RemoteLimiter, WorkerMessage
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,7 @@ from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.errors import JournalError, ModelError, UsageError
 from rewoo_bench.evaluation.cluster import probe
 from rewoo_bench.evaluation.cluster.engine import check_versions
-from rewoo_bench.evaluation.cluster.link import Link
-from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, WorkerMessage
+from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Link, WorkerMessage
 
 pytestmark = pytest.mark.anyio
 
