@@ -22,7 +22,7 @@ from rewoo_bench.errors import (
     RunStopped,
     UsageError,
 )
-from rewoo_bench.evaluation.session import Session
+from rewoo_bench.evaluation.evaluator import Session
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.system.crashes import Crash
 from rewoo_bench.types import CallCost, Example
