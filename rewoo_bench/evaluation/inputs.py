@@ -26,15 +26,14 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
-from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel
-from rewoo_bench.models.own import is_own_model
+from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel, is_own_model
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.tools import Corpus
-from rewoo_bench.tools.faults import Faults
+from rewoo_bench.tools.guards import Faults
 from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.types import CountsSteps, Example, GoldAware, Hop, Model

@@ -26,9 +26,8 @@ from rewoo_bench.evaluation.folder import check_new
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.events import at_place
 from rewoo_bench.models.hosted.providers import provider_of
-from rewoo_bench.models.open import OpenModel, is_hosted, open_model
+from rewoo_bench.models.open import OpenModel, is_hosted, is_own_model, open_model
 from rewoo_bench.models.oracle.model import Oracle
-from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runs.columns import RunSource, columns_of_run
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal

@@ -5,7 +5,7 @@
 
 `local/<name>` is downloaded once and served on this machine, `local/<file.gguf>` is a user's own file,
 `replay/<run folder>` answers from a recorded run, `oracle` from the questions' gold, and `<package>:<class>`
-and the names of entry points are users' own models (own.py). Every other name is litellm's.
+and the names of entry points are users' own models. Every other name is litellm's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -20,15 +21,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, WIRE_NAME, is_oracle
+from rewoo_bench.config.plugins import find_plugin
+from rewoo_bench.config.specs import import_object
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.models.hosted.client import DEFAULT_SETTINGS, HostedModel, ModelSettings
-from rewoo_bench.models.hosted.providers import PromptForm, price_list, route_to_ours
+from rewoo_bench.models.hosted.providers import PromptForm, is_provider_name, price_list, route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_local_model, stamped_sha256
 from rewoo_bench.models.local.server import (
     LocalServer,
@@ -39,10 +43,9 @@ from rewoo_bench.models.local.server import (
     server_version,
 )
 from rewoo_bench.models.oracle.model import open_oracle
-from rewoo_bench.models.own import is_own_model, open_own_model, own_manifest
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.system.files import cache_dir
-from rewoo_bench.types import Completion, Model, Request
+from rewoo_bench.types import Completion, GoldAware, Model, Request
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
@@ -192,3 +195,69 @@ def _local_file(name: str) -> tuple[Path, PromptForm, dict[str, Any]]:
     sha256 = stamped_sha256(path, cache_dir() / "stamps" / f"{place}.stamp")
     style: PromptForm = "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"
     return path, style, {"file": path.name, "sha256": sha256, "parameters": header.parameters}
+
+
+# A user's own model: by its import path, or by the name of an installed package's entry point.
+#
+#     rewoo-bench run --model my_package:MyModel      # a class, a function that returns a model, or a model
+#     rewoo-bench run --model my-model                # [project.entry-points."rewoo_bench.models"] my-model = "…"
+#
+# A class or function is called without arguments. The model needs `async complete(request)`, as
+# `rewoo_bench.types.Model` has it; `name`, `max_output_tokens` and `async aclose()` are optional. Its price is unknown,
+# and the flags that set temperature or output length are its own affair. A model with `with_gold` is given each
+# question's gold, as the oracle is, and the manifest says so (`sees_gold`).
+
+
+_OTHER_SIGNATURE = """'complete' gets one argument, the request. Change it to
+    from rewoo_bench.types import Request
+    async def complete(self, request: Request):
+        messages, role, stop = request.messages, request.role, request.stop     # and max_tokens, tools, schema, …"""
+_IMPORT_PATH = re.compile(r"(?!ft:)[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # "ft:…" is OpenAI's
+
+
+def is_own_model(name: str) -> bool:
+    """Whether a name is an import path, or one that an installed package has given to a model."""
+    if name.startswith((LOCAL, REPLAY)) or is_oracle(name):
+        return False
+    if _IMPORT_PATH.fullmatch(name):
+        return True
+    return not is_provider_name(name) and find_plugin("models", name) is not None
+
+
+@asynccontextmanager
+async def open_own_model(name: str) -> AsyncIterator[Model]:
+    """The model of that name, closed in the end.
+
+    Raises `UsageError` where it can't be imported or made, or has no `async complete`.
+    """
+    where = f"--model: {name!r}"
+    source = import_object(name, "--model") if _IMPORT_PATH.fullmatch(name) else find_plugin("models", name)
+    model: Any = source
+    if isinstance(source, type) or not hasattr(source, "complete"):
+        if not callable(source):
+            raise UsageError(f"{where} is neither a model nor a function or class that makes one")
+        try:
+            model = source()
+        except Exception as error:  # of the user's own code
+            raise UsageError(f"{where} can't be made without arguments: {type(error).__name__}: {error}") from error
+    if not iscoroutinefunction(getattr(model, "complete", None)):
+        raise UsageError(f"{where} is no model: {type(model).__name__} has no method 'async def complete(…)'")
+    if len(signature(model.complete).parameters) != 1:
+        raise UsageError(f"{where}: {_OTHER_SIGNATURE}")
+    try:
+        yield model
+    finally:
+        if iscoroutinefunction(close := getattr(model, "aclose", None)):
+            with CancelScope(shield=True):
+                await close()
+
+
+def own_manifest(name: str, model: Model) -> dict[str, Any]:
+    """What exactly answers, JSON-ready."""
+    kind = type(model)
+    facts: dict[str, Any] = {
+        "name": name,
+        "import_path": name if _IMPORT_PATH.fullmatch(name) else f"{kind.__module__}:{kind.__qualname__}",
+        "own_name": str(getattr(model, "name", kind.__name__)),
+    }
+    return {**facts, "sees_gold": True} if isinstance(model, GoldAware) else facts

@@ -13,7 +13,7 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench import evaluate
-from rewoo_bench.models.own import is_own_model
+from rewoo_bench.models.open import is_own_model
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import OptionKeywords
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
