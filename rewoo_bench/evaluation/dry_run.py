@@ -22,10 +22,9 @@ from rewoo_bench.errors import ModelError, RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.models.hosted.price_table import given_entry
-from rewoo_bench.models.hosted.providers import find_route, price
+from rewoo_bench.models.hosted.providers import find_route, given_entry, price
+from rewoo_bench.models.open import is_own_model
 from rewoo_bench.models.oracle.model import Oracle
-from rewoo_bench.models.own import is_own_model
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.escaping import text_table
