@@ -26,8 +26,7 @@ from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.tokens import ToolSize, count_tokens, count_tool
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
-from rewoo_bench.tools.faults import Faults, FaultyTool
-from rewoo_bench.tools.guards import Deadline, ResultLimit, limited
+from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, limited
 from rewoo_bench.tools.mcp_server import TIMEOUT_S, McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA

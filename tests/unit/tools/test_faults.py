@@ -13,7 +13,7 @@ from parts import Query, Told, toolbox
 from rewoo_bench import evaluate
 from rewoo_bench.errors import ToolError
 from rewoo_bench.events import at_place
-from rewoo_bench.tools.faults import Faults, FaultyTool
+from rewoo_bench.tools.guards import Faults, FaultyTool
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.25, 0.5, 1.0])
