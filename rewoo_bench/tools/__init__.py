@@ -10,8 +10,16 @@
 
 from rewoo_bench.tools.calculator import Calculator, CalculatorArguments
 from rewoo_bench.tools.corpus import Corpus
-from rewoo_bench.tools.documents import DocumentPages, Hit, Pages
-from rewoo_bench.tools.search import Lookup, LookupArguments, PageState, Search, SearchArguments
+from rewoo_bench.tools.search import (
+    DocumentPages,
+    Hit,
+    Lookup,
+    LookupArguments,
+    Pages,
+    PageState,
+    Search,
+    SearchArguments,
+)
 from rewoo_bench.tools.wikipedia import Wikipedia
 
 __all__ = [

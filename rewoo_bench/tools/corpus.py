@@ -47,7 +47,7 @@ from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key
-from rewoo_bench.tools.documents import Hit, Titles
+from rewoo_bench.tools.search import Hit, Titles
 from rewoo_bench.types import Document
 
 _EXPECTED = 'an object with the strings "title" and "text"'

@@ -23,7 +23,7 @@ from rewoo_bench.config.specs import ToolSettings, import_object
 from rewoo_bench.errors import RewooBenchError, SpecError, unknown
 from rewoo_bench.runners.notation.grammars import answer_grammar
 from rewoo_bench.runners.notation.replies import answer_in
-from rewoo_bench.tools.documents import Pages
+from rewoo_bench.tools.search import Pages
 from rewoo_bench.types import Document, Message, Model, Request, Tool
 
 
