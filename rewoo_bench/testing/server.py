@@ -12,8 +12,8 @@ counts with those of the server:
         ...
         assert server.totals() == Usage(input_tokens=7, output_tokens=1)
 
-A reply is text, a `ServerReply` (with tool calls or a usage) or a `ServerFault` (a provider's fault). To measure
-speed, run it as a process, so that it doesn't share the client's interpreter:
+A reply is text, a `ServerReply` (with tool calls or a usage) or a `ServerFault` (a provider's fault); `render` makes
+bytes of it. To measure speed, run it as a process, so that it doesn't share the client's interpreter:
 
     python -m rewoo_bench.testing.server --latency-ms 200 --port 0
 """
@@ -22,21 +22,274 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
+import re
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
-from rewoo_bench.testing.responses import Sent, ServerFault, ServerReply, render, respond
-from rewoo_bench.types import Usage
+from rewoo_bench.types import ToolCall, Usage
 
 __all__ = ["BookEntry", "ModelServer", "ServerFault", "ServerReply"]
+
+# The answers, as bytes in the OpenAI form.
+#
+#     render(ServerReply("Paris"), {"messages": …}, chat=True)        # Sent(200, Usage(…), b"HTTP/1.1 200 OK…")
+#     render(ServerFault(status=429, retry_after=2), {}, chat=True)   # Sent(429, None, b"HTTP/1.1 429 …")
+
+
+_CUT = b'{"id": "cut off he'
+_TOKEN = re.compile(r"\S+\s*|^\s+")
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReply:
+    """An answer. With `usage` None the server counts words itself.
+
+    `message` has more fields of the message (of the choice in a text completion), such as
+    `{"reasoning_content": "…"}`; `usage_object` is sent instead of the server's own, and `books` has `usage`.
+    """
+
+    text: str
+    finish_reason: str = "stop"
+    tool_calls: Sequence[ToolCall] = ()
+    usage: Usage | None = None
+    message: Mapping[str, Any] = field(default_factory=dict)
+    usage_object: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFault:
+    """A fault of a provider.
+
+    status: an error of that HTTP status with `message`, and Retry-After where `retry_after` is given
+    hang: no answer, the connection stays open
+    disconnect: the connection is closed without an answer
+    broken_json: 200, and a body that isn't JSON: cut after its usage, which is in `books`
+    body: `status`, and exactly the bytes of `body`, with `headers` (whole lines) before them
+    raw: the bytes of `body` as the whole response, head included; then the connection is closed
+    truncated: 200, and a body shorter than its Content-Length
+    no_choices: 200, and an empty list of choices
+    error_object: 200, and `{"error": …}` with `message`
+    other_form: 200, and JSON with choices that aren't objects
+    no_usage: an answer (`message`) without usage
+    cut_stream: a stream of `message`, closed after `after` tokens; as truncated where no stream is asked for
+    error_event: the same stream, with an error event in the place of its rest
+    whole: an answer (`message`) without a stream, although one is asked for
+
+    `usage` is the recorded usage of a `body` or `raw` response; `code` and `param` are fields of the error object of
+    a `status`.
+    """
+
+    kind: Literal[
+        "status",
+        "hang",
+        "disconnect",
+        "broken_json",
+        "body",
+        "raw",
+        "truncated",
+        "no_choices",
+        "error_object",
+        "other_form",
+        "no_usage",
+        "cut_stream",
+        "error_event",
+        "whole",
+    ] = "status"
+    status: int = 500
+    message: str = "the server was told to fail"
+    retry_after: float | str | None = None
+    body: bytes = b""
+    headers: str = ""
+    usage: Usage | None = None
+    code: str | None = None
+    param: str | None = None
+    after: int = 0
+
+
+class Sent(NamedTuple):
+    """A response: HTTP status (0: none), usage, and bytes (None: nothing). `close` ends the connection.
+
+    `tokens` of a stream follow `response` one by one, and then `rest`. `delays` is the number of tokens that a response
+    without a stream takes the time of.
+    """
+
+    status: int
+    usage: Usage | None
+    response: bytes | None
+    close: bool = False
+    tokens: Sequence[bytes] = ()
+    rest: bytes = b""
+    delays: int = 0
+
+
+def render(
+    answer: str | ServerReply | ServerFault, request: Mapping[str, Any], *, chat: bool, cached_share: float = 0.0
+) -> Sent:
+    """The response to `request`; a token of the server is a word between spaces."""
+    if isinstance(answer, ServerFault):
+        if answer.kind in ("cut_stream", "error_event") and request.get("stream"):
+            # Its usage, which the client is never told, is that of a provider's bill.
+            whole, begun = ServerReply(answer.message), " ".join(answer.message.split()[: answer.after])
+            head, tokens, _ = _to_events(_document(request, whole, None, chat=chat), usage=False)
+            error = {"error": {"message": "overloaded", "type": "fault"}}
+            rest = _event(error) if answer.kind == "error_event" else b""
+            usage = _count(request, ServerReply(begun), 0.0)
+            return Sent(200, usage, head, close=True, tokens=tokens[: answer.after], rest=rest)
+        return _render_fault(answer, request, chat)
+    reply = answer if isinstance(answer, ServerReply) else ServerReply(answer)
+    usage = reply.usage or _count(request, reply, cached_share)
+    document = _document(request, reply, usage, chat=chat)
+    if reply.usage_object is not None:
+        document["usage"] = reply.usage_object
+    if request.get("stream"):
+        asks_for_usage = bool((request.get("stream_options") or {}).get("include_usage"))
+        head, tokens, rest = _to_events(document, usage=asks_for_usage)
+        return Sent(200, usage, head, tokens=tokens, rest=rest)
+    return Sent(200, usage, respond(200, document), delays=len(reply.text.split()))
+
+
+def respond(status: int, document: Mapping[str, Any], headers: str = "") -> bytes:
+    """An HTTP response with a JSON body; `headers` are whole lines."""
+    body = json.dumps(document).encode()
+    return _head(status, len(body), headers) + body
+
+
+def _to_events(document: Mapping[str, Any], *, usage: bool) -> tuple[bytes, list[bytes], bytes]:
+    """An answer as server-sent events in HTTP's chunked encoding; a token is a word with the white space behind it.
+
+    The head with the first event (role, thoughts and tool calls), the tokens, and the end, with the usage if asked for.
+    """
+    (choice,) = document["choices"]
+    plain = {name: value for name, value in document.items() if name not in ("choices", "usage")}
+    is_chat = "message" in choice
+
+    def event(fields: Mapping[str, Any], **more: Any) -> bytes:
+        made = {"index": 0, **more, **({"delta": fields} if is_chat else {"text": "", **fields})}
+        return _event({**plain, "choices": [made]})
+
+    skipped = ("index", "finish_reason", "tool_calls")
+    first = {name: value for name, value in (choice["message"] if is_chat else choice).items() if name not in skipped}
+    text = first.pop("content" if is_chat else "text", "")
+    if calls := (choice["message"] if is_chat else choice).get("tool_calls"):
+        if isinstance(calls, list):  # anything else is sent as the test has it
+            calls = [{"index": i, **call} if isinstance(call, dict) else call for i, call in enumerate(calls)]
+        first["tool_calls"] = calls
+    parts = _TOKEN.findall(text) if isinstance(text, str) else [text]
+    tokens = [event({"content" if is_chat else "text": part}, finish_reason=None) for part in parts]
+    end = event({}, finish_reason=choice["finish_reason"])
+    if usage and "usage" in document:
+        end += _event({**plain, "choices": [], "usage": document["usage"]})
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + event(first), tokens, end + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+
+def _event(document: Mapping[str, Any]) -> bytes:
+    """One event as a chunk; text outside of ASCII is sent as it is, as many servers do."""
+    return _chunk(f"data: {json.dumps(document, ensure_ascii=False)}\n\n".encode("utf-8", "surrogatepass"))
+
+
+def _chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) -> Sent:
+    fields = {"message": fault.message, "type": "fault", "code": fault.code or fault.kind, "param": fault.param}
+    error = {"error": fields}
+    document = _document(request, ServerReply(fault.message), None, chat=chat)
+    usage = _count(request, ServerReply(fault.message), 0.0)
+    whole = {**document, "usage": _usage(usage)}
+    match fault.kind:
+        case "hang":
+            return Sent(0, None, None)
+        case "disconnect":
+            return Sent(0, None, b"", close=True)
+        case "broken_json":
+            cut = json.dumps(whole).encode()[:-1]
+            return Sent(200, usage, _head(200, len(cut)) + cut)
+        case "body":
+            head = _head(fault.status, len(fault.body), fault.headers)
+            return Sent(fault.status, fault.usage, head + fault.body)
+        case "raw":
+            return Sent(fault.status, fault.usage, fault.body, close=True)
+        case "truncated" | "cut_stream":
+            return Sent(200, None, _head(200, 4096) + _CUT, close=True)
+        case "error_object" | "error_event":
+            return Sent(200, None, respond(200, error))
+        case "no_choices":
+            return Sent(200, None, respond(200, {**document, "choices": []}))
+        case "other_form":
+            return Sent(200, None, respond(200, {**document, "choices": [fault.message]}))
+        case "no_usage":
+            return Sent(200, None, respond(200, document))
+        case "whole":
+            return Sent(200, usage, respond(200, whole))
+        case "status":
+            wait = "" if fault.retry_after is None else f"Retry-After: {fault.retry_after}\r\n"
+            return Sent(fault.status, None, respond(fault.status, error, wait))
+
+
+def _document(request: Mapping[str, Any], reply: ServerReply, usage: Usage | None, *, chat: bool) -> dict[str, Any]:
+    """The JSON of an answer, in the form of the endpoint."""
+    choice: dict[str, Any] = {"index": 0, "finish_reason": reply.finish_reason}
+    if not chat:
+        choice |= {"text": reply.text, **reply.message}
+    else:
+        choice["message"] = {"role": "assistant", "content": reply.text, **reply.message}
+        if reply.tool_calls:
+            choice["finish_reason"] = "tool_calls"
+            choice["message"]["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+                }
+                for call in reply.tool_calls
+            ]
+    document = {
+        "id": f"test-{next(_numbers)}",
+        "object": "chat.completion" if chat else "text_completion",
+        "created": int(time.time()),
+        "model": request.get("model", "test"),
+        "choices": [choice],
+    }
+    return document if usage is None else {**document, "usage": _usage(usage)}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def _count(request: Mapping[str, Any], reply: ServerReply, cached_share: float) -> Usage:
+    """The server's own count: a token is a word between spaces."""
+    texts = [str(message.get("content") or "") for message in request.get("messages", [])]
+    words = sum(len(text.split()) for text in [*texts, str(request.get("prompt", ""))])
+    return Usage(words, int(words * cached_share), len(reply.text.split()) + len(reply.tool_calls))
+
+
+def _head(status: int, size: int, headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}\r\nContent-Type: application/json\r\n"
+    return f"{head}{headers}Content-Length: {size}\r\n\r\n".encode()
+
+
+# The server.
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rewoo_bench import ScriptedModel
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.testing import ModelServer
-from rewoo_bench.testing.responses import ServerReply
+from rewoo_bench.testing.server import ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.anyio

@@ -29,8 +29,7 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.testing.responses import ServerReply
-from rewoo_bench.testing.server import ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
 FOLDER = Path(__file__).parents[1] / "golden/telemetry"
