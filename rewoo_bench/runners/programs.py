@@ -35,8 +35,7 @@ from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, show_call
 from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.replies import names_answer
-from rewoo_bench.runners.notation.stubs import Function, functions
-from rewoo_bench.runners.notation.tools import Observation, call_tool
+from rewoo_bench.runners.notation.tools import Function, Observation, call_tool, functions
 from rewoo_bench.runners.prompts import EvidenceBudget
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
 from rewoo_bench.text.model_output import check_text, excerpt

@@ -22,7 +22,7 @@ from pydantic import Field
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
-from rewoo_bench.runners.notation.stubs import describe_functions
+from rewoo_bench.runners.notation.tools import describe_functions
 from rewoo_bench.runners.programs import Programs, ProgramTools, fenced, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, check_shorten
 from rewoo_bench.runners.react import NUDGE, RepeatGuard, longest_path

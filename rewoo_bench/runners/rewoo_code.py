@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered
-from rewoo_bench.runners.notation.stubs import describe_functions
+from rewoo_bench.runners.notation.tools import describe_functions
 from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.runners.rewoo import NO_EVIDENCE, plan_size

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ModelError, ToolError
-from rewoo_bench.runners.notation.stubs import describe_functions
+from rewoo_bench.runners.notation.tools import describe_functions
 from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel

@@ -21,8 +21,7 @@ from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.notation.schemas import Schema, inputs
-from rewoo_bench.runners.notation.stubs import describe_functions, functions
-from rewoo_bench.runners.notation.tools import describe_tools
+from rewoo_bench.runners.notation.tools import describe_functions, describe_tools, functions
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.types import Tool
 
