@@ -19,7 +19,7 @@ from open_questions import OpenQuestion, open_question
 
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RESPONSES
-from rewoo_bench.models.hosted.translation import FIELDS
+from rewoo_bench.models.hosted.wire import FIELDS
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Usage
 

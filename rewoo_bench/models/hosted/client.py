@@ -8,7 +8,7 @@
 
 The providers and prices are litellm's. An endpoint in the OpenAI form is called directly, every other one through
 litellm (transport.py). This module sends a request in the form that the endpoint accepts (adaptation.py), has the
-response read (completions.py, responses.py), and turns every failure into a `ModelError` that says whether to try
+response read (transport.py, responses.py), and turns every failure into a `ModelError` that says whether to try
 again (provider_errors.py). Neither this module nor litellm retries a failed call: `RetryingModel` does, and records it.
 """
 
@@ -24,10 +24,16 @@ import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
-from rewoo_bench.models.hosted.completions import TRUNCATED, cost_so_far, read_completion, to_failure
 from rewoo_bench.models.hosted.providers import PromptForm
 from rewoo_bench.models.hosted.responses import ParsedResponse, visible_so_far
-from rewoo_bench.models.hosted.transport import ReplyStream, Transport
+from rewoo_bench.models.hosted.transport import (
+    TRUNCATED,
+    ReplyStream,
+    Transport,
+    cost_so_far,
+    read_completion,
+    to_failure,
+)
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format

@@ -84,7 +84,7 @@ FIRST_CALLS = """
 import sys
 import anyio
 from rewoo_bench.models.hosted import providers
-from rewoo_bench.models.hosted.translation import Translation
+from rewoo_bench.models.hosted.wire import Translation
 from rewoo_bench.testing.server import ModelServer
 
 ASKED = [{"role": "user", "content": "Which river?"}]
