@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from rewoo_bench.calls.call import Limits
+    from rewoo_bench.calls.meter import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
     from rewoo_bench.evaluation.results import Results
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
-    "calls.call": "Limits",
+    "calls.meter": "Limits",
     "errors": "RewooBenchError ToolError UsageError",
     "evaluation.api": "BenchRun bench evaluate",
     "evaluation.results": "Results",

@@ -27,9 +27,8 @@ from rewoo_bench.agents.wire_calls import (
     read_reply,
     read_results,
 )
-from rewoo_bench.calls.call import Call, content_of
 from rewoo_bench.calls.live import UNAUTHORISED
-from rewoo_bench.calls.meter import Meter
+from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.events import AGENT_PLACE, RowNotes, at_place, current_notes, flag

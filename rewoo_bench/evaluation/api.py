@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
 
-from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.evaluator import tasks_of

@@ -21,10 +21,9 @@ from typing import Any, Protocol, get_args
 
 import anyio
 
-from rewoo_bench.calls.call import Limits, PromptWatch, RunQuestions
 from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
 from rewoo_bench.calls.live import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
-from rewoo_bench.calls.meter import Meter, not_working
+from rewoo_bench.calls.meter import Limits, Meter, PromptWatch, RunQuestions, not_working
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.config.named import find_scorer

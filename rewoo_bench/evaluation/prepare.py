@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.runner import open_gateway
-from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import CallRecorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, CallLimiter, RetryingModel
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rewoo_bench.calls.call import Call
 from rewoo_bench.calls.live import RequestRefused
+from rewoo_bench.calls.meter import Call
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.system.crashes import Crash

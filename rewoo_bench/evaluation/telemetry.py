@@ -32,7 +32,7 @@ from opentelemetry.sdk.trace.export import (
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from rewoo_bench.calls.call import Call
+from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.runs.columns import trace_id_of

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from rewoo_bench.calls.call import Call, content_of
+from rewoo_bench.calls.meter import Call, content_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken, trace
 from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now

@@ -90,7 +90,7 @@ class QuestionSource:
 
 
 class CallSource(NamedTuple):
-    """What the columns of calls.parquet are computed from: `call` is a `calls.call.Call` of the result."""
+    """What the columns of calls.parquet are computed from: `call` is a `calls.meter.Call` of the result."""
 
     result: Any
     run_id: str

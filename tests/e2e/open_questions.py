@@ -10,8 +10,7 @@ import anyio
 
 from rewoo_bench.agents.gateway import Gateway
 from rewoo_bench.agents.session import AgentSession
-from rewoo_bench.calls.call import Limits
-from rewoo_bench.calls.meter import Meter
+from rewoo_bench.calls.meter import Limits, Meter
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.types import Tool
 

@@ -8,8 +8,8 @@ import pytest
 from answering import Trouble, answer, examples, priced
 from asking import read, run
 
-from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import ProviderRefused, RunStopped
 from rewoo_bench.testing.server import ModelServer, ServerFault

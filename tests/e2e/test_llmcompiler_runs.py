@@ -14,8 +14,8 @@ from answering import asked_about, examples, spent
 from asking import Row, run
 from command_runs import quiet
 
-from rewoo_bench.calls.call import Limits
 from rewoo_bench.calls.caps import RunLimits
+from rewoo_bench.calls.meter import Limits
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply

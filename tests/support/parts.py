@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.calls.call import Call
+from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.specs import ArchitectureSpec
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.tasks import Result, Task

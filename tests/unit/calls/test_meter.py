@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parts import Query, Told, model_call, toolbox
 
-from rewoo_bench.calls.call import Limits
-from rewoo_bench.calls.meter import Meter, not_working
+from rewoo_bench.calls.meter import Limits, Meter, not_working
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
 from rewoo_bench.events import Place, at_place, current_place, flag, noting, starting
 from rewoo_bench.testing.scripted_model import ScriptedModel

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from parts import Billing, architecture
 
-from rewoo_bench.calls.call import Limits
+from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from parts import model_call, result
 
-from rewoo_bench.calls.call import Call
 from rewoo_bench.calls.caps import RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, RequestRefused
+from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import (
     HarnessFault,
     JournalError,
