@@ -17,7 +17,7 @@ from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
 from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
-from rewoo_bench.evaluation.results import Outcome
+from rewoo_bench.evaluation.folder import Outcome
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.runs.comparability import wait
 from rewoo_bench.runs.folder import load_table

@@ -1,4 +1,6 @@
-"""The folder of a run in progress: its lock, the results as rows, the journal, and the tables made from it.
+"""Where the results of a run in progress are kept: in its folder, and in memory.
+
+The folder has the run's lock, the results as rows, the journal, and the tables made from it.
 
 with taken(folder, is_new=True):
     write_manifest(folder, manifest)
@@ -7,25 +9,30 @@ with taken(folder, is_new=True):
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.tasks import Result
-from rewoo_bench.runs.columns import call_rows, question_row
-from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
+from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import JOURNAL, Journal, JournalReader, is_unused, open_journal
-from rewoo_bench.runs.journal.tables import export
+from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from rewoo_bench.system.crashes import crash_of, harness_fault
 from rewoo_bench.system.files import locked
 from rewoo_bench.types import Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 
@@ -219,3 +226,110 @@ def remove_run(folder: Path) -> None:
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
+
+
+# The results in memory: a sequence of `Result` that is also the tables of a run.
+#
+#     results = await rewoo_bench.evaluate("sample", ["rewoo", "react"])
+#     results[0].trajectory.answer
+#     results.to_frame()["total_tokens"].mean()       # the columns of questions.parquet
+
+
+class Results(Sequence[Result]):
+    """Results in the order of the tables, and the run that they are of. `columns` are those that all rows share.
+
+    `folder` is the run's folder where one was written. `status` is `done`, or `incomplete` for `reason`.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        columns: Mapping[str, Any],
+        *,
+        folder: Path | None = None,
+        status: str = "done",
+        reason: str | None = None,
+    ) -> None:
+        self._results = list(results)
+        self._columns = columns
+        self.folder = folder
+        self.status = status
+        self.reason = reason
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Result]: ...
+
+    def __getitem__(self, index: int | slice) -> Result | list[Result]:
+        return self._results[index]
+
+    def __repr__(self) -> str:
+        where = f" in {str(self.folder)!r}" if self.folder else ""
+        return f"<{len(self)} results of run {self._columns['run_id']!r}{where}, {self.status}>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each result, with the columns and types of `rewoo_bench.load`."""
+        return as_frame(self._tables[0])
+
+    def calls_to_frame(self) -> pd.DataFrame:
+        """A row for each model or tool call: the columns of calls.parquet."""
+        frame: pd.DataFrame = self._tables[1].to_pandas()
+        return frame
+
+    @cached_property
+    def _tables(self) -> tuple[pa.Table, pa.Table]:
+        rows = [lines_of(result, self._columns)[1].decode() for result in self._results]
+        return tables_of(rows) if rows else (QUESTIONS.empty_table(), CALLS.empty_table())
+
+
+# How a run, and a session of it, ended.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `done`, or `incomplete` for the reason given."""
+
+    folder: Path
+    status: Literal["done", "incomplete"]
+    reason: str | None = None
+    is_resumable: bool = True
+    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
+    keys: Sequence[TaskKey] = ()
+    """Questions x trials x architectures in the order of the tables, finished or not."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """The columns of questions.parquet that all rows share."""
+    was_interrupted: bool = False
+    """Whether a signal ended it; a run may be done for all that."""
+
+
+@dataclass
+class SessionEnd:
+    """How a session ends, as it stands here if it is cancelled; and whether another session could do better."""
+
+    status: Literal["done", "incomplete"] = "incomplete"
+    reason: str | None = "interrupted"
+    wrong: UsageError | None = None
+    """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
+    is_refused: bool = False
+    has_repeated_crash: bool = False
+    failed: int = 0
+    """Number of failed questions."""
+    can_be_retried: bool = False
+    """Whether one of them may succeed when it is tried again."""
+
+    def add(self, result: Result) -> None:
+        """Counts a result, if it failed."""
+        if result.has_failed:
+            self.failed += 1
+            self.can_be_retried |= result.is_retryable
+
+    def is_failure(self, fail_on_error: float | None, tasks: int) -> bool:
+        """Whether failures ended the run before its last question."""
+        if fail_on_error is None:
+            return self.has_repeated_crash
+        return self.has_repeated_crash or self.failed > (fail_on_error * (1 if fail_on_error >= 1 else tasks))

@@ -27,7 +27,7 @@ from rewoo_bench.errors import (
 )
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.folder import RunFolder, begin, open_run, remove_run, taken
+from rewoo_bench.evaluation.folder import Outcome, RunFolder, SessionEnd, begin, open_run, remove_run, taken
 from rewoo_bench.evaluation.inputs import (
     NOTHING_GIVEN,
     PythonInputs,
@@ -48,7 +48,6 @@ from rewoo_bench.evaluation.prepare import (
 )
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
-from rewoo_bench.evaluation.results import Outcome, SessionEnd
 from rewoo_bench.evaluation.resume import resume_command, seal_of_sent
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
