@@ -36,7 +36,6 @@ from rewoo_bench.evaluation.inputs import (
     read_run_inputs,
     step_limit_notes,
 )
-from rewoo_bench.evaluation.new_manifest import StudyRound, begin_manifest, new_run_id, now, sent_differences
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
     connections,
@@ -48,7 +47,15 @@ from rewoo_bench.evaluation.prepare import (
 )
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
 from rewoo_bench.evaluation.question_choice import with_recorded_ids
-from rewoo_bench.evaluation.resume import resume_command, seal_of_sent
+from rewoo_bench.evaluation.resume import (
+    StudyRound,
+    begin_manifest,
+    new_run_id,
+    now,
+    resume_command,
+    seal_of_sent,
+    sent_differences,
+)
 from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count

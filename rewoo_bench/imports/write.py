@@ -20,7 +20,7 @@ from typing import Any, Literal
 from rewoo_bench.calls.meter import Call, content_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken, trace
-from rewoo_bench.evaluation.new_manifest import command_line, environment, new_run_id, now
+from rewoo_bench.evaluation.resume import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of

@@ -26,9 +26,8 @@ from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import DataError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
-from rewoo_bench.evaluation.new_manifest import StudyRound
 from rewoo_bench.evaluation.prepare import costs_nothing
-from rewoo_bench.evaluation.resume import resumed, seal
+from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
 from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.folder import load

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from parts import result
 
-from rewoo_bench.evaluation.new_manifest import environment, new_run_id
 from rewoo_bench.evaluation.progress import Progress
+from rewoo_bench.evaluation.resume import environment, new_run_id
 from rewoo_bench.types import Trajectory
 
 
