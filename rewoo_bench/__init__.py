@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from rewoo_bench.calls.meter import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
-    from rewoo_bench.evaluation.folder import Results
-    from rewoo_bench.evaluation.tasks import Result
+    from rewoo_bench.evaluation.folder import Result, Results
     from rewoo_bench.events import Event, at_place, emit, listening
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
     from rewoo_bench.models.hosted.client import ModelSettings
@@ -60,8 +59,7 @@ _PLACES = {
     "calls.meter": "Limits",
     "errors": "RewooBenchError ToolError UsageError",
     "evaluation.api": "BenchRun bench evaluate",
-    "evaluation.folder": "Results",
-    "evaluation.tasks": "Result",
+    "evaluation.folder": "Result Results",
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
     "models.hosted.client": "ModelSettings",

@@ -31,8 +31,7 @@ import pyarrow as pa
 
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.folder import open_run, trace
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result, open_run, trace
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row

@@ -22,8 +22,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.analysis.stats.paired import ratio_of_means
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.folder import Results
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result, Results
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings

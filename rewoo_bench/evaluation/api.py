@@ -28,13 +28,12 @@ from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.evaluator import tasks_of
-from rewoo_bench.evaluation.folder import Outcome, Results
+from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
 from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.resume import new_run_id
 from rewoo_bench.evaluation.run import Listeners, in_turn, run
-from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture

@@ -20,7 +20,7 @@ from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import ModelError, RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.tasks import Task
+from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.providers import find_route, given_entry, price
 from rewoo_bench.models.open import is_own_model

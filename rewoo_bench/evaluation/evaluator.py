@@ -36,7 +36,7 @@ from rewoo_bench.errors import (
     RewooBenchError,
     RunStopped,
 )
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.events import Event, current_notes, in_architecture, listening, noting
 from rewoo_bench.runners.architecture import Architecture

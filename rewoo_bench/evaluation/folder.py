@@ -1,4 +1,4 @@
-"""Where the results of a run in progress are kept: in its folder, and in memory.
+"""A task (one question for one architecture), its result, and where a run keeps results: in its folder, and in memory.
 
 The folder has the run's lock, the results as rows, the journal, and the tables made from it.
 
@@ -12,27 +12,81 @@ import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from anyio import CancelScope, to_thread
 
+from rewoo_bench.calls.live import RequestRefused
+from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import JOURNAL, Journal, JournalReader, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
-from rewoo_bench.system.crashes import crash_of, harness_fault
+from rewoo_bench.system.crashes import Crash, crash_of, harness_fault
 from rewoo_bench.system.files import locked
-from rewoo_bench.types import Trajectory
+from rewoo_bench.text.scoring import Score
+from rewoo_bench.types import Example, Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One question for one architecture. `index` counts from 0 in the order of the run."""
+
+    index: int
+    example: Example
+    trial: int
+    architecture: Architecture
+
+    @property
+    def key(self) -> TaskKey:
+        return TaskKey(self.architecture.name, self.example.id, self.trial)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a task. `score` is None where the infrastructure failed, and without gold answers."""
+
+    task: Task
+    trajectory: Trajectory
+    calls: Sequence[Call]
+    score: Score | None
+    error: str | None
+    judged_correct: bool | None
+    latency_s: float
+    working_s: float
+    started_at: datetime
+    cost_usd: float | None
+    refused: RequestRefused | None = None
+    """Refusal of a request by the provider, which may mean that it refuses all."""
+    is_retryable: bool = False
+    """Whether a failed question may succeed when it is tried again: the provider failed or refused."""
+    crashes: tuple[Crash, ...] = ()
+    """Unexpected exceptions of the architecture and of the judge."""
+    traceback: str | None = None
+    judge_error: str | None = None
+    startup_s: float = 0.0
+    """Seconds in which something that the question needs was starting; not in `latency_s`."""
+    flags: tuple[str, ...] = ()
+    """What to doubt about the row (runs/columns.py)."""
+    answers_sha256: Sequence[str] | None = None
+    """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring.py)."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the infrastructure failed the question."""
+        return self.trajectory.stop_reason == "error"
+
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 

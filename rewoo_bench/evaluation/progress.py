@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.text.words import counted

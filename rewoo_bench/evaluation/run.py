@@ -27,7 +27,17 @@ from rewoo_bench.errors import (
 )
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.folder import Outcome, RunFolder, SessionEnd, begin, open_run, remove_run, taken
+from rewoo_bench.evaluation.folder import (
+    Outcome,
+    Result,
+    RunFolder,
+    SessionEnd,
+    Task,
+    begin,
+    open_run,
+    remove_run,
+    taken,
+)
 from rewoo_bench.evaluation.inputs import (
     NOTHING_GIVEN,
     PythonInputs,
@@ -56,7 +66,6 @@ from rewoo_bench.evaluation.resume import (
     seal_of_sent,
     sent_differences,
 )
-from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled

@@ -34,7 +34,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.runs.columns import trace_id_of
 from rewoo_bench.text.redaction import hide_credentials
 

@@ -189,7 +189,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _Result:
-    """What a row and a trace are made of, as of an `evaluation.tasks.Result`; what wasn't recorded is None."""
+    """What a row and a trace are made of, as of an `evaluation.folder.Result`; what wasn't recorded is None."""
 
     task: _Task
     trajectory: Trajectory

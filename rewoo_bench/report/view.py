@@ -34,9 +34,8 @@ from pydantic_core import to_json
 
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import DataError, RewooBenchError
-from rewoo_bench.report.planned import Planned, read_planned
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
-from rewoo_bench.report.trajectories import Trajectories
+from rewoo_bench.report.trajectories import Planned, Trajectories, read_planned
 from rewoo_bench.report.write import live_page, read_page
 from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read

@@ -30,9 +30,8 @@ from pydantic_core import to_json
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
-from rewoo_bench.report.planned import TraceKey, read_planned
 from rewoo_bench.report.rows import QuestionTable, question_table
-from rewoo_bench.report.trajectories import PromptsOf, Trajectories
+from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories, read_planned
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey

@@ -70,7 +70,7 @@ class RunSource(NamedTuple):
 class QuestionSource:
     """What the other columns of questions.parquet are computed from.
 
-    `result` is an `evaluation.tasks.Result`, which nothing here may import: a reader of runs imports no part that runs
+    `result` is an `evaluation.folder.Result`, which nothing here may import: a reader of runs imports no part that runs
     one. `run` has the columns of the whole run.
     """
 

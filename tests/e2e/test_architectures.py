@@ -13,8 +13,7 @@ import pytest
 
 from rewoo_bench import evaluate
 from rewoo_bench.config.names import bundled_folder, bundled_names
-from rewoo_bench.evaluation.folder import Results
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Results, Task
 from rewoo_bench.events import Event
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]

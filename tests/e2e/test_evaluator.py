@@ -15,9 +15,8 @@ from parts import architecture
 import rewoo_bench
 from rewoo_bench.errors import ProviderRefused, SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
-from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.evaluation.folder import Result, open_run
 from rewoo_bench.evaluation.prepare import ModelJudge
-from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.events import flag, starting
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture

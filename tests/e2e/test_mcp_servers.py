@@ -24,9 +24,8 @@ from rewoo_bench import ScriptedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.folder import open_run
+from rewoo_bench.evaluation.folder import Result, open_run
 from rewoo_bench.evaluation.inputs import with_mcp_tools
-from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing import ModelServer

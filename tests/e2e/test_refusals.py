@@ -18,8 +18,8 @@ from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.evaluation.prepare import ModelJudge
-from rewoo_bench.evaluation.tasks import Result
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel

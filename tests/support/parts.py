@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.specs import ArchitectureSpec
 from rewoo_bench.errors import ModelError
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.events import Place
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.plan import Plan, PlanStep

@@ -4,7 +4,7 @@
     advice.parts[0].decision.recommended        # "rewoo", or None where nothing is
     print(advice)                               # sentences and a small table
 
-    run_sets.py -> decision.py -> advice_sentences(part)
+    run_sets, decide (decision.py) -> advice_sentences(part)
 
 Everything is paired by question and has an interval and its number of questions.
 """
@@ -23,17 +23,21 @@ import pandas as pd
 
 from rewoo_bench.analysis.advice.decision import (
     ENOUGH_FOR_P95,
+    TOO_MANY,
     Candidate,
     Contrast,
     Contrasts,
     Decision,
     LimitCheck,
+    MoreQuestions,
+    RunSet,
     Terms,
     candidates,
     contrasted,
     decide,
+    more_questions,
+    run_sets,
 )
-from rewoo_bench.analysis.advice.run_sets import TOO_MANY, MoreQuestions, RunSet, more_questions, run_sets
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE, dollars_at, sentence
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable

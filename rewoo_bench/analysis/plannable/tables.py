@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE
-from rewoo_bench.analysis.plannable.bounds import HORIZONS
-from rewoo_bench.analysis.plannable.run import Plannable
+from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means

@@ -44,8 +44,8 @@ from rewoo_bench.evaluation.cluster.messages import (
 from rewoo_bench.evaluation.cluster.pool import Asked, Pool, PoolWorker
 from rewoo_bench.evaluation.cluster.start import last_line
 from rewoo_bench.evaluation.cluster.worker import RayWorker
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.evaluation.prepare import PreparedRun, connections
-from rewoo_bench.evaluation.tasks import Result, Task
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.folder import ENGINE_FILE

@@ -20,7 +20,7 @@ from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.retry import CallLimiter
 from rewoo_bench.errors import JournalError
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord

@@ -17,7 +17,7 @@ import anyio
 
 from rewoo_bench.calls.caps import Reservation
 from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease
-from rewoo_bench.evaluation.tasks import Task
+from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.events import Event
 
 

@@ -32,11 +32,11 @@ from rewoo_bench.evaluation.cluster.messages import (
     WorkerSetup,
     local_corpus,
 )
+from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import connections, make_evaluator, prepared
 from rewoo_bench.evaluation.progress import notices_to
 from rewoo_bench.evaluation.resume import sent_differences
-from rewoo_bench.evaluation.tasks import Task
 from rewoo_bench.events import Event, in_architecture
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.system.crashes import crash_of

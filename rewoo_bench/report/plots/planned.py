@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.bounds import HORIZONS
-from rewoo_bench.analysis.plannable.run import Plannable
+from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.draw import PICTURE_FORMATS, PICTURE_METADATA

@@ -17,8 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.bounds import Kept, depth_and_width, shares, sources, works
-from rewoo_bench.analysis.plannable.run import Plannable, plannable
+from rewoo_bench.analysis.plannable.run import Kept, Plannable, depth_and_width, plannable, shares, sources, works
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
 from rewoo_bench.cli.main import group, main

@@ -15,7 +15,7 @@ from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.runs.columns import question_row
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import open_journal

@@ -16,7 +16,7 @@ from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.specs import ArchitectureSpec, import_object, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel

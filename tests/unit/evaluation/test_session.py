@@ -23,7 +23,7 @@ from rewoo_bench.errors import (
     UsageError,
 )
 from rewoo_bench.evaluation.evaluator import Session
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.system.crashes import Crash
 from rewoo_bench.types import CallCost, Example
 

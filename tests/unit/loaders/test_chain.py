@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.testing.scripted_model import ScriptedModel

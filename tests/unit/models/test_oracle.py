@@ -19,8 +19,7 @@ import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.names import bundled_names
 from rewoo_bench.errors import DataError, ModelError, UsageError
-from rewoo_bench.evaluation.folder import Results
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result, Results
 from rewoo_bench.loaders.load import load_dataset_examples, with_chain, with_chains
 from rewoo_bench.models.oracle.model import Oracle, open_oracle
 from rewoo_bench.runs.manifest import DatasetFacts, read_manifest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rewoo_bench
 from rewoo_bench.config.names import bundled_names
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.models.oracle.gold_plan import read_number, same_number, shown_numbers
 from rewoo_bench.types import Document, Example, Hop, Message
 

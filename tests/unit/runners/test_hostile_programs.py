@@ -17,7 +17,7 @@ from parts import Told, toolbox
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, waits
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts

@@ -21,8 +21,7 @@ from pyarrow import BufferOutputStream, BufferReader
 from pydantic_core import from_json
 
 from rewoo_bench.evaluation.evaluator import Evaluator
-from rewoo_bench.evaluation.folder import rows_of, trace
-from rewoo_bench.evaluation.tasks import Result, Task
+from rewoo_bench.evaluation.folder import Result, Task, rows_of, trace
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.journal.records import as_bytes, call_fields
 from rewoo_bench.runs.journal.tables import tables_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rewoo_bench
-from rewoo_bench.evaluation.tasks import Result
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.text.tokens import PromptParts, count_messages, count_prompt, count_tokens, prompt_parts_of
 from rewoo_bench.types import Message, ToolCall
 
