@@ -20,7 +20,8 @@ def main() -> None:
         parser.add_argument(text)
     for number in ("--port", "--ctx-size", "--parallel", "--cache-ram", "--threads", "--threads-batch"):
         parser.add_argument(number, type=int)
-    parser.add_argument("--cache-reuse", type=int)
+    for number in ("--ubatch-size", "--cache-reuse"):
+        parser.add_argument(number, type=int)
     parser.add_argument("--no-context-shift", action="store_true")
     parser.add_argument("--repack", action=argparse.BooleanOptionalAction)
     options = parser.parse_args()
@@ -32,7 +33,7 @@ def main() -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path = options.model
-    params.n_ctx, params.n_parallel = options.ctx_size, options.parallel
+    params.n_ctx, params.n_parallel, params.n_ubatch = options.ctx_size, options.parallel, options.ubatch_size
     params.hostnames, params.port = [options.host], options.port
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.no_extra_bufts = not options.repack
