@@ -1,5 +1,5 @@
-"""A run without the data set's texts, which can be published whatever its licence says; how it is gone on with; and a
-run scored again.
+"""A run without the data set's texts, which can be published whatever its licence says; a run that goes on from such
+a copy; and a run scored again.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 

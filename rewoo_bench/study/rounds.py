@@ -98,6 +98,12 @@ class _Session:
 
     async def prepare(self, cells: Sequence[Cell]) -> None:
         """Reads the inputs of all runs, before any model is asked, and counts their questions."""
+        copies = self._choices.published and self._choices.published / "runs"
+        if copies and not any((copies / cell.name / MANIFEST).exists() for cell in cells):
+            raise UsageError(  # else all that it has would be asked and paid again
+                f"--from: {str(self._choices.published)!r} has no published run of these; "
+                "expected a folder that `study publish` wrote, with the runs in its folder runs"
+            )
         for cell in cells:
             try:
                 inputs = await read_run_inputs(replace(cell.options, questions=self._most(cell)))
@@ -107,13 +113,14 @@ class _Session:
             most = self._most(cell)
             if most is not None and self.wanted[cell.name] < most:
                 self._choices.say(f"{cell.name}: its data set has {self.wanted[cell.name]:,} of {most:,} questions")
-            await self._restore(cell)
+            if copies:
+                await self._restore(cell, copies / cell.name)
             self.asked[cell.name] = asked_of(self._folder / cell.name)
 
-    async def _restore(self, cell: Cell) -> None:
+    async def _restore(self, cell: Cell, copy: Path) -> None:
         """Begins a run with the questions of its published copy, if there is one. Its options are the cell's."""
-        folder, copy = self._folder / cell.name, (self._choices.published or Path()) / "runs" / cell.name
-        if self._choices.published is None or (folder / MANIFEST).exists() or not (copy / MANIFEST).exists():
+        folder = self._folder / cell.name
+        if (folder / MANIFEST).exists() or not (copy / MANIFEST).exists():
             return
         before = read_manifest(copy)
         options = replace(cell.options, questions=before.dataset.limit).as_json()

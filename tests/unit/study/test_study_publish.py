@@ -528,3 +528,14 @@ async def test_only_a_published_copy_is_restored(tmp_path: Path) -> None:
     await run_study(study, study.cells[:1], tmp_path / "other" / "runs", SessionChoices(n=2))
     with pytest.raises(DataError, match="no published copy"):
         await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "other"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("place", ["nowhere", "page/runs"])
+async def test_a_wrong_folder_of_a_published_study_asks_nothing(tmp_path: Path, place: str) -> None:
+    study = conditions_study(tmp_path)
+    await run_study(study, study.cells, tmp_path / "lost", SessionChoices(n=2))
+    publish_study(study, tmp_path / "lost", tmp_path / "page")
+    with pytest.raises(UsageError, match=r"--from: .* has no published run of these"):
+        await run_study(study, study.cells, tmp_path / "runs", SessionChoices(published=tmp_path / place))
+    assert not (tmp_path / "runs").exists()
