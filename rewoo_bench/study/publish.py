@@ -104,6 +104,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     }
     for name, text in texts.items():
         try:
+            out.mkdir(parents=True, exist_ok=True)  # a study of which nothing can be drawn has no folder yet
             with replaced(out / name) as file:
                 file.write(text.encode())
         except OSError as error:

@@ -539,3 +539,12 @@ async def test_a_wrong_folder_of_a_published_study_asks_nothing(tmp_path: Path, 
     with pytest.raises(UsageError, match=r"--from: .* has no published run of these"):
         await run_study(study, study.cells, tmp_path / "runs", SessionChoices(published=tmp_path / place))
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.anyio
+async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    (twice,) = (each for each in study.cells if each.cells == "twice")
+    await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
+    publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
+    assert "| twice-sample-oracle | cot against direct | 2 |" in (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
