@@ -547,4 +547,6 @@ async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path
     (twice,) = (each for each in study.cells if each.cells == "twice")
     await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
     publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
-    assert "| twice-sample-oracle | cot against direct | 2 |" in (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
+    assert "| twice-sample-oracle | cot against direct | 2 |" in (tmp_path / "a" / "page" / "README.md").read_text(
+        "utf-8"
+    )
