@@ -53,7 +53,7 @@ SHORT = {
 """Short names of prices: the sheet and the model of each."""
 ROW, PAIR = ["architecture", "example_id", "trial"], ["example_id", "trial"]
 COUNTS = ("llm_calls", "input_tokens", "output_tokens", "total_tokens")
-COLUMNS = [*ROW, *COUNTS, "exact_match", "f1", "cost_usd", "latency_s", "loop_tokens", "oracle", "flags"]
+COLUMNS = [*ROW, *COUNTS, "exact_match", "objectives_right", "f1", "cost_usd", "latency_s", "loop_tokens", "oracle", "flags"]
 SHARED = (
     *("shared_question_tokens", "shared_question_age_s", "shared_run_tokens", "shared_run_age_s"),
     *("marked_tokens", "last_marked_tokens", "shared_marked_tokens"),
@@ -273,10 +273,13 @@ def mean_of(values: Numbers) -> Estimate:
 
 
 def score_mean_of(values: Numbers) -> Estimate:
-    """The mean of values from 0 to 1."""
+    """The mean of values from 0 to 1; of nothing but zeros and ones it is a share."""
+    return wilson(values.sum(), len(values), NORMAL) if set(values) <= {0, 1} else scale_mean_of(values)
+
+
+def scale_mean_of(values: Numbers) -> Estimate:
+    """The mean of values on a scale from 0 to 1."""
     n, found = len(values), float(values.mean())
-    if set(values) <= {0, 1}:
-        return wilson(values.sum(), n, NORMAL)
     bounds = student_bounds(extended(values, 0.25 * found, (0.0, 1.0)), n) if n > 1 else (0.0, 1.0)
     return within((found, *bounds), 0.0, 1.0)
 
@@ -486,6 +489,9 @@ def of_architecture(run: Run, name: str, what: str) -> Found:
     values = column(run, what)[rows.index].to_numpy()
     if what == "exact_match":
         return Found("means: exact match", share_of(values, questions), len(set(questions)))
+    if what == "objectives_right":
+        means = averages(values, questions)
+        return Found("means: questions of a task right", scale_mean_of(means), len(means))
     kind, scale = ("tokens and calls", 1) if what in COUNTS else ("dollars per 1,000 questions", 1000)
     means = averages(values, questions)
     return Found(f"means: {kind}", mean_of(scale * means), len(means))

@@ -43,7 +43,10 @@ CONTEXTS = (512, 1024, 2048, 4096)
 """Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
 UNCHANGED = "main, these questions"
 _KEY = ["example_id", "trial"]
-MEASURES = ("exact_match", "llm_calls", "input_tokens", "output_tokens", "total_tokens", "in loops", "flips")
+MEASURES = (
+    *("exact_match", "objectives_right", "llm_calls", "input_tokens", "output_tokens", "total_tokens"),
+    *("in loops", "flips"),
+)
 """Figures of every run whose rows have what they are made of."""
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
 
@@ -304,7 +307,7 @@ def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResul
 
 
 def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
-    estimates: dict[str, Estimate] = {"exact_match": summary.exact_match}
+    estimates: dict[str, Estimate] = {"exact_match": summary.exact_match, "objectives_right": summary.objectives_right}
     estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
     for what, each in estimates.items():
         if each.mean is not None and each.low is not None and each.high is not None:

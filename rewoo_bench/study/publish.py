@@ -31,6 +31,7 @@ from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.analysis.summary import OF_OBJECTIVES
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import SpecError, UsageError
@@ -319,12 +320,13 @@ def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
 
 def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
     """Each architecture of some runs."""
-    heads = ["data set, model", "architecture", "n", "exact match [95% CI]", "tokens", "model calls"]
-    rows = [[*heads, *(f"{price_title(name)}, for 1,000" for name in SHOWN)]]
-    for each in runs:
-        for name in each.names:
-            texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", "total_tokens", "llm_calls", *SHOWN)
-            rows.append([each.cell.title, name, f"{each.n:,}", *texts])
+    systems = [(each, name, f"{each.cell.name}/{name}") for each in runs for name in each.names]
+    is_joined = any(f"{of}/objectives_right" in results.figures for _, _, of in systems)
+    joined = {"objectives_right": OF_OBJECTIVES} if is_joined else {}
+    shown = {"exact_match": "exact match [95% CI]", **joined, "total_tokens": "tokens", "llm_calls": "model calls"}
+    shown |= {name: f"{price_title(name)}, for 1,000" for name in SHOWN}
+    rows = [["data set, model", "architecture", "n", *shown.values()]]
+    rows += [[each.cell.title, name, f"{each.n:,}", *_texts(results, of, *shown)] for each, name, of in systems]
     return rows
 
 

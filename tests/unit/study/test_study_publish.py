@@ -547,6 +547,16 @@ async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path
     (twice,) = (each for each in study.cells if each.cells == "twice")
     await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
     publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
-    assert "| twice-sample-oracle | cot against direct | 2 |" in (tmp_path / "a" / "page" / "README.md").read_text(
-        "utf-8"
-    )
+    page = (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
+    assert "| twice-sample-oracle | cot against direct | 2 |" in page
+
+
+@pytest.mark.anyio
+async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED.replace("objectives = [1]", "objectives = [1, 2]"))
+    cells = [each for each in study.cells if each.cells == "map" and each.conditions["hops"] == 1]
+    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=2))
+    study.file.with_name("page.md").write_text("{{table means map}}")
+    heads, _, *rows = page_of(read_results(study, tmp_path / "runs"), tmp_path / "runs").split("\n\n")[1].splitlines()
+    place = heads.split(" | ").index("questions of a task right")
+    assert [row.split(" | ")[place] for row in rows] == ["-", "-", "1.00 [0.00, 1.00]", "1.00 [0.00, 1.00]"]
