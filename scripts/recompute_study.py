@@ -53,7 +53,8 @@ SHORT = {
 """Short names of prices: the sheet and the model of each."""
 ROW, PAIR = ["architecture", "example_id", "trial"], ["example_id", "trial"]
 COUNTS = ("llm_calls", "input_tokens", "output_tokens", "total_tokens")
-COLUMNS = [*ROW, *COUNTS, "exact_match", "objectives_right", "f1", "cost_usd", "latency_s", "loop_tokens", "oracle", "flags"]
+SCORES = ("exact_match", "objectives_right", "f1")
+COLUMNS = [*ROW, *COUNTS, *SCORES, "cost_usd", "latency_s", "loop_tokens", "oracle", "flags"]
 SHARED = (
     *("shared_question_tokens", "shared_question_age_s", "shared_run_tokens", "shared_run_age_s"),
     *("marked_tokens", "last_marked_tokens", "shared_marked_tokens"),
