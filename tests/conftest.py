@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -31,7 +32,7 @@ settings.load_profile("any machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the slow tests, too")
-    parser.addoption("--nightly", action="store_true", help="three times as many kills, flipped bits and other draws")
+    parser.addoption("--nightly", action="store_true", help="every test, and all kills, flipped bits and other draws")
 
 
 def _leaves_out_slow(config: pytest.Config) -> bool:
@@ -43,12 +44,29 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = [item for item in items if item.path.stem in SLOW.split() or item.get_closest_marker("slow")]
-    for item in slow:
-        item.add_marker("slow")
-    if slow and _leaves_out_slow(config):
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+    for item in items:
+        if item.path.stem in SLOW.split():
+            item.add_marker("slow")
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.getoption("--nightly"):
+        return
+    left_out = set(_only_at_night(items))
+    if not config.getoption("--all"):
+        left_out |= {item for item in items if item.get_closest_marker("slow")}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _only_at_night(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Tests marked `nightly`; of a test marked `by_day(n)` all cases but n, which are spread over its parameters."""
+    cases: dict[tuple[Path, str, int], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            yield item
+        elif mark := item.get_closest_marker("by_day"):
+            cases.setdefault((item.path, item.name.partition("[")[0], mark.args[0]), []).append(item)
+    for (*_, n), of_test in cases.items():
+        kept = {len(of_test) * k // n for k in range(n)}
+        yield from (item for place, item in enumerate(of_test) if place not in kept)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,6 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def repeats(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """How many of so many random trials are made: all of them with `--nightly`, else a third."""
     return (lambda trials: trials) if request.config.getoption("--nightly") else (lambda trials: -(-trials // 3))
+
+
+@pytest.fixture
+def draws(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How many of so many broken inputs are drawn: all of them with `--nightly`, else a tenth."""
+    return (lambda inputs: inputs) if request.config.getoption("--nightly") else (lambda inputs: -(-inputs // 10))
 
 
 @pytest.fixture

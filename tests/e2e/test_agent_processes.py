@@ -412,6 +412,7 @@ def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, cap
     assert [list(flags) for flags in rows()["flags"]] == [[]] * 2
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("before", ["", "print('I think', flush=True)\n"])
 def test_an_agent_that_hangs_is_slow(provider: DialectServer, before: str) -> None:
     hangs = write_program("hangs", f"{ASK}ask(input())\n{before}import time; time.sleep(60)")

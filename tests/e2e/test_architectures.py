@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -23,13 +23,14 @@ SLOWEST = ("llmcompiler", "plan-execute", "react-code", "rewoo-json", "rewoo-laz
 Ask = Callable[[str], list[Result]]
 
 
-def questions_of(name: str, config: pytest.Config) -> int:
-    return 1 if name in SLOWEST and not config.getoption("--nightly") else 2
+def without_the_slowest(names: Iterable[str]) -> list[Any]:
+    """The names as parameters; those that take longest run at night."""
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in SLOWEST else name for name in names]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Ask:
-    """Puts two questions to an architecture when a test first names it; by day one where they take longest.
+def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Puts two questions to an architecture when a test first names it.
 
     For the sake of slow machines with one exemplar each, which is a third of the prompts, half of the steps, and a
     quarter of the replans; and what rewoo was answered, rewoo-react and router, which ask the same, are answered again.
@@ -54,7 +55,7 @@ def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
             return await evaluate(
                 "sample",
                 [str(folder / name)],
-                questions=questions_of(name, pytestconfig),
+                questions=2,
                 concurrency=1,
                 on_event=watch,
                 out=kept / name,
@@ -72,9 +73,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Confi
     return ask
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_question_ends_in_a_typed_way(results: Ask, name: str, pytestconfig: pytest.Config) -> None:
-    assert len(results(name)) == questions_of(name, pytestconfig)
+@pytest.mark.parametrize("name", without_the_slowest(NAMES))
+def test_every_question_ends_in_a_typed_way(results: Ask, name: str) -> None:
+    assert len(results(name)) == 2
     for result in results(name):
         assert result.error is None
         assert result.score is not None
@@ -97,6 +98,7 @@ def test_every_plan_is_sound_at_the_first_attempt(results: Ask, name: str) -> No
         assert [draft["faults"] for draft in result.trajectory.notes["drafts"]] == [[]]
 
 
+@pytest.mark.nightly
 def test_every_plan_in_json_has_the_form_of_the_schema(results: Ask) -> None:
     drafts: list[Any] = [draft for result in results("rewoo-json") for draft in result.trajectory.notes["drafts"]]
     assert drafts
@@ -106,17 +108,15 @@ def test_every_plan_in_json_has_the_form_of_the_schema(results: Ask) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["react", "react-json", "plan-execute", "rewoo-react"])
+@pytest.mark.parametrize("name", without_the_slowest(["react", "react-json", "plan-execute", "rewoo-react"]))
 def test_every_action_can_be_read(results: Ask, name: str) -> None:
     for result in results(name):
         assert all(step.tool for step in result.trajectory.steps)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("react-native", "rewoo-react", "router")])
+@pytest.mark.parametrize("name", without_the_slowest(sorted({*NAMES} - {"react-native", "rewoo-react", "router"})))
 def test_the_second_question_finds_the_prompt_of_the_first(results: Ask, name: str) -> None:
     """What is the same from question to question comes first, so the server has it in its cache."""
-    if len(results(name)) == 1:
-        pytest.skip("one question by day")
     first, second = (next(call for call in result.calls if call.kind == "model") for result in results(name))
     shared = min(first.usage.input_tokens, second.usage.input_tokens)
     question = 60  # tokens, at most, of the sample's questions

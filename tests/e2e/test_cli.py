@@ -181,6 +181,7 @@ def test_code_of_ones_own_is_found_beside_the_command(tmp_path: Path, server: Mo
     assert [(row["architecture"], row["answered"]) for row in accuracy(out)] == [("mine", "1")]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal.Signals) -> None:
     def reply(request: dict[str, Any]) -> ServerReply | ServerFault:

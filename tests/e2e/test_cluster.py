@@ -102,6 +102,7 @@ def compared(folder: Path) -> pd.DataFrame:
     return rows
 
 
+@pytest.mark.nightly
 def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
     with ModelServer(answer) as steady:
         ended(start(*new_run(steady, questions, tmp_path / "unbroken")))
@@ -194,6 +195,7 @@ def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
     assert rows["billed_tokens"].sum() == sum(paid_once.values())
 
 
+@pytest.mark.nightly
 def test_the_connections_are_those_of_the_whole_run(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
     latency_s = 0.1
     with ModelServer(answer, latency_s=latency_s) as server:
@@ -203,6 +205,7 @@ def test_the_connections_are_those_of_the_whole_run(tmp_path: Path, questions: P
     assert max(in_flight) == 5
 
 
+@pytest.mark.nightly
 def test_questions_that_end_while_a_call_waits_use_up_no_cap(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
     cap = 20_000
     with ModelServer(answer, latency_s=0.3) as server:
@@ -233,6 +236,7 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     assert 0 < finished <= paid
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
@@ -260,6 +264,7 @@ def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"
 
 
+@pytest.mark.nightly
 def test_each_question_on_a_worker_has_an_mcp_server_of_its_own(tmp_path: Path) -> None:
     def reply(request: dict[str, Any]) -> str:
         is_told = request["messages"][-1]["content"].startswith("Observation")

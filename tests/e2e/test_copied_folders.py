@@ -97,6 +97,7 @@ def spoil(path: Path, how: str, number: int) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", SIDE_FILES)
 def test_of_a_copy_in_part_no_call_is_asked_again_without_a_word(
     server: ModelServer,

@@ -65,6 +65,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
     return found.out + found.err
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("nasty", NASTY)
 def test_a_nasty_name_stays_text(
     run: Path, tmp_path: Path, nasty: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -177,6 +177,7 @@ def documented_test() -> str:
     return block.removeprefix("python\n")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("limit", "passed"), [(3000, 1), (10, 0)])
 def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: int, passed: int) -> None:
     pytester.makepyfile(documented_test())

@@ -98,6 +98,7 @@ def check(asked: OpenQuestion, provider: DialectServer, thief: DialectServer, ca
     assert booked(asked) == provider.total
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", BODIES)
 async def test_no_keyword_of_litellm_is_obeyed(path: str, provider: DialectServer, thief: DialectServer) -> None:
     own = [name for name in keywords(listed=False) if name not in {*FIELDS[path], "model"}]
@@ -140,6 +141,7 @@ async def test_a_provider_that_speaks_the_dialect_gets_every_field_and_keeps_its
     assert "evil.example" not in str(entry.headers)
 
 
+@pytest.mark.by_day(7)
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("value", [7, "text", [7], {"type": 7}, [{"role": []}]])
 async def test_no_value_of_a_field_is_more_than_an_error_of_its_call(

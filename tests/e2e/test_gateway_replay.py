@@ -67,6 +67,7 @@ def check_replay(agents: list[Path], *columns: str) -> None:
     pd.testing.assert_frame_equal(again, recorded)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("fault", [None, "cut stream", "error event"])
 def test_a_replay_of_hang_ups_has_the_rows_of_its_run(fault: Fault | None) -> None:
     agents = [write_program(name, READ + text, timeout_s=4) for name, text in PROGRAMS.items()]

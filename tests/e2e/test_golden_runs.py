@@ -56,6 +56,7 @@ def test_each_command_reads_it(command: tuple[str, ...]) -> None:
     assert run(*command) == 0
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     "command",
     [

@@ -196,6 +196,7 @@ def test_kills_at_any_moment_leave_no_trace_but_in_the_times(
     assert billed == sum(paid_for(entries, kills) for entries in answered.values())
 
 
+@pytest.mark.nightly
 def test_a_cap_is_a_place_to_stop_and_go_on_from(tmp_path: Path, questions: Path, launcher: Launcher) -> None:
     with ModelServer(answer) as server:
         launcher.start(*new_run(server, questions, tmp_path / "unbroken"))

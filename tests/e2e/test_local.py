@@ -85,6 +85,7 @@ def test_a_prefix_is_found_again_after_another_prompt(server: LocalServer) -> No
     assert second["prompt_tokens_details"]["cached_tokens"] > 0.9 * first["prompt_tokens"]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("asked_before", [0, 40, 300, -12])
 def test_an_answer_does_not_depend_on_how_much_is_cached(server: LocalServer, asked_before: int) -> None:
     prompt = f"{asked_before} is the number of this text. {PASSAGE}Q: Which city is this about?\nA:"
@@ -146,6 +147,7 @@ QUESTIONS = (
 )
 
 
+@pytest.mark.nightly
 def test_neither_threads_nor_shared_weights_change_an_answer(model_file: Path, repeats: Callable[[int], int]) -> None:
     answers, questions = [], QUESTIONS[: repeats(len(QUESTIONS))]
     for settings in (replace(SMALL, threads=1), replace(SMALL, threads=2), replace(SMALL, share_weights=True)):

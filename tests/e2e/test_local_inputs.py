@@ -69,6 +69,7 @@ async def model() -> AsyncIterator[Model]:
         yield opened.model
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("notation", "form"),
     [

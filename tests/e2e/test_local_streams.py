@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.model, pytest.mark.anyio, pytest.mark.timeout(600)]
 ASK = [Message("system", "Write a plan of tasks."), Message("user", "Question: How high is Mont Blanc?")]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("style", ["completion", "chat"])
 async def test_a_streamed_plan_is_the_same_plan_whole(style: Literal["completion", "chat"]) -> None:
     shown: list[str] = []

@@ -61,6 +61,7 @@ def replies(request: dict[str, Any], number: int) -> ServerReply:
     return ServerReply(TEXTS[number // 2 % len(TEXTS)])
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_run_of_nasty_replies_is_kept_and_goes_on(architecture: str) -> None:
     refused = 3  # the n-th request, and every third after it: a question in the middle, to be gone on with

@@ -50,6 +50,7 @@ def ended(*arguments: str, closed: str = "", full: str = "") -> tuple[int, str]:
     return process.wait(120), err
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("closed", ["stdout", "stdout stderr"])
 @pytest.mark.parametrize(("budget", "code"), [("passes", 0), ("fails", 1)])
 def test_a_gate_keeps_its_exit_code_where_nobody_reads(folder: str, budget: str, code: int, closed: str) -> None:
@@ -61,6 +62,7 @@ def test_a_command_is_silent_where_nobody_reads(folder: str, arguments: list[str
     assert ended(*arguments, closed="stdout") == (0, "")
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("closed", ["stdout", "stderr", "stdout stderr"])
 def test_a_run_ends_its_work_where_nobody_reads(closed: str, folder: str) -> None:
     code, _ = ended("run", "--arch", "direct", "--model", "oracle", "-n", "3", "--out", "there", closed=closed)
@@ -68,6 +70,7 @@ def test_a_run_ends_its_work_where_nobody_reads(closed: str, folder: str) -> Non
     assert Path("there/questions.parquet").is_file()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
 def test_a_shell_may_close_the_streams(closed: str, folder: str) -> None:
     def code(arguments: str) -> int:
@@ -81,6 +84,7 @@ def test_a_shell_may_close_the_streams(closed: str, folder: str) -> None:
     assert (code("gate here --budgets passes.toml"), code("gate here --budgets fails.toml")) == (0, 1)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
     ("arguments", "code"),
@@ -113,6 +117,7 @@ TABLES: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("command", TABLES)
 def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str, folder: str) -> None:
     """A real process on a pseudo-terminal; sentences wrap, rows of numbers don't."""

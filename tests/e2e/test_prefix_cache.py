@@ -33,5 +33,6 @@ async def test_what_an_architecture_finds_does_not_depend_on_the_order_of_the_ar
     assert await found(one, other) == await found(other, one)
 
 
+@pytest.mark.nightly
 async def test_nor_on_which_others_run() -> None:
     assert (await found("direct", "cot"))["direct"] == (await found("direct"))["direct"] > 0

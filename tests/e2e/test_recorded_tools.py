@@ -182,6 +182,7 @@ async def test_an_own_run_is_a_recording_too(tmp_path: Path) -> None:
     assert rows["recorded_hits"].isna().all()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("engine", ["local", "ray"])
 def test_workers_answer_from_the_recording(tmp_path: Path, engine: str) -> None:
     if engine == "ray":

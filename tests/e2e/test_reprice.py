@@ -171,6 +171,7 @@ def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("price", ["openai", "anthropic", "gemini", "google", "mistral", "openai:gpt-4o", "sheet.toml"])
 def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
     sheet(Path(), CACHED.format(kind="automatic"))

@@ -95,6 +95,7 @@ def test_rewoo_costs_the_same_as_a_runner_and_as_an_external_agent() -> None:
     assert set(Counter(json.dumps(request["messages"]) for request in sent).values()) == {2}
 
 
+@pytest.mark.nightly
 def test_a_program_that_starts_slowly_has_the_latency_of_the_same_runner_inside() -> None:
     tests = os.pathsep.join(folder for folder in sys.path if Path(folder).parent.name == "tests")
     agent = write_program("rewoo-outside", PROGRAM, env={"PYTHONPATH": tests, "SEARCH": Search.description})

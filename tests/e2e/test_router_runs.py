@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_model_and_a_learned_router_choose_on_the_embedded_model(folder: Path) -> None:
     pytest.importorskip("sklearn")
     where_text_decides(folder / "earlier", parents=PARENTS)

@@ -79,6 +79,7 @@ def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
     assert sum(entry.usage is not None for entry in server.books) == QUESTIONS
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("out", ["here", "two words"])
 def test_a_signal_ends_a_run_and_the_last_line_is_the_command_that_goes_on(
@@ -107,6 +108,7 @@ def test_the_second_signal_too(waiting: Waiting, slow: ModelServer, number: sign
     assert err.splitlines()[-1] == "rewoo-bench run --resume here"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_before_the_first_question_it_is_one_line(times: int) -> None:
     """The run waits for an MCP server that says nothing."""

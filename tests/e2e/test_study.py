@@ -159,6 +159,7 @@ def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_study_that_is_ended_goes_on_and_asks_nothing_twice(how: signal.Signals, tmp_path: Path) -> None:
     with ModelServer(lambda request: "Answer: Paris", latency_s=0.05) as server:
@@ -219,6 +220,7 @@ def test_a_model_that_isnt_there_and_a_damaged_folder_leave_the_other_runs_alone
     assert "stale: main-chain-hosted-temperature=0.0: " in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_workers_of_ray_give_the_same_rows(tmp_path: Path, server: ModelServer) -> None:
     pytest.importorskip("ray", reason="needs Ray (pip install 'rewoo-bench[ray]')")

@@ -80,6 +80,7 @@ def cases() -> Iterator[ParameterSet]:
         yield pytest.param(claim, id=claim.id, marks=() if is_first else pytest.mark.slow)
 
 
+@pytest.mark.by_day(21)
 @pytest.mark.parametrize("claim", list(cases()))
 def test_a_claim_that_is_right_is_reproduced_and_a_wrong_one_contradicted(
     claim: Claim, repeats: Callable[[int], int]

@@ -117,6 +117,7 @@ CHAINS = ["react-quadratic", "rewoo-linear", "gap-widens", "many-steps"]
 ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula"]
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", [*CHAINS, *ANY_DATA])
 def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = BY_ID[name]
@@ -135,6 +136,7 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
 COMMANDS = sorted({needed(claim.test).partition(";")[0] for claim in BY_ID.values() if claim.test})
 
 
+@pytest.mark.by_day(19)
 @pytest.mark.parametrize("suggested", COMMANDS)
 def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Path) -> None:
     """The real questions are on the network, and a judge is a real model: the sample stands for them, without one."""

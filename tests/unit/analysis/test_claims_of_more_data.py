@@ -80,6 +80,7 @@ def test_each_row_of_the_papers_table_has_its_claims() -> None:
     assert with_em == {"strategyqa", "sports"}
 
 
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize("claim", [*OF_NEW, *AVERAGES], ids=lambda claim: claim.id)
 def test_a_run_gives_each_new_claim_a_verdict(claim: Claim, runs: list[Path]) -> None:
     (finding,) = check([claim], gather(*runs))

@@ -161,6 +161,7 @@ def test_an_oracle_recommends_nothing(tmp_path: Path) -> None:
         advise(bench("rewoo", out=tmp_path / "one", questions=4, model="oracle"))
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("run", PUBLISHED, ids=lambda run: str(run.name))
 def test_published_runs_have_short_advice_with_intervals(run: Path) -> None:
     advice = advise(run)

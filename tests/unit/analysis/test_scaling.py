@@ -44,6 +44,7 @@ def of(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     return rows[rows["architecture"] == name].reset_index(drop=True)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", LAWS)
 def test_fitted_on_up_to_four_look_ups_a_law_tells_the_tokens_of_five_to_twelve(rows: pd.DataFrame, name: str) -> None:
     found = predict(of(rows, name))

@@ -40,6 +40,7 @@ def ends(architecture: str, dataset: str, out: Path, max_steps: int) -> pd.Serie
     return rows["stop_reason"].astype(str)
 
 
+@pytest.mark.by_day(15)
 @pytest.mark.parametrize("dataset", SHAPES)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_flag_that_is_named_is_enough_and_one_less_is_refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -273,7 +274,7 @@ def test_a_run_of_nemo_without_its_profiler_says_why_it_has_no_calls(tmp_path: P
     assert all("only where nvidia-nat-profiler is installed" in fault for fault in faults)
 
 
-def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, draws: Callable[[int], int]) -> None:
     random_ = random.Random(5)
     whole = with_reference(trajectory_id="t1", trajectory_path="none.json") | {
         "subagent_trajectories": [sub_agent(trajectory_id="t1")],
@@ -282,7 +283,7 @@ def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, request: pytest.
     }
     path = tmp_path / "a.json"
     faults = 0
-    for _ in range(10_000 if request.config.getoption("--nightly") else 2_000):
+    for _ in range(draws(10_000)):
         path.write_text(json.dumps(mutated(whole, random_)))
         for found in trajectories_or_faults(path):
             faults += bool(found.fault)
@@ -290,12 +291,10 @@ def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, request: pytest.
 
 
 @pytest.mark.parametrize("name", ["nemo", "nemo-delegated"])
-def test_broken_documents_of_nemo_end_in_rows_or_faults(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_broken_documents_of_nemo_end_in_rows_or_faults(name: str, tmp_path: Path, draws: Callable[[int], int]) -> None:
     random_ = random.Random(5)
     samples = [json.loads(line) for line in file_of(name).read_text().splitlines()]
     path = tmp_path / "a.json"
-    for trial in range(2_000 if request.config.getoption("--nightly") else 200):
+    for trial in range(draws(2_000)):
         path.write_text(json.dumps(mutated(samples[trial % len(samples)], random_)))
         trajectories_or_faults(path)

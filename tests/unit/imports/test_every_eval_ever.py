@@ -218,12 +218,12 @@ def test_scores_without_their_samples_are_said(run: Path, tmp_path: Path) -> Non
     assert [each.fault for each in read_files([file.parent]) if each.fault] == []
 
 
-def test_broken_lines_end_in_rows_or_faults(tmp_path: Path, repeats: Callable[[int], int]) -> None:
+def test_broken_lines_end_in_rows_or_faults(tmp_path: Path, draws: Callable[[int], int]) -> None:
     random_ = random.Random(5)
     metadata = {"agent": "a", "trial": "1", "llm_calls": "2", "llm_call_turns": "2 5", "cost_usd": "0.25"}
     path = tmp_path / "e1_samples.jsonl"
     faults = 0
-    for trial in range(repeats(3_000)):
+    for trial in range(draws(3_000)):
         lines = [line(metadata=metadata), line(token_usage=None), line(evaluation_name="f1")]
         path.write_text("\n".join(json.dumps(mutated(each, random_)) for each in lines))
         for found in trajectories_or_faults(path):

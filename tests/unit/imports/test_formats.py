@@ -301,13 +301,13 @@ def mutated(text: str, random_: random.Random) -> str:
     return text
 
 
-def test_mutated_files_end_in_rows_or_faults(tmp_path: Path, repeats: Callable[[int], int]) -> None:
+def test_mutated_files_end_in_rows_or_faults(tmp_path: Path, draws: Callable[[int], int]) -> None:
     random_ = random.Random(7)
     asked = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
     got = {"role": "tool", "tool_call_id": "a", "content": "{}"}
     whole = json.dumps({"task_id": "t", "reward": 1.0, "messages": [*CHAT, asked, got]})
     path = tmp_path / "a.json"
-    for _ in range(repeats(10_000)):
+    for _ in range(draws(10_000)):
         path.write_text(mutated(whole, random_), encoding="utf-8", errors="replace")
         for found in read_files([path]):
             assert (found.trajectory is None) == bool(found.fault)

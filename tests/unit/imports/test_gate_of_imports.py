@@ -66,6 +66,7 @@ def imported(file: Path, records: list[Any], **choices: Any) -> Imported:
     return done
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_of_generated_conversations_can_be_judged(seed: int, tmp_path: Path) -> None:
     random = Random(seed)

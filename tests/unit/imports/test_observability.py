@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -110,9 +111,9 @@ def test_feedback_of_langsmith_says_whether_a_task_was_solved(tmp_path: Path) ->
     assert found.solved is None
 
 
-def test_whatever_is_changed_in_an_export_it_is_read_or_a_line(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_whatever_is_changed_in_an_export_it_is_read_or_a_line(tmp_path: Path, draws: Callable[[int], int]) -> None:
     random = Random(8)
-    for trial in range(4_000 if request.config.getoption("--nightly") else 800):
+    for trial in range(draws(4_000)):
         file = tmp_path / "export.json"
         file.write_bytes(mutations(file_of(list(EXPORTS)[trial % len(EXPORTS)]), random))
         trajectories_or_faults(file)

@@ -327,7 +327,7 @@ def test_a_response_to_a_text_is_a_conversation_and_one_whose_beginning_is_missi
 
 
 def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
-    tmp_path: Path, repeats: Callable[[int], int]
+    tmp_path: Path, draws: Callable[[int], int]
 ) -> None:
     random_ = random.Random(5)
     logs = [
@@ -336,7 +336,7 @@ def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
     ]  # fmt: skip
     path = tmp_path / "log.jsonl"
     faults = 0
-    for trial in range(repeats(1_500)):
+    for trial in range(draws(1_500)):
         log = in_turns(logs[trial % len(logs)], random_.choice(logs))
         records = [mutated(each, random_) if random_.random() < 0.5 else each for each in log]
         path.write_text("\n".join(map(json.dumps, records)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -216,11 +217,11 @@ def test_tools_without_results_in_later_prompts_were_asked_for_all_the_same(tmp_
 
 
 def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
-    tmp_path: Path, request: pytest.FixtureRequest
+    tmp_path: Path, draws: Callable[[int], int]
 ) -> None:
     names = [*WITH_TEXTS, "openai-v2-without-texts"]
     random = Random(7)
-    for trial in range(6_000 if request.config.getoption("--nightly") else 1_200):
+    for trial in range(draws(6_000)):
         file = tmp_path / "spans.json"
         file.write_bytes(mutations(file_of(names[trial % len(names)]), random))
         trajectories_or_faults(file)

@@ -75,6 +75,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.nightly
 def test_the_import_of_litellm_is_a_start_for_every_question_that_waits_for_it() -> None:
     ended = subprocess.run([sys.executable, "-c", FIRST_TRANSLATIONS], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["True", "True", "False"]

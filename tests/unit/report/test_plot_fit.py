@@ -49,6 +49,7 @@ def test_the_check_sees_what_runs_off_and_what_is_covered() -> None:
             check_fits(figure)
 
 
+@pytest.mark.nightly
 def test_twelve_systems_with_long_names_fit_in_each_figure(chains: Path) -> None:
     drawn = pictures(chains)
     assert list(drawn) == ["ratio", "steps", "parts"]
@@ -56,6 +57,7 @@ def test_twelve_systems_with_long_names_fit_in_each_figure(chains: Path) -> None
         check_fits(picture.figure)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cost", [None, 0.001])
 def test_twelve_systems_of_a_model_fit_though_they_are_all_tied(tmp_path: Path, cost: float | None) -> None:
     run = made_run(tmp_path / "run", TWELVE, dataset=LONG, cost_usd=cost, model="openai/" + "m" * 60)
@@ -110,6 +112,7 @@ def test_numbers_to_the_right_of_long_names_are_on_the_sheet(tmp_path: Path) -> 
     check_fits(picture.figure)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("cost", [None, 0.001])
 def test_many_points_have_numbers_and_their_names_a_list(tmp_path: Path, cost: float | None) -> None:
     names = [f"{name}?max_exemplars={n}" for n in range(8) for name in ("rewoo", "react")]

@@ -260,10 +260,10 @@ def real_programs() -> Iterator[str]:
     yield from (program for program in HOSTILE.values() if len(program) < 200)
 
 
-async def test_programs_of_no_sense_end_as_one_line(sandbox: Sandbox, repeats: Callable[[int], int]) -> None:
+async def test_programs_of_no_sense_end_as_one_line(sandbox: Sandbox, draws: Callable[[int], int]) -> None:
     random, programs = Random(1), list(real_programs())
     ended = {"ran": 0, "failed": 0, "unreadable": 0}
-    for number in range(repeats(PROGRAMS)):
+    for number in range(draws(PROGRAMS)):
         outcome = await sandbox.run(made_up(random) if number % 10 == 0 else mutated(random, programs))
         ended["unreadable" if not outcome.is_readable else "failed" if outcome.fault else "ran"] += 1
-    assert min(ended.values()) > repeats(PROGRAMS) / 20, ended
+    assert min(ended.values()) > draws(PROGRAMS) / 20, ended

@@ -266,11 +266,11 @@ def spoilt(draw: random.Random) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["rewoo-lazy", "react-json"])
-async def test_replies_of_no_sense_end_every_question_in_its_way(name: str, repeats: Callable[[int], int]) -> None:
+async def test_replies_of_no_sense_end_every_question_in_its_way(name: str, draws: Callable[[int], int]) -> None:
     draw = random.Random(36)
     runner = load_architecture(f"{name}?max_steps=5", style="multihop", max_exemplars=0).runner
     ended = set()
-    left = repeats(PLANS)
+    left = draws(PLANS)
     while left > 0:
         model = ScriptedModel(lambda messages, role: spoilt(draw))
         ended.add((await runner.run(QUESTION, model=model, tools=toolbox(Told(found)))).stop_reason)

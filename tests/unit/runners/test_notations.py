@@ -226,6 +226,7 @@ _steps = st.builds(
 )
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("notation", NOTATIONS)
 @given(steps=st.lists(_steps, min_size=1, max_size=8))
 def test_a_written_plan_reads_back_equal(notation: Notation, steps: list[PlanStep]) -> None:

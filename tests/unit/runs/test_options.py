@@ -177,6 +177,7 @@ def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytes
     assert [(result.task.example.id, result.trajectory.answer) for result in replayed] == key
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     "name",
     ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.0-flash", "groq/llama-3.1-8b-instant"],

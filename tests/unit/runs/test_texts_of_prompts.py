@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import pytest
 
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.prefixes import shared_prefixes, text_reader
 
 
+@pytest.mark.nightly
 def test_each_text_is_read_once(tmp_path: Path) -> None:
     said = [{"role": "assistant", "content": f"reply {number}"} for number in range(2_100)]
     (tmp_path / "long.json").write_text(json.dumps({"messages": [{"role": "user", "content": "Go on."}, *said]}))
@@ -29,10 +31,10 @@ def test_each_text_is_read_once(tmp_path: Path) -> None:
 
 
 def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:
-    """600 conversations more, each with 157 prefixes twice, take the numbers of their calls alone."""
+    """300 conversations more, each with 157 prefixes twice, take the numbers of their calls alone."""
     system = {"role": "system", "content": "Answer well. " * 1_550}
     peaks = []
-    for many in (200, 800):
+    for many in (100, 400):
         file, run = tmp_path / f"{many}.jsonl", tmp_path / str(many)
         with file.open("w") as lines:
             for number in range(many):
@@ -44,4 +46,4 @@ def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:
             shared_prefixes(database, {"": "openai/a"})
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-    assert peaks[1] - peaks[0] < 600 * 2_000
+    assert peaks[1] - peaks[0] < 300 * 2_000

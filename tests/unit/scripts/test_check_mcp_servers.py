@@ -26,6 +26,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.anyio
 @pytest.mark.parametrize("architecture", ["rewoo", "rewoo-json", "react", "react-native"])
 async def test_each_architecture_reaches_the_server_with_every_call(architecture: str) -> None:

@@ -201,6 +201,7 @@ def test_a_text_without_credentials_stays_so(text: str) -> None:
     assert without_credentials(once) == once
 
 
+@pytest.mark.by_day(14)
 @pytest.mark.parametrize(
     "piece",
     ["password", "password:", "password=", "password: ", 'password:"', 'password\\":\\"', "api_key=", "secret:x=", "\\",
