@@ -22,7 +22,7 @@ SLOW = """
     test_architectures test_check_mcp_servers test_claims_decide test_cluster test_copied_folders
     test_damage test_folders test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs
     test_installed_plugins test_killed test_linear_parsers test_llama_server test_mcp_servers test_mcp_tools
-    test_nasty_replies test_new test_old_run test_plot_fit test_readme_examples test_report_page
+    test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page
     test_rewoo_as_agent test_router_runs test_secrets test_signals test_view
 """
 
@@ -35,19 +35,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="every test, and all kills, flipped bits and other draws")
 
 
-def _leaves_out_slow(config: pytest.Config) -> bool:
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.getoption("--all")
+def _is_by_day(config: pytest.Config) -> bool:
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.getoption("--nightly")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    return "slow tests are left out; pytest --all runs them" if _leaves_out_slow(config) else None
+    if not _is_by_day(config):
+        return None
+    slow = "" if config.getoption("--all") else "slow tests are left out; pytest --all runs them; "
+    return f"{slow}pytest --nightly runs every test"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in SLOW.split():
             item.add_marker("slow")
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.getoption("--nightly"):
+    if not _is_by_day(config):
         return
     left_out = set(_only_at_night(items))
     if not config.getoption("--all"):

@@ -1,6 +1,6 @@
 """Programs that mean ill, and programs of no sense: each ends as one line, in time, and this process keeps its memory.
 
-pytest --nightly tests/unit/runners/test_hostile_programs.py   # 10,000 programs; by day a third of them
+pytest --nightly tests/unit/runners/test_hostile_programs.py   # 10,000 programs; by day a tenth of them
 """
 
 from __future__ import annotations
