@@ -22,7 +22,7 @@ import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, column, own_prices, pair_columns, paired
-from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, interval_of_mean, per_solved_estimate, summaries_of
+from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, mean_amount, per_solved_estimate, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
@@ -151,8 +151,8 @@ def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
     intervals, questions = {**summary.intervals}, pd.factorize(scored["example_id"])[0]
     for name in means:
         if name in scored.columns and len(scored) and scored[name].notna().all():
-            means[name] = float(scored[name].mean())
-            if bounds := interval_of_mean(column(scored, name), questions):
+            means[name], bounds = mean_amount(column(scored, name), questions)
+            if bounds:
                 intervals[name] = bounds
     priced = per_solved_estimate(scored, PRICED) if PRICED in rows.columns else NO_ESTIMATE
     return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals, priced)

@@ -7,9 +7,8 @@ without a metered model call (runs/rows.py), are counted, and are in no mean: un
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,10 +146,6 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
     scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
 
-    def mean(column: str) -> float:
-        known = scored[column].known
-        return fmean(known) if len(known) else math.nan
-
     def total(column: str) -> int | None:
         known = scored[column].known if column in scored else ()
         return int(sum(known)) if len(known) else None
@@ -162,6 +157,7 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
     has_trials = bool((outcomes.trials > 1).any())
     sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows["routed_to"]
     priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
+    amounts = {name: mean_amount(*_known(scored, name)) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
     if len(looped := scored["loop_tokens"].known):
         has_loops_known = ~np.isnan(scored["loop_tokens"].values)
@@ -181,28 +177,28 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
         judged_correct=_estimate(metered, "judged_correct", binary=True),
-        llm_calls=mean("llm_calls"),
-        tool_calls=mean("tool_calls"),
-        input_tokens=mean("input_tokens"),
-        cached_input_tokens=mean("cached_input_tokens"),
-        output_tokens=mean("output_tokens"),
-        total_tokens=mean("total_tokens"),
+        llm_calls=amounts["llm_calls"][0],
+        tool_calls=amounts["tool_calls"][0],
+        input_tokens=amounts["input_tokens"][0],
+        cached_input_tokens=amounts["cached_input_tokens"][0],
+        output_tokens=amounts["output_tokens"][0],
+        total_tokens=amounts["total_tokens"][0],
         latency_p50_s=p50.estimate if p50 else None,
         latency_p95_s=p95.estimate if p95 else None,
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         latency_n=0 if oracle else len(seconds),
-        cost_usd=mean("cost_usd") if priced else None,
+        cost_usd=amounts["cost_usd"][0] if priced else None,
         loop_share=loop_share,
         loop_token_share=loop_token_share,
-        startup_s=mean("startup_s"),
+        startup_s=mean_amount(*_known(scored, "startup_s"))[0],
         routed_to={name: chosen.count(name) for name in chosen.names_in_use},
         questions=len(np.unique(scored["example_id"].values)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
         tokens_per_solved=_per_solved(scored, "total_tokens"),
         usd_per_solved=_per_solved(scored, "cost_usd") if priced else NO_ESTIMATE,
-        intervals=dict(_intervals(scored, [*_MEANS, *(["cost_usd"] if priced else [])])),
+        intervals={name: bounds for name, (_, bounds) in amounts.items() if bounds},
         objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
@@ -238,17 +234,13 @@ def _as_estimate(interval: Interval) -> Estimate:
     return Estimate(interval.estimate, interval.low, interval.high, interval.n)
 
 
-def _intervals(rows: Mapping[str, ColumnValues], columns: Iterable[str]) -> Iterator[tuple[str, tuple[float, float]]]:
-    for column in columns:
-        values, questions = _known(rows, column)
-        if bounds := interval_of_mean(values, questions):
-            yield column, bounds
+def mean_amount(values: NDArray[Any], questions: NDArray[Any]) -> tuple[float, tuple[float, float] | None]:
+    """The mean of an amount over questions, each the mean of its trials, and its 95% interval.
 
-
-def interval_of_mean(values: NDArray[Any], questions: NDArray[Any]) -> tuple[float, float] | None:
-    """The 95% interval of a mean amount; None of fewer than two questions."""
+    NaN of no question; the interval is None of fewer than two.
+    """
     found = mean_of(values, clusters=questions, level=CONFIDENCE)
-    return (found.low, found.high) if math.isfinite(found.high - found.low) else None
+    return found.estimate, (found.low, found.high) if math.isfinite(found.high - found.low) else None
 
 
 def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -166,6 +166,15 @@ def test_a_judges_column_is_there_where_it_judged() -> None:
     )
 
 
+def test_a_question_with_more_trials_weighs_no_more() -> None:
+    tokens = {"q0": [100, 200, 300, 400], "q1": [500]}
+    rows = [row(example_id=q, trial=trial, total_tokens=n) for q, ns in tokens.items() for trial, n in enumerate(ns)]
+    (summary,) = summaries_of(frame(*rows))
+    assert summary.total_tokens == 375.0
+    low, high = summary.intervals["total_tokens"]
+    assert low < 375.0 < high
+
+
 def test_with_trials_the_rows_are_counted_too() -> None:
     trials = frame(*(row(example_id=f"q{i}", trial=trial) for i in range(5) for trial in range(2)))
     heading, accuracy, *_ = summary_table(summaries_of(trials)).split("\n\n")
