@@ -170,6 +170,7 @@ class Poison:
 """
 
 
+@pytest.mark.nightly
 def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
     tmp_path: Path, questions: Path, nodes: Nodes
 ) -> None:
