@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import settings
@@ -60,16 +61,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _only_at_night(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Tests marked `nightly`; of a test marked `by_day(n)` all cases but n, which are spread over its parameters."""
+    """Tests marked `nightly`; of a test marked `by_day(n)` all cases but n, drawn with its name as the seed."""
     cases: dict[tuple[Path, str, int], list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("nightly"):
             yield item
         elif mark := item.get_closest_marker("by_day"):
             cases.setdefault((item.path, item.name.partition("[")[0], mark.args[0]), []).append(item)
-    for (*_, n), of_test in cases.items():
-        kept = {len(of_test) * k // n for k in range(n)}
-        yield from (item for place, item in enumerate(of_test) if place not in kept)
+    for (_, test, n), of_test in cases.items():
+        yield from Random(test).sample(of_test, max(0, len(of_test) - n))  # every k-th case would be of one parameter
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -76,7 +76,7 @@ def left_behind(*folders: Path) -> str:
     return "\n".join([*(path.read_bytes().decode("utf-8", "replace") for path in files), *tables])
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
 @pytest.mark.parametrize(
     ("user_info", "password"),
@@ -130,7 +130,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.by_day(10)
+@pytest.mark.by_day(20)
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
 @pytest.mark.parametrize("user_info", ["", "someone:pa~ss?w0rd>99"], ids=["key", "user info"])

@@ -79,7 +79,7 @@ def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
     assert sum(entry.usage is not None for entry in server.books) == QUESTIONS
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("out", ["here", "two words"])
 def test_a_signal_ends_a_run_and_the_last_line_is_the_command_that_goes_on(

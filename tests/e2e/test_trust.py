@@ -78,7 +78,6 @@ SPENDING = ["price", "trials", "questions", "ids", "reply_tokens", "reasoning_ef
 SPENDING += ["provider_cache", "max_retries", "max_steps"]
 
 
-@pytest.mark.by_day(24)
 @pytest.mark.parametrize("name", NAMES + SPENDING)
 @pytest.mark.parametrize("dry", [False, True])
 def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
