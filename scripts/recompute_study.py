@@ -54,7 +54,7 @@ SHORT = {
 ROW, PAIR = ["architecture", "example_id", "trial"], ["example_id", "trial"]
 COUNTS = ("llm_calls", "input_tokens", "output_tokens", "total_tokens")
 SCORES = ("exact_match", "objectives_right", "f1")
-COLUMNS = [*ROW, *COUNTS, *SCORES, "cost_usd", "latency_s", "loop_tokens", "oracle", "flags"]
+COLUMNS = [*ROW, *COUNTS, *SCORES, "cost_usd", "latency_s", "loop_tokens", "oracle", "flags", "stop_reason"]
 SHARED = (
     *("shared_question_tokens", "shared_question_age_s", "shared_run_tokens", "shared_run_age_s"),
     *("marked_tokens", "last_marked_tokens", "shared_marked_tokens"),
@@ -62,6 +62,9 @@ SHARED = (
 PRICED = ("input_tokens", "output_tokens", "billed_tokens", "billed_output_tokens", *SHARED)
 UNPRICED = ("judge", "embedding", "count")
 UNCHANGED = "main, these questions"
+BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
+"""Behind a ratio's name."""
+FEWEST_RIGHT = 15
 NORMAL = float(norm.ppf(0.975))
 AGREES, DIFFERS, UNKNOWN, NO_RUN = "agrees", "DIFFERS", "UNKNOWN", "NO RUN"
 NOT_PUBLISHED = "its run isn't published"
@@ -304,6 +307,49 @@ def score_difference_of(a: Numbers, b: Numbers, margin: float = 0.0) -> tuple[Es
     return interval, student_p(margin, parts, len(a)), is_rare(a - b, least)
 
 
+def per_right(amount: Numbers, share: Numbers, design: float) -> Estimate:
+    """What a right answer takes: the mean amount over the share of right answers, of questions.
+
+    The interval has all shares that Wilson's score test doesn't refute, with the amounts' variance and their
+    covariance with being right in the error. `design` is the variance of a share in variances of one row.
+    """
+    n, p, varies = len(amount), float(share.mean()), float(amount.std() / amount.mean())
+    error_of_mean = student(n) / math.sqrt(n)
+    r = float(np.corrcoef(amount, share)[0, 1]) if varies and share.std() else 0.0
+
+    def refuted(x: float) -> float:
+        of_share = math.sqrt(max(x * (1 - x), 0.0) * design)
+        return (p - x) ** 2 - error_of_mean**2 * (of_share**2 - 2 * r * varies * x * of_share + (varies * x) ** 2)
+
+    room = 1 - varies * error_of_mean
+    low = brentq(refuted, 0.0, p * (1 - 1e-9))
+    high = brentq(refuted, p * (1 + 1e-9), (1 + 1e-8) / room) if room > 0 else math.inf
+    return amount.mean() / p, amount.mean() / high, amount.mean() / low
+
+
+def ratio_per_right(a: tuple[Numbers, Numbers], b: tuple[Numbers, Numbers], designs: tuple[float, float]) -> Estimate:
+    """What a right answer takes of a over what it takes of b, each (amounts, shares of right answers) of questions.
+
+    The two intervals are added in squares on the logarithm, with the correlation of the estimates (Zou and Donner).
+    Where either has fewer than 15 right answers there is no interval.
+    """
+    if min(share.sum() for _, share in (a, b)) < FEWEST_RIGHT:
+        of_a, of_b = (amount.mean() / share.mean() if share.any() else math.inf for amount, share in (a, b))
+        return of_a / of_b if of_a < math.inf or of_b < math.inf else math.nan, 0.0, math.inf
+    (of_a, low_a, high_a), (of_b, low_b, high_b) = (
+        per_right(*each, design) for each, design in zip((a, b), designs, strict=True)
+    )
+    moved = [amount / amount.mean() - share / share.mean() for amount, share in (a, b)]
+    both = float(np.corrcoef(*moved)[0, 1])
+
+    def added(one: float, other: float) -> float:
+        return math.sqrt(max(one**2 + other**2 - 2 * both * one * other, 0.0))
+
+    low = added(math.log(of_a / low_a), math.log(high_b / of_b))
+    high = added(math.log(high_a / of_a), math.log(of_b / low_b))
+    return of_a / of_b, of_a / of_b * math.exp(-low), of_a / of_b * math.exp(high)
+
+
 def power(share: float, difference: float, n: int) -> float:
     """How often the exact McNemar test at 0.05 shows a difference, where so large a share of n pairs is discordant."""
     counts = np.arange(n + 1)
@@ -345,6 +391,8 @@ class Price:
     least: int = 0
     block: int = 1
     lifetime: float = math.inf
+    scope: str = "run"
+    """Whose prompts may be found: those of all questions, or of the same `question`."""
 
 
 @cache
@@ -359,7 +407,8 @@ def price_of(name: str) -> Price:
     if (facts := table["models"].get(model or usual)) is None:
         raise CantCompute(f"the price sheet {sheet!r} has no model {model!r}")
     rule = table["cache"][facts["cache"]] if "cache" in facts else {}
-    names = {"kind": "kind", "least": "minimum_prefix_tokens", "block": "block_tokens", "lifetime": "lifetime_s"}
+    names = {"kind": "kind", "scope": "scope", "block": "block_tokens", "lifetime": "lifetime_s"}
+    names["least"] = "minimum_prefix_tokens"
     return Price(
         *(facts["input"], facts["output"]),
         *(facts.get(f"cache_{what}", facts["input"]) for what in ("read", "write")),
@@ -400,7 +449,7 @@ def longest(calls: Calls, price: Price) -> Numbers:
     of_question, of_run = (
         in_time(calls[f"{of}_tokens"], calls[f"{of}_age_s"], price) for of in ("shared_question", "shared_run")
     )
-    found: Numbers = np.maximum(of_question, of_run)
+    found: Numbers = of_question if price.scope == "question" else np.maximum(of_question, of_run)
     return found
 
 
@@ -408,6 +457,9 @@ def marked(calls: Calls, price: Price) -> Numbers:
     """Tokens up to the last mark that the cache has, else to the first; 1 may be missing of a prefix, by rounding."""
     first, last, of_run = (calls[f"{name}_tokens"] for name in ("marked", "shared_marked", "shared_run"))
     run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
+    if price.scope == "question":
+        of_run, run_age = calls["shared_question_tokens"], question_age
+        last = np.where(last <= of_run + 1, last, 0)
     to_last = in_time(last, np.where(last <= of_run + 1, run_age, question_age), price)
     to_first = in_time(np.where(first <= of_run + 1, first, 0), run_age, price)
     found: Numbers = np.maximum(to_last, to_first)
@@ -426,6 +478,8 @@ class Run:
     """A published run."""
 
     folder: Path
+    only: frozenset[tuple[str, int]] | None = None
+    """The questions and trials that are meant, where that isn't all."""
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -487,6 +541,9 @@ def of_architecture(run: Run, name: str, what: str) -> Found:
     if what == "in loops":
         loops, tokens = (averages(rows[f"{of}_tokens"].to_numpy(float), questions) for of in ("loop", "total"))
         return Found("shares in loops", within(ratio_of(loops, tokens)[0], 0.0, 1.0), len(loops))
+    if what == "unanswered":
+        ended = (rows["stop_reason"] != "answered").to_numpy(dtype=float)
+        return Found("shares without an answer", share_of(ended, questions), len(set(questions)))
     values = column(run, what)[rows.index].to_numpy()
     if what == "exact_match":
         return Found("means: exact match", share_of(values, questions), len(set(questions)))
@@ -517,6 +574,8 @@ def both(run: Run, first: str, second: str, what: str, among: set[str] | None = 
     Dollars have to be known of all pairs; an oracle's seconds are no model's.
     """
     rows = run.rows[ROW].assign(value=column(run, what))
+    if run.only is not None:
+        rows = rows[[key in run.only for key in rows[PAIR].itertuples(index=False, name=None)]]
     rows = (rows if among is None else rows[rows["example_id"].isin(among)]).set_index(PAIR)
     sides = [rows[rows["architecture"] == run.names[name]]["value"] for name in (first, second)]
     pairs = pd.concat(sides, axis=1, join="inner")
@@ -530,6 +589,13 @@ def both(run: Run, first: str, second: str, what: str, among: set[str] | None = 
 
 def of_pair(run: Run, first: str, second: str, what: str, among: set[str] | None = None) -> Found:
     """A ratio or a difference of two architectures."""
+    if what.endswith(PER_RIGHT):
+        return of_right_answers(run, first, second, what.removesuffix(PER_RIGHT))
+    if what.endswith(BOTH_ANSWERED):
+        what = what.removesuffix(BOTH_ANSWERED)
+        rows = run.rows[run.rows["architecture"].isin([run.names[first], run.names[second]])]
+        answered = (rows["stop_reason"] == "answered").groupby([rows[key] for key in PAIR]).all()
+        run = replace(run, only=frozenset(answered.index[answered]))
     a, b, questions = both(run, first, second, what, among)
     n = len(set(questions))
     if not n:
@@ -541,6 +607,23 @@ def of_pair(run: Run, first: str, second: str, what: str, among: set[str] | None
     interval, p, rare = measured(averages(a, questions), averages(b, questions))
     kind = "tokens" if what in COUNTS else "dollars, with tokens before" if "before" in what else "dollars"
     return Found(f"ratios: {kind}", interval, n, p, rare)
+
+
+def of_right_answers(run: Run, first: str, second: str, what: str) -> Found:
+    """The ratio of what two architectures take for each right answer."""
+    amounts, right = both(run, first, second, what), both(run, first, second, "exact_match")
+    questions = amounts[2]
+
+    def side(which: int) -> tuple[Numbers, Numbers]:
+        return averages(amounts[which], questions), averages(right[which], questions)
+
+    def design(which: int) -> float:
+        rows, (_, means) = right[which], side(which)
+        p, n = float(rows.mean()), len(means)
+        return 1.0 if n in (1, len(rows)) else n / rows_worth(means, p * (1 - p), len(rows), (0.0, 1.0))
+
+    found = ratio_per_right(side(0), side(1), (design(0), design(1)))
+    return Found("ratios for each right answer", found, len(side(0)[0]))
 
 
 @dataclass(frozen=True)
@@ -647,12 +730,12 @@ def verdict(outcome: pd.Series[Any], found: Found, p_holm: float) -> str:
     (first, second), (_, low, high) = outcome["architectures"].split(" / "), found.interval
     if not found.n:
         return "no data"
-    if not p_holm < 0.05 or found.rare:
+    margin, is_ratio = outcome["margin"], outcome["statistic"] == "ratio"
+    no_effect = is_ratio if outcome["statistic"] != "non-inferiority" else -margin
+    if not p_holm < 0.05 or found.rare or low <= no_effect <= high:
         return "undecided"
     if outcome["statistic"] == "non-inferiority":
-        margin = outcome["margin"]
         return f"{first} is {f'worse by more than {margin:g}' if high < -margin else f'at most {margin:g} worse'}"
-    is_ratio = outcome["statistic"] == "ratio"
     more = first if low > is_ratio else second
     return f"{more} takes more" if is_ratio else f"{more} is higher"
 

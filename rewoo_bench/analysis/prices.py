@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
-from rewoo_bench.config.price_sheets import RULES, CacheRule, Tariff, by_role, named_tariff, price_of, split_by_role
+from rewoo_bench.config.price_sheets import (
+    RULES,
+    CacheRule,
+    Tariff,
+    by_role,
+    named_tariff,
+    price_of,
+    split_by_role,
+    unlisted,
+)
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
@@ -146,19 +155,23 @@ def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: 
     least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
     lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
     run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
+    shared_run = calls["shared_run_tokens"]
+    if rule.scope == "question":
+        run_age, shared_run = question_age, calls["shared_question_tokens"]
 
     def in_time(tokens: Floats, age: Floats) -> Floats:
         return np.where(age > lifetime, 0.0, tokens)
 
     if rule.kind == "explicit":
-        of_run = calls["shared_run_tokens"] + 1  # rounded down, where the tokens up to a mark are rounded
+        of_run = shared_run + 1  # rounded down, where the tokens up to a mark are rounded
         marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
+        found = np.where((rule.scope == "question") & (found > of_run), 0.0, found)
         longest = in_time(found, np.where(found <= of_run, run_age, question_age))
         cached = before + np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
         cached, last = np.where(cached < least, 0.0, cached), before + last
         return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
     of_question = in_time(calls["shared_question_tokens"], question_age)
-    shared = before + np.maximum(of_question, in_time(calls["shared_run_tokens"], run_age))
+    shared = before + np.maximum(of_question, in_time(shared_run, run_age))
     cached = np.minimum(shared, tokens - 1) // block * block
     too_short = tokens < max(least, 1)
     cached = np.where(too_short | (cached < max(least, 1)), 0.0, cached)
@@ -234,6 +247,7 @@ SHARED_UNKNOWN = (
     "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded, or the run is older "
     "than these columns"
 )
+TOKENS_UNKNOWN = "the tokens of its single model calls weren't recorded, so they have no price"
 
 
 def example_note(models: Sequence[str], command: str) -> str:
@@ -252,32 +266,40 @@ class PricedRows:
     usd: Floats
     stands_in: bool
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
+    models: tuple[str, ...]
+    """Those of the calls, sorted."""
 
 
 def priced_rows(
-    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, names: Sequence[Sequence[str]]
+    runs: Sequence[str | Path],
+    rows: pd.DataFrame | pa.Table,
+    names: Sequence[Sequence[str]],
+    *,
+    own_roles: bool = False,
 ) -> list[PricedRows]:
     """Dollars of each row of some runs under each of some prices.
 
     A price is a short name (`RULES`) or SHEET:MODEL, and others for the planner's or solver's own model:
-    `["openai", "planner:openai:gpt-5"]`. `rows` are those of `load(*runs)`, or of `load_table`. Raises `UsageError`
-    for a price that doesn't exist, and `DataError` where a run has no calls.parquet.
+    `["openai", "planner:openai:gpt-5"]`; with `own_roles` these have their own, where a sheet lists them. `rows` are
+    those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a price that doesn't exist, and `DataError`
+    where a run has no calls.parquet.
     """
     columns = read_columns(rows, _COLUMNS)
-    found: list[tuple[list[Mapping[str, Tariff]], Floats]] = [
-        ([], np.full(len(columns["run_id"].values), np.nan)) for _ in names
-    ]
-    stands_in = False
-    for own, mine, calls in _calls_of_runs(runs, columns):
-        stands_in |= calls.stands_in
-        models = own_models(mine)
-        for (tariffs, usd), chosen in zip(found, names, strict=True):
-            (price, *more), given = split_by_role(chosen, models)
-            if more:
-                raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
-            tariffs.append(by_role(named_tariff(price), models, given))
-            usd[own] = calls.of_rows(priced(calls, tariffs[-1]).usd)
-    return [PricedRows(tuple(tariffs), usd, stands_in) for tariffs, usd in found]
+    of_runs = list(_calls_of_runs(runs, columns))
+    models = [own_models(mine) for _, mine, _ in of_runs]
+    stands_in = any(calls.stands_in for _, _, calls in of_runs)
+    of_calls = tuple(sorted({model for _, _, calls in of_runs for model in calls.model}))
+    found = []
+    for chosen in names:
+        (price, *more), given = split_by_role(chosen, {role for each in models for role in each})
+        if more:
+            raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
+        tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
+        usd = np.full(len(columns["run_id"].values), np.nan)
+        for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
+            usd[own] = calls.of_rows(priced(calls, of_roles).usd)
+        found.append(PricedRows(tariffs, usd, stands_in, of_calls))
+    return found
 
 
 def _calls_of_runs(
@@ -332,17 +354,20 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 def pricing_of(
     runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`), else those of `own_or_listed`, else of `EXAMPLE`.
+    """The dollars of some runs: of `prices` (as in `priced_rows`), else those of `own_or_listed`.
 
-    Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what
-    it takes.
+    Else those of the main model where all runs have the same one and a sheet lists it, else of `EXAMPLE`. Raises
+    `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what it takes.
     """
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return known
+    columns = read_columns(rows, ["model", *_MODELS.values()])
+    main, planners, solvers = (each.names_in_use for each in columns.values())
+    listed = price_of(main[0]) if len(main) == 1 else None
     try:
-        (found,) = priced_rows(runs, rows, [prices or [EXAMPLE]])
+        (found,) = priced_rows(runs, rows, [prices or [listed or EXAMPLE]], own_roles=not prices)
         if np.isnan(found.usd[~failed(rows)]).any():
-            raise DataError(SHARED_UNKNOWN)
+            raise DataError(SHARED_UNKNOWN if any(each.rule for each in found.tariffs[0].values()) else TOKENS_UNKNOWN)
     except DataError as error:
         if prices:
             raise
@@ -352,8 +377,12 @@ def pricing_of(
     under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
     notes = [STAND_IN] if found.stands_in else []
     if not prices:
-        models = read_columns(rows, ["model"])["model"].names_in_use
-        notes.insert(0, example_note([each for each in models if not price_of(each)] or models, "compare"))
+        unknown = unlisted([*main, *planners, *solvers]) or unlisted(found.models)
+        if not listed:
+            notes.insert(0, example_note(unknown or main, "compare"))
+        elif unknown:
+            of = f"no price is known for {' and '.join(unknown)}"
+            notes.insert(0, f"{of}, counted as the other calls are (compare --prices gives others)")
     return Pricing(under, "; ".join(notes), found.usd)
 
 

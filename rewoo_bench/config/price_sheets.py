@@ -23,7 +23,7 @@ A fact that isn't known is left out. What that means for an estimate stands in `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -47,6 +47,7 @@ RULES = {
 """Short names of prices, each of one SHEET:MODEL: its prices and the rule of its cache."""
 NO_CACHE = "none"
 """The sheet of prices without a cache."""
+_NOT_A_DEFAULT = ("none", "vllm", "llama_cpp", "anthropic_1h", "openai_question")
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
@@ -72,6 +73,11 @@ class CacheRule(BaseModel):
     """Prefixes are found in whole blocks; None is not known."""
     lifetime_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Seconds that a prefix is kept; None is not known."""
+    scope: Literal["run", "question"] = "run"
+    """Whose earlier prompts a prompt may share a prefix with: those of all questions, or of its own question alone.
+
+    The age of a prefix is that since any call last had it, of another question, too.
+    """
     source: str
     as_of: date
     note: str = ""
@@ -94,6 +100,7 @@ class CacheRule(BaseModel):
         least, block, life = self.minimum_prefix_tokens, self.block_tokens, self.lifetime_s
         said = f"{marked}prefixes of {least:,} tokens and more" if least else f"{marked}prefixes of any length"
         said += f", in blocks of {block:,}" if block and block > 1 else ""
+        said += ", of earlier prompts of the same question" if self.scope == "question" else ""
         return said + (f", kept for {life / 60:g} minutes" if life else "")
 
 
@@ -159,7 +166,6 @@ class Tariff:
     """The prices of one model in dollars a token, and the rule of its cache. `sheet` is the sheet's name."""
 
     sheet: str
-    title: str
     model: str
     input: float
     output: float
@@ -287,15 +293,20 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
 def price_of(model: str) -> str | None:
     """SHEET:MODEL of a model that a provider's sheet lists, `openai:gpt-4o` of `openai/gpt-4o`; None for no such."""
     names = (model, model.partition("/")[2])
-    sheets = (name for name in bundled_sheets() if name not in ("none", "vllm", "llama_cpp", "anthropic_1h"))
+    sheets = (name for name in bundled_sheets() if name not in _NOT_A_DEFAULT)
     listed = ((sheet, each.model) for sheet in sheets for each in tariffs([sheet]))
     return next((f"{sheet}:{found}" for sheet, found in listed if found in names), None)
 
 
-def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+def unlisted(models: Iterable[str]) -> list[str]:
+    """Those of the models that no provider's sheet lists."""
+    return [model for model in dict.fromkeys(models) if price_of(model) is None]
+
+
+def split_by_role(prices: Sequence[str], roles: Collection[str]) -> tuple[list[str], dict[str, str]]:
     """Values of `--prices` without a role, and by role those that begin with one, such as `planner:openai:gpt-4o`.
 
-    `models` are those of the roles that have one of their own. Raises `UsageError`.
+    `roles` are those that have a model of their own. Raises `UsageError`.
     """
     plain, of_roles = [], {}
     for value in prices:
@@ -304,7 +315,7 @@ def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[lis
             raise UsageError(f"--prices {value}: the judge's calls are in no question's cost")
         if role not in ("planner", "solver"):
             plain.append(value)
-        elif role not in models:
+        elif role not in roles:
             raise UsageError(f"--prices {value}: the {role} has no model of its own in this run")
         else:
             of_roles[role] = text
@@ -313,16 +324,23 @@ def split_by_role(prices: Sequence[str], models: Mapping[str, str]) -> tuple[lis
     return plain, of_roles
 
 
-def by_role(tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str]) -> dict[str, Tariff]:
-    """The prices of every role (`""`), and of those with a model of their own: given, the sheet's, or `tariff`."""
+def by_role(
+    tariff: Tariff, models: Mapping[str, str], given: Mapping[str, str], *, own: bool = False
+) -> dict[str, Tariff]:
+    """The prices of every role (`""`), and of those with a model of their own: given, the sheet's, or `tariff`.
+
+    With `own` a model that the sheet lacks has the prices of the sheet that lists it, where there is one.
+    """
     found = {"": tariff}
     sheet = {each.model: each for each in _tariffs_of(tariff.path)} if models else {}
-    if tariff.sheet == NO_CACHE:
-        sheet = {name: each.without_cache() for name, each in sheet.items()}
     for role, model in models.items():
         names = (model, model.partition("/")[2])
-        listed = next((sheet[name] for name in names if name in sheet), tariff)
-        found[role] = named_tariff(given[role], model) if role in given else listed
+        listed = next((sheet[name] for name in names if name in sheet), None)
+        if listed is None and own and (elsewhere := price_of(model)):
+            listed = named_tariff(elsewhere)
+        if listed and tariff.sheet == NO_CACHE:
+            listed = listed.without_cache()
+        found[role] = named_tariff(given[role], model) if role in given else listed or tariff
     return found
 
 
@@ -350,7 +368,6 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
         dollars = {kind: amount * PRICE_UNITS[sheet.unit] for kind, amount in amounts.items()}
         yield Tariff(
             sheet=path.stem,
-            title=sheet.title,
             model=model,
             rule=rule,
             cache_rule=cache_rule,

@@ -167,7 +167,7 @@ class Study:
     spec: StudySpec
     cells: Sequence[Cell]
     sha256: str
-    """Of all that bears on the outcomes, the ids of questions included; not of their numbers, which may grow."""
+    """Of all that bears on the outcomes, the ids of questions included. Their number may grow, and cells come later."""
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -186,24 +186,50 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
         raise SpecError(f"{file}: two runs would be in the folder {twice!r}: give their cells different names")
     for price in spec.study.prices:
         _check_price(price, str(file))
+    decided = set[str]()
     for outcome in spec.outcomes:
         _check_outcome(spec, outcome, file)
+        own = [outcome_name(outcome, cell) for cell in cells if decides(outcome, cell)]
+        if not own:
+            named = " and ".join(map(repr, outcome.architectures))
+            raise SpecError(f"{file}: outcome {outcome.name!r}: no run of {outcome.cells!r} has both {named}")
+        if twice := next((name for name in own if name in decided), None):
+            raise SpecError(f"{file}: two outcomes would be called {twice!r}: give them different names")
+        decided.update(own)
     return Study(file, spec, cells, digest)
 
 
+def outcome_name(outcome: Outcome, cell: Cell) -> str:
+    """`tokens/hotpotqa/qwen`, with the conditions behind it."""
+    return "/".join([outcome.name, cell.dataset, cell.model, *cell.conditions_shown])
+
+
+def decides(outcome: Outcome, cell: Cell) -> bool:
+    """Whether an outcome is one of this run."""
+    is_of_cells = cell.cells == outcome.cells and outcome.dataset in (None, cell.dataset)
+    is_of_model = outcome.model in (None, cell.model)
+    return is_of_cells and is_of_model and {*outcome.architectures} <= {*cell.options.architectures}
+
+
 def _digest(spec: StudySpec, file: Path) -> str:
-    """The sha256 of the outcomes and of the cells that they name; other cells may come later, and more questions."""
+    """The sha256 of the question, the outcomes and the cells that these name, without options that change no answer."""
     named = {outcome.cells for outcome in spec.outcomes}
     tables = [table for table in spec.cells if table.name in named]
-    datasets = {name: dict(spec.datasets.get(name, {})) for table in tables for name in table.datasets}
+
+    def options(of: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {name: value for name, value in (of or {}).items() if name not in OPTIONS or OPTIONS[name].role.resume}
+
+    datasets = {name: options(spec.datasets.get(name)) for table in tables for name in table.datasets}
     for settings in datasets.values():
         if isinstance(ids := settings.get("ids"), str):
             settings["ids"] = read_ids(file.parent / ids)
+    cells = [table.model_dump(exclude={"n", "report"}) for table in tables]
     declared = {
-        "study": spec.study.model_dump(exclude={"title", "prices"}),
-        "models": {name: spec.models.get(name) for table in tables for name in table.models},
+        "study": spec.study.model_dump(exclude={"title", "prices", "settings"})
+        | {"settings": options(spec.study.settings)},
+        "models": {name: options(spec.models.get(name)) for table in tables for name in table.models},
         "datasets": datasets,
-        "cells": [table.model_dump(exclude={"n", "report"}) for table in tables],
+        "cells": [{**cell, "settings": options(cell["settings"])} for cell in cells],
         "outcomes": [outcome.model_dump() for outcome in spec.outcomes],
     }
     return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
@@ -233,11 +259,11 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
     tables = [table for table in spec.cells if table.name == outcome.cells]
     if not tables:
         raise SpecError(f"{where}: {unknown('cells', outcome.cells, [table.name for table in spec.cells])}")
-    (table,) = tables[:1]
+    architectures = [each for table in tables for each in table.architectures]
     for what, wanted, known in (
-        ("data set", outcome.dataset, table.datasets),
-        ("model", outcome.model, table.models),
-        *(("architecture", each, table.architectures) for each in outcome.architectures),
+        ("data set", outcome.dataset, [each for table in tables for each in table.datasets]),
+        ("model", outcome.model, [each for table in tables for each in table.models]),
+        *(("architecture", each, architectures) for each in outcome.architectures),
     ):
         if wanted is not None and wanted not in known:
             raise SpecError(f"{where}: {unknown(what, wanted, known)}")

@@ -159,12 +159,14 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
         panel.set_title(_head(each))
         panel.set_xlabel("tokens of a question (log scale)")
     axes[0][0].set_ylabel("exact match")
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    style.legend_above(figure, handles=handles, labels=labels)
+    drawn = [panel.get_legend_handles_labels() for panel in axes[0]]
+    handles = {label: handle for each in drawn for handle, label in zip(*each, strict=True)}
+    if handles:  # of a single question no interval is known
+        style.legend_above(figure, handles=[*handles.values()], labels=[*handles])
     return style.picture(
         figure,
         "Accuracy against tokens",
-        "Up and to the left is better; dollars under a cache have another order. Bars: 95% intervals.",
+        "Up and to the left is better; dollars under a cache may have another order. Bars: 95% intervals.",
         facts=_facts(cells),
     )
 

@@ -21,31 +21,43 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA, LEFT_OUT, PRICED, Pair, PairColumns, pair_columns, paired
+from rewoo_bench.analysis.pairs import (
+    ALPHA,
+    LEFT_OUT,
+    PER_SOLVED,
+    PRICED,
+    Pair,
+    PairColumns,
+    pair_columns,
+    paired,
+)
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
 from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
-from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
+from rewoo_bench.analysis.stats.paired import Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
-from rewoo_bench.config.names import is_oracle
+from rewoo_bench.config.names import file_name, is_oracle
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.folder import TRACES_FILE, load
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
-from rewoo_bench.study.declaration import Cell, Outcome, Study
-from rewoo_bench.study.rounds import why_exploratory
+from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
+from rewoo_bench.study.rounds import DATASET_SIZE, why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
 CONTEXTS = (512, 1024, 2048, 4096)
 """Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
 UNCHANGED = "main, these questions"
+BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
+"""Behind the name of a ratio: on the questions that both answered; for each exact match."""
+_PRICED_PER_RIGHT = next(name for name, amount in PER_SOLVED.items() if amount == PRICED)
 _KEY = ["example_id", "trial"]
 MEASURES = (
     *("exact_match", "objectives_right", "llm_calls", "input_tokens", "output_tokens", "total_tokens"),
-    *("in loops", "flips"),
+    *("unanswered", "in loops", "flips"),
 )
 """Figures of every run whose rows have what they are made of."""
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
@@ -64,7 +76,9 @@ class Figure:
     @property
     def text(self) -> str:
         """`3.36 [2.89, 3.91]`."""
-        return f"{self.estimate:{self.form}} [{self.low:{self.form}}, {self.high:{self.form}}]" if self.n else "-"
+        if not self.n:
+            return "-"
+        return f"{self.estimate:{self.form}} {brackets(self.low, self.high, lambda bound: format(bound, self.form))}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,7 @@ class Decided:
     p: float
     """Of the null hypothesis: a ratio of 1, no difference, or worse by the margin and more."""
     declared_n: int | None
-    """Questions that the study declares; None is all of the data set."""
+    """Questions that the study declares; None is all of a data set that the run hasn't asked to its end."""
     exploratory: str | None = None
     detectable: float | None = None
     """Of exact match: the smallest difference that exact McNemar shows 4 times in 5 on so many questions."""
@@ -85,28 +99,34 @@ class Decided:
 
     @property
     def name(self) -> str:
-        """`tokens/hotpotqa/qwen`, with the conditions behind it."""
         return outcome_name(self.outcome, self.cell)
 
     @property
     def is_partial(self) -> bool:
         """Whether the run lacks questions that were declared."""
-        return self.declared_n is not None and self.interval.n < self.declared_n
+        return self.declared_n is None or self.interval.n < self.declared_n
 
     @property
     def verdict(self) -> str:
         """What the interval shows, in words."""
         first, second = self.outcome.architectures
         value, margin = self.interval, self.outcome.margin or 0.0
+        no_effect = {"ratio": 1.0, "non-inferiority": -margin}.get(self.outcome.statistic, 0.0)
         if not value.n:
             return "no data"
-        if not self.p_holm < ALPHA or value.rare:
+        if not self.p_holm < ALPHA or value.rare or value.low <= no_effect <= value.high:
             return "undecided"
         if self.outcome.statistic == "non-inferiority":
-            is_worse = value.high < -margin
+            is_worse = value.high < no_effect
             return f"{first} is {f'worse by more than {margin:g}' if is_worse else f'at most {margin:g} worse'}"
-        more = first if value.low > (1.0 if self.outcome.statistic == "ratio" else 0.0) else second
+        more = first if value.low > no_effect else second
         return f"{more} takes more" if self.outcome.statistic == "ratio" else f"{more} is higher"
+
+    @property
+    def verdict_shown(self) -> str:
+        """`so far: react takes more` of a part of the questions; why it decides nothing, where it doesn't."""
+        verdict = self.verdict if self.exploratory is None else f"exploratory: {self.exploratory}"
+        return f"so far: {verdict}" if self.is_partial and self.interval.n else verdict
 
 
 @dataclass(frozen=True)
@@ -124,12 +144,12 @@ class CellResults:
     def n(self) -> int:
         return int(self.rows["example_id"].nunique())
 
-    @property
+    @cached_property
     def architectures(self) -> Mapping[str, str]:
-        """As the study declares them (`agent:python mine.py`) -> as rows have them."""
-        return dict(
-            zip(self.cell.options.architectures, (each.name for each in self.manifest.architectures), strict=True)
-        )
+        """As the study declares them (`agent:python mine.py`) -> as rows have them; only those that the run has."""
+        declared = map(str, self.manifest.options.get("architectures", ()))
+        named = dict(zip(map(file_name, declared), (each.name for each in self.manifest.architectures), strict=True))
+        return {each: named[file_name(each)] for each in self.cell.options.architectures if file_name(each) in named}
 
     @property
     def names(self) -> list[str]:
@@ -189,12 +209,15 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
         manifest, rows = read_manifest(folder), load(folder)
     except DataError:
         return None
+    exploratory = why_exploratory(study, cell, manifest)
+    names = CellResults(cell, manifest, rows, exploratory, {}).names
+    rows = rows[rows["architecture"].isin(names)]
     finished = rows.groupby(_KEY, observed=True)["architecture"].transform("nunique")
-    whole = rows[finished == len(cell.options.architectures)].reset_index(drop=True)
+    whole = rows[finished == len(names)].reset_index(drop=True)
     if not len(whole):
         return None
     own = [each.prices for each in study.spec.outcomes if each.cells == cell.cells]
-    prices = [*(priced_by(study) if own else SHOWN), *filter(None, own)]
+    prices = [*(priced_by(study) if cell.cells == main_cells(study) else SHOWN), *filter(None, own)]
     found = priced_rows([folder], whole, [[name] for name in prices])
     dollars = {name: each.usd for name, each in zip(prices, found, strict=True)}
     if is_oracle(cell.options.model):
@@ -202,17 +225,7 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
         for name, context in product(SHOWN, CONTEXTS):
             costs = priced(calls, {"": named_tariff(name)}, context=context)
             dollars[with_context(name, context)] = calls.of_rows(costs.usd)
-    return CellResults(cell, manifest, whole, why_exploratory(study, cell, manifest), dollars)
-
-
-def outcome_name(outcome: Outcome, cell: Cell) -> str:
-    return "/".join([outcome.name, cell.dataset, cell.model, *cell.conditions_shown])
-
-
-def decides(outcome: Outcome, cell: Cell) -> bool:
-    """Whether an outcome is one of this run."""
-    is_of_cells = cell.cells == outcome.cells and outcome.dataset in (None, cell.dataset)
-    return is_of_cells and outcome.model in (None, cell.model)
+    return CellResults(cell, manifest, whole, exploratory, dollars)
 
 
 def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
@@ -228,11 +241,12 @@ def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
 
 
 def _decide(outcome: Outcome, of: CellResults) -> Decided:
-    first, second = (of.architectures[name] for name in outcome.architectures)
-    pair = of.pair(first, second, outcome.prices or "")
-    measure = PRICED if outcome.prices else outcome.measure
-    effect = next((each for each in pair.figures if each.measure == measure), None)
-    declared = of.cell.options.questions
+    effect, measure = None, PRICED if outcome.prices else outcome.measure
+    if {*outcome.architectures} <= of.architectures.keys():
+        first, second = (of.architectures[name] for name in outcome.architectures)
+        pair = of.pair(first, second, outcome.prices or "")
+        effect = next((each for each in pair.figures if each.measure == measure), None)
+    declared = of.cell.options.questions or (of.manifest.study or {}).get(DATASET_SIZE)
     if effect is None:  # nothing of it is known of both
         return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, of.exploratory)
     p, detectable = effect.p, None
@@ -272,23 +286,30 @@ def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
     for first in names:
         for second in names:
             is_loop_and_plan = (first, second) in loops_and_plans(names)
-            if first != second and (is_loop_and_plan or second == names[0] or names == [second, first]):
+            if first != second and (is_loop_and_plan or second == names[0]):
                 for what, figure in _of_pair(of, first, second, of.dollars if is_loop_and_plan else SHOWN):
                     yield f"{of.cell.name}/{what}", figure
 
 
 def _of_pair(of: CellResults, first: str, second: str, prices: Iterable[str] = SHOWN) -> Iterator[tuple[str, Figure]]:
-    """Ratios and differences of two architectures: `react / rewoo/openai`, `react - rewoo/exact_match`."""
+    """Ratios and differences of two architectures: `react / rewoo/openai`, `react - rewoo/exact_match`.
+
+    Of a ReAct and a ReWOO also the ratio of tokens where both answered, and ratios per right answer (`PER_RIGHT`).
+    """
+    in_full = (first, second) in loops_and_plans(of.names)
     for price in prices:
+        names = {PRICED: price, **({_PRICED_PER_RIGHT: f"{price}{PER_RIGHT}"} if in_full and price in SHOWN else {})}
         pair = of.pair(first, second, price)
         for effect in pair.figures:
-            if effect.measure == PRICED:
-                yield f"{first} / {second}/{price}", _figure(effect.interval, ".2f")
+            if effect.measure in names:
+                yield f"{first} / {second}/{names[effect.measure]}", _figure(effect.interval, ".2f")
     for effect in pair.figures:
         if effect.measure == "total_tokens":
             yield f"{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
         if effect.measure == "exact_match":
             yield f"{first} - {second}/exact_match", _figure(effect.interval, "+.3f")
+    if in_full and pair.both_answered is not None:
+        yield f"{first} / {second}/total_tokens{BOTH_ANSWERED}", _figure(pair.both_answered, ".2f")
 
 
 def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResults]) -> Iterator[tuple[str, Figure]]:
@@ -318,6 +339,7 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
             yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form)
     own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
     questions = own["example_id"].astype(str).to_numpy()
+    yield "unanswered", _figure(proportion(own["stop_reason"] != "answered", clusters=questions), ".2f")
     for price in SHOWN:
         usd = of.dollars[price][own.index]
         if len(usd) and np.isfinite(usd).all():

@@ -33,14 +33,14 @@ from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.analysis.summary import OF_OBJECTIVES
 from rewoo_bench.config.names import LOCAL, file_name
-from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.study.declaration import Study
+from rewoo_bench.study.declaration import Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, price_title
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
@@ -50,10 +50,8 @@ from rewoo_bench.study.outcomes import (
     CellResults,
     Decided,
     StudyResults,
-    decides,
     loops_and_plans,
     main_cells,
-    outcome_name,
     priced_by,
     read_results,
     with_context,
@@ -63,6 +61,7 @@ from rewoo_bench.text.escaping import csv_text, markdown_table
 
 PAGE = "page.md"
 NOT_RUN = "(not run)"
+_ASKED = ("llm_calls", "total_tokens")
 _MADE = "<!-- made by rewoo-bench study publish -->"
 _PLACE = re.compile(r"\{\{([^{}]+)\}\}")
 _DEFAULT = """# {{title}}
@@ -184,7 +183,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             cells = tables[of]() if of in tables else _means(results, _of_cells(results, of.partition(" ")[2]))
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in outcomes:
-            return outcomes[of].verdict
+            return outcomes[of].verdict_shown
         if kind == "reached" and of in outcomes:
             return _reached_n(outcomes[of])
         if kind == "n" and of in results.figures:
@@ -196,9 +195,9 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if name in results.figures:
             return results.figures[name].text
         if kind == "model" and of in results.study.spec.models:
-            return (
-                file_name(str(results.study.spec.models[of].get("model", of))).removeprefix(LOCAL).removesuffix(".gguf")
-            )
+            asked = {each.manifest.options.get("model") for each in results.cells if each.cell.model == of}
+            named = sorted(map(str, asked)) or [str(results.study.spec.models[of].get("model", of))]
+            return " and ".join(file_name(each).removeprefix(LOCAL).removesuffix(".gguf") for each in named)
         if without := _without_data(results, name):
             return without
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in outcomes)]
@@ -237,11 +236,12 @@ def _asking(results: StudyResults, questions: str, cells: str) -> str:
     names = [f"{each.cell.name}/{name}" for each in _of_cells(results, cells) for name in each.names]
     if not questions.isdecimal() or not names:
         return ""
-    calls, tokens, usd = (
-        int(questions) * sum(results.figures[f"{name}/{what}"].estimate for name in names)
-        for what in ("llm_calls", "total_tokens", "none")
-    )
-    prices = f"{named_tariff('none').model}'s prices without a cache"
+    figures = [[results.figures.get(f"{name}/{what}") for name in names] for what in (*_ASKED, NO_CACHE)]
+    known = [[each.estimate for each in own if each is not None] for own in figures]
+    if any(len(own) < len(names) for own in known):  # of one question there is no interval
+        return "(unknown)"
+    calls, tokens, usd = (int(questions) * sum(own) for own in known)
+    prices = f"{named_tariff(NO_CACHE).model}'s prices without a cache"
     return f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and ${usd / 1000:.2f} at {prices}"
 
 
@@ -294,9 +294,7 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
         named = f"{each.outcome.name}: {first} {'/' if each.outcome.statistic == 'ratio' else '-'} {second}"
         if each.outcome.statistic == "non-inferiority":
             named = f"{each.outcome.name}: {first} at most {each.outcome.margin:g} worse than {second}"
-        verdict = each.verdict if each.exploratory is None else f"exploratory: {each.exploratory}"
-        if each.is_partial:
-            verdict = f"so far: {verdict}"
+        verdict = each.verdict_shown
         if each.detectable is not None and math.isfinite(each.detectable):
             verdict += f" (McNemar's test would see a difference of {each.detectable:.2f} 4 times in 5)"
         rows.append([named, each.cell.title, _reached_n(each), results.figures[each.name].text, p, verdict])

@@ -40,6 +40,8 @@ from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
 _SECONDS_A_LINE = 30.0
+DATASET_SIZE = "dataset_size"
+"""In what a run's manifest says of its study: the questions of its data set, where all of them were declared."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,10 @@ class _Session:
         is_new = not (folder / MANIFEST).exists()
         reached = self.asked[cell.name]
         limit = min(self.wanted[cell.name], reached + (self._choices.block or block_of(cell.options, self._choices)))
-        facts = {"file": self._study.file.name, "sha256": self._study.sha256, "cell": cell.name}
+        facts: dict[str, Any] = {"file": self._study.file.name, "sha256": self._study.sha256, "cell": cell.name}
         declared = self._study.spec.study.declared
         facts |= {"declared": str(declared)} if declared else {}
+        facts |= {DATASET_SIZE: self.wanted[cell.name]} if self._most(cell) is None else {}
         study = StudyRound(facts, is_new_session=cell.name not in self._resumed)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
@@ -173,7 +176,7 @@ class _Session:
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
         if outcome.status == "done":
-            self.asked[cell.name] = limit
+            self.asked[cell.name] = options.questions or limit  # of a killed run more than was known to be asked
             self._answered += (limit - reached) * len(cell.options.architectures) * cell.options.trials
             return None
         return None if outcome.was_interrupted else outcome.reason or "incomplete"

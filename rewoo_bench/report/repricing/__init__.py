@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from rewoo_bench.analysis.prices import (
     SHARED_UNKNOWN,
     SHOWN,
     STAND_IN,
+    TOKENS_UNKNOWN,
     Calls,
     example_note,
     own_models,
@@ -170,10 +172,10 @@ class Repriced:
         from rewoo_bench.report.plots.draw import Picture, break_even_map, read, save_figures, slug
 
         target, reasons, pictures = as_path("folder", folder), [], dict[str, Picture]()
-        facts = read([self.folder]).facts()
+        facts, models = read([self.folder]).facts(), Counter(tariff.model for tariff in self.tariffs)
         for tariff in self.tariffs:
             if not tariff.input or self.batch:
-                reasons.append(f"{tariff.model}: needs a price of input and of a cache, without --batch")
+                reasons.append(f"{tariff.model}: needs a price of input, without --batch")
                 continue
             if len(set(self.by_role[tariff].values())) > 1:
                 reasons.append(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
@@ -182,13 +184,14 @@ class Repriced:
             written = 1.0 if tariff.cache_write is None else tariff.cache_write / tariff.input
             price = tariff.cache_read / tariff.input if tariff.rule else None
             questions = self.questions(tariff)
+            at = tariff.model if models[tariff.model] == 1 else f"{tariff.sheet}-{tariff.model}"
             try:
                 for other in dict.fromkeys(questions["architecture"].astype(str)):
                     if other == self.baseline or (others and other not in others):
                         continue
                     pair = (self.baseline, other)
                     found = break_even(questions, pair, output=tariff.output / tariff.input, written=written)
-                    name = f"break-even-{slug(tariff.model)}-{slug(other)}"
+                    name = f"break-even-{slug(at)}-{slug(other)}"
                     pictures[name] = break_even_map(found, price=price, priced=tariff.model, rule=rule, facts=facts)
             except DataError as reason:
                 reasons.append(f"{tariff.model}: {reason}")
@@ -212,8 +215,9 @@ def reprice(
     `anthropic-1h`), SHEET:MODEL, or whole sheets (`rewoo-bench reprice --list`, or TOML files); with `models` they are
     sheets, and those are some of their models. By default they are those of the run's own models, with the cache and
     without it, where sheets have all of them, else those of `SHOWN`; what can't be counted is left out of these. A
-    planner or solver with a model of its own has the sheet's prices of that model, where there are any, or those that
-    `planner:SHEET:MODEL` names among `prices`. Ratios are to the `baseline`, the run's first architecture by default.
+    planner or solver with a model of its own has the sheet's prices of that model, where there are any, by default
+    also those of another provider's sheet, or those that `planner:SHEET:MODEL` names among `prices`. Ratios are to the
+    `baseline`, the run's first architecture by default.
     `batch` takes the prices of the provider's batch interface, without a cache, and `recorded_cache` the cached tokens
     that the provider reported.
 
@@ -221,6 +225,8 @@ def reprice(
     """
     check_names(models=models)
     check_switches(batch=batch, recorded_cache=recorded_cache)
+    if batch and recorded_cache:
+        raise UsageError("--batch with --recorded-cache: a batch has no cached tokens; give one of the two")
     folder = run if isinstance(run, str | Path) else getattr(run, "folder", None)
     folder = as_path("run", folder, "the folder of a run")
     rows = load(folder)
@@ -246,7 +252,10 @@ def reprice(
     if baseline is not None and baseline not in architectures:
         raise UsageError(unknown("baseline", baseline, architectures))
     calls = read_calls(folder, rows)
-    charged = {tariff: by_role(tariff, own, given) for tariff in chosen}
+    if np.isnan(calls.of_rows(calls.columns["input_tokens"] + calls.columns["output_tokens"])[~failed(rows)]).any():
+        raise DataError(f"{str(folder)!r}: {TOKENS_UNKNOWN}")
+    chosen = _told_apart(chosen)
+    charged = {tariff: by_role(tariff, own, given, own=not names) for tariff in chosen}
     if not (names or batch or recorded_cache):
         charged = {tariff: roles for tariff, roles in charged.items() if _are_known(calls, rows, roles)}
         if len(charged) < len(chosen):
@@ -271,6 +280,15 @@ def reprice(
         by_role=charged,
     )
     return replace(repriced, lines=tuple(line for tariff in chosen for line in _lines(repriced, tariff, rows)))
+
+
+def _told_apart(prices: Sequence[Tariff]) -> list[Tariff]:
+    """Each price once; those of two files of the same name have the whole name of their file as their sheet's."""
+    found = list(dict.fromkeys(prices))
+    times = Counter((tariff.sheet, tariff.model) for tariff in found)
+    return [
+        replace(tariff, sheet=str(tariff.path)) if times[tariff.sheet, tariff.model] > 1 else tariff for tariff in found
+    ]
 
 
 def _default_prices(rows: pd.DataFrame, *, has_cache: bool) -> tuple[list[Tariff], list[str]]:

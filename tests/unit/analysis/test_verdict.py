@@ -151,7 +151,7 @@ def run_of_two(folder: Path) -> Path:
         ("rewoo", "q1"): [ask(0, 1, 1000, 10, text("a", 1000)), ask(2, 3, 1000, 10, text("b", 1000))],
         ("react", "q1"): [ask(0, 1, 2048, 10, prefix), ask(2, 3, 2148, 10, prefix, text("c", 100))],
     }
-    return write(folder, calls, model="local/x", cost_usd=None)
+    return write(folder, calls, **dict.fromkeys(["model", "planner_model", "solver_model"], "local/x"), cost_usd=None)
 
 
 def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_named(tmp_path: Path) -> None:
@@ -174,6 +174,32 @@ def test_a_run_of_a_model_that_a_sheet_lists_has_its_dollars(tmp_path: Path) -> 
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai:gpt-4o").under
     assert pricing.note == ""
+
+
+def run_of_roles(folder: Path, planner: str) -> Path:
+    """A run of gpt-4o whose planner is another model: 1,000 + 100 tokens, then 2,000 + 200."""
+    calls = [
+        ask(0, 1, 1000, 100, text("p", 1000), role="planner"), ask(2, 3, 2000, 200, text("s", 2000), role="solver"),
+    ]  # fmt: skip
+    models = {"model": "openai/gpt-4o", "planner_model": planner, "solver_model": "openai/gpt-4o"}
+    return write(folder, {("rewoo", "q1"): calls}, run_id=folder.name, cost_usd=None, **models)
+
+
+def test_a_planner_whose_price_is_unknown_is_named_and_counted_as_the_main_model_is(tmp_path: Path) -> None:
+    run = run_of_roles(tmp_path / "run", "openai/my-planner")
+    pricing = pricing_of([run], load(run), manifests(run))
+    assert pricing.under == named_tariff("openai:gpt-4o").under
+    assert pricing.note.startswith("no price is known for openai/my-planner, counted as the other calls are")
+    assert pricing.cost_usd == pytest.approx([(3000 * 2.5 + 300 * 10) / 1e6])
+
+
+def test_the_price_of_a_role_that_one_run_has_is_taken_for_all_runs(tmp_path: Path) -> None:
+    runs = [run_of_roles(tmp_path / name, f"openai/{planner}") for name, planner in (("a", "gpt-4"), ("b", "gpt-4o"))]
+    for order in (runs, runs[::-1]):
+        priced = pricing_of(order, load(*order), manifests(*order), ["openai:gpt-4o", "planner:openai:gpt-4o-mini"])
+        assert priced.cost_usd is not None
+        usd = [(1000 * 0.15 + 100 * 0.6 + 2000 * 2.5 + 200 * 10) / 1e6, (3000 * 2.5 + 300 * 10) / 1e6]
+        assert priced.cost_usd == pytest.approx(usd if order is runs else usd[::-1])
 
 
 def test_a_chosen_sheet_replaces_the_runs_own_prices(tmp_path: Path) -> None:

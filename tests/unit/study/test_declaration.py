@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.study.declaration import Study, read_study
+from rewoo_bench.study.declaration import Study, decides, read_study
 
 DECLARED = """
 [study]
@@ -48,6 +48,23 @@ measure = "total_tokens"
 statistic = "ratio"
 """
 
+OUTCOME = DECLARED[DECLARED.index("[[outcomes]]") :]
+OTHER_MAIN = """
+[[outcomes]]
+name = "other"
+cells = "main"
+architectures = ["rewoo", "cot"]
+measure = "total_tokens"
+statistic = "ratio"
+
+[[cells]]
+name = "main"
+models = ["oracle"]
+datasets = ["chain"]
+architectures = ["cot"]
+conditions.hops = [1]
+"""
+
 
 def declared(folder: Path, text: str = DECLARED, *changes: str) -> Study:
     (folder / "some.ids").write_text("q1\nq2\n")
@@ -81,7 +98,10 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
     more = declared(tmp_path, DECLARED.replace("n = 2", "n = 200"))
     moved = declared(tmp_path, DECLARED, "datasets.sample.dataset=hotpotqa=dev.json", "models.hosted.max_retries=2")
     later = declared(tmp_path, DECLARED.replace("slots = [50]", "slots = [50, 80]"))
-    assert first.sha256 == more.sha256 == moved.sha256 == later.sha256
+    capped = declared(
+        tmp_path, DECLARED.replace("seed = 3", "seed = 3\nsettings.run_cost = 5\nsettings.max_retries = 9")
+    )
+    assert first.sha256 == more.sha256 == moved.sha256 == later.sha256 == capped.sha256
     assert moved.cells[2].options.dataset == "hotpotqa=dev.json"
     assert moved.cells[2].options.max_retries == 2
     for changed in (
@@ -92,6 +112,13 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
         DECLARED.replace('["rewoo", "react?max_steps=6"]\nn', '["rewoo", "react?max_steps=6", "cot"]\nn'),
     ):
         assert declared(tmp_path, changed).sha256 != first.sha256
+
+
+def test_an_outcome_may_be_of_any_table_of_its_cells(tmp_path: Path) -> None:
+    both = OTHER_MAIN.replace('["cot"]', '["rewoo", "cot"]')
+    study = declared(tmp_path, DECLARED.replace("{ tool_failure_rate = [0.0, 0.5] }", f"{{}}\n{both}"))
+    (outcome,) = (each for each in study.spec.outcomes if each.name == "other")
+    assert [cell.name for cell in study.cells if decides(outcome, cell)] == ["main-chain-oracle-hops=1"]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +149,8 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
         ("[study]", "[study", "study.toml"),
         ('"some.ids"', '"none.ids"', "can't read"),
         ("[0.0, 0.5]", "[0.5, 0.5]", "two runs would be in the folder"),
+        ("[[outcomes]]", f"{OUTCOME}\n[[outcomes]]", "two outcomes would be called 'tokens/sample/oracle/tool_failure"),
+        ("{ tool_failure_rate = [0.0, 0.5] }", "{}\n" + OTHER_MAIN, "no run of 'main' has both 'rewoo' and 'cot'"),
     ],
 )
 def test_a_fault_is_one_line_that_says_where(old: str, new: str, said: str, tmp_path: Path) -> None:

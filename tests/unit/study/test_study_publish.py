@@ -221,6 +221,7 @@ def test_a_verdict_needs_the_interval_the_adjusted_p_and_no_rare_event() -> None
     assert decided("non-inferiority", better, 0.2) == "undecided"
     assert decided("non-inferiority", worse, 0.01) == "react is worse by more than 0.05"
     assert decided("ratio", Interval(math.nan, 0, math.inf, 0), math.nan) == "no data"
+    assert decided("difference", Interval(-0.1, -0.2, 0.001, 100), 0.01) == "undecided"  # as trials can have it
 
 
 def test_p_is_below_005_exactly_where_the_interval_leaves_the_null_out() -> None:
@@ -361,6 +362,40 @@ def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Stud
     table = pq.read_table(file)
     pq.write_table(table.slice(0, len(table) - 1), file)
     assert read_results(study, tmp_path / "copy/runs").figures["tokens/sample/oracle"].n == 11
+
+
+def test_a_run_keeps_the_names_of_its_architectures_when_the_file_has_them_in_another_order(
+    made: tuple[Study, Path], tmp_path: Path
+) -> None:
+    study, folder = made
+    before = read_results(study, folder).figures["main-sample-oracle/react / rewoo/total_tokens"]
+    turned = conditions_study(
+        tmp_path, DECLARED.replace('["rewoo", "react"]\nn = 12', '["react", "rewoo", "cot"]\nn = 12')
+    )
+    results = read_results(turned, folder)
+    assert results.figures["main-sample-oracle/react / rewoo/total_tokens"] == before
+    assert {each.exploratory for each in results.outcomes} == {"begun before the study was changed"}
+    assert not [name for name in results.figures if "/cot/" in name and name.startswith("main")]
+
+
+def test_the_page_names_the_model_that_was_asked(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    changed = read_study(study.file, ["models.oracle.model=oracle?extra_steps=1"])
+    anyio.run(partial(run_study, changed, changed.cells[:1], tmp_path / "runs", SessionChoices(n=1)))
+    study.file.with_name("page.md").write_text("{{model oracle}} {{asking 50 main}} {{verdict tokens/sample/oracle}}")
+    publish_study(study, tmp_path / "runs", tmp_path / "page")  # of one question no interval is drawn
+    page = (tmp_path / "page" / "README.md").read_text("utf-8")
+    assert page.endswith("\n\noracle?extra_steps=1 (unknown) so far: undecided\n")
+
+
+def test_of_a_whole_data_set_a_verdict_is_so_far_until_it_has_all(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED.replace("n = 12", ""))
+    shown = []
+    for n in (3, None):
+        anyio.run(partial(run_study, study, study.cells[:1], tmp_path / str(n), SessionChoices(n=n)))
+        outcome = read_results(study, tmp_path / str(n)).outcomes[0]
+        shown.append((outcome.verdict_shown, outcome.declared_n))
+    assert shown == [("so far: undecided", None), ("react takes more", 100)]
 
 
 def test_a_study_without_runs_says_how_to_begin(tmp_path: Path) -> None:
