@@ -355,6 +355,8 @@ def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Ch
     n, metric = _questions(rows), PER_SOLVED[name]
     if rows[metric].isna().any():
         return _unknown_cost(group, name, "some rows is", limit, n)
+    if rows["exact_match"].isna().any():
+        return Check("budget", "fail", group, name, f"{name}: some rows have no score", limit=limit, n=n)
     columns = (rows[column].to_numpy(float) for column in (metric, "exact_match"))
     found = per_solved(*columns, clusters=rows["example_id"].to_numpy(str))
     solved, oracle = math.isfinite(found.estimate), bool(oracle_rows(rows).any())

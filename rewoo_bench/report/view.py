@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -95,7 +96,9 @@ class Viewer:
         runs = {
             path.name: path
             for path in candidates
-            if (path / MANIFEST).is_file() and (path / MANIFEST).resolve().is_relative_to(inside)
+            if os.access(path, os.X_OK)
+            and (path / MANIFEST).is_file()
+            and (path / MANIFEST).resolve().is_relative_to(inside)
         }
         if (self.folder / MANIFEST).is_file():
             name = self.folder.resolve().name

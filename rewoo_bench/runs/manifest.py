@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import stat
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from os.path import commonprefix
 from pathlib import Path
@@ -207,8 +209,9 @@ def no_run(path: Path, lacks: str) -> DataError:
 
 def check_no_pipe(path: Path) -> None:
     """Raises `DataError` for a named pipe: opening it would wait without end."""
-    if path.is_fifo():
-        raise DataError(f"{path}: a named pipe, where a file was expected")
+    with suppress(OSError):  # whoever opens it says why it can't be read
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise DataError(f"{path}: a named pipe, where a file was expected")
 
 
 def manifest_of(values: Mapping[str, Any], where: str = MANIFEST) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,10 @@ def find_runs(folder: Path) -> list[PastRun]:
     Raises `UsageError`.
     """
     try:
-        folders = [path for path in (folder, *folder.iterdir()) if any((path / name).exists() for name in _FILES)]
+        known = [
+            path for path in (folder, *folder.iterdir()) if os.access(path, os.X_OK)
+        ]  # others can't be looked into
+        folders = [path for path in known if any((path / name).exists() for name in _FILES)]
     except FileNotFoundError:
         if folder != RESULTS:
             raise UsageError(

@@ -16,10 +16,12 @@ answers; they keep the data set's list of answers out of the files.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +33,11 @@ from anyio import Path as Folder
 from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import JOURNAL, open_journal
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
-from rewoo_bench.system.files import replaced
+from rewoo_bench.system.files import locked, replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
@@ -82,15 +84,24 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
     }
     for name in ("seal", "sent_seal"):
         facts.pop(name, None)
+    facts |= {"rows": len(tables[QUESTIONS_FILE])} if "rows" in facts else {}
     if "architectures" in facts:
-        facts["architectures"] = [each for each in facts["architectures"] if each["name"] not in without]
+        kept = [each["name"] not in without for each in facts["architectures"]]
+        facts["architectures"] = [*compress(facts["architectures"], kept)]
+        options = facts.get("options", {})
+        if len(options.get("architectures", ())) == len(kept):
+            facts["options"] = {**options, "architectures": [*compress(options["architectures"], kept)]}
+    if "shared_prefixes" in facts:
+        facts["shared_prefixes"] = {name: of for name, of in facts["shared_prefixes"].items() if name not in without}
     try:
         write_manifest(out, manifest_of(file_names(facts)))
         for name, table in tables.items():
             with replaced(out / name, follows=False) as opened:
                 pq.write_table(table, opened, compression="zstd")
         if texts and (run / TRACES_FILE).is_file():
-            shutil.copyfile(run / TRACES_FILE, out / TRACES_FILE)
+            with (run / TRACES_FILE).open("rb") as lines, replaced(out / TRACES_FILE, follows=False) as opened:
+                kept_lines = (line for line in lines if json.loads(line)["architecture"] not in without)
+                opened.writelines(kept_lines if without else lines)
     except OSError as error:
         raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return len(tables[QUESTIONS_FILE])
@@ -123,18 +134,20 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
         calls_of[_task(call)].append(call)
     try:
         await Folder(folder).mkdir(parents=True, exist_ok=True)
-        async with open_journal(folder / JOURNAL) as journal:
-            for row in questions:
-                trace = {name: row[name] for name in ("run_id", "architecture", "example_id", "trial", "stop_reason")}
-                trace |= {"question": row["question"] or "", "answer": row["prediction"]}
-                of_row = as_bytes({"question": row, "calls": calls_of[_task(row)]})
-                failed = row["stop_reason"] == "error"  # it is asked again
-                await journal.add_question(_task(row), of_row, as_bytes(trace), failed=failed)
-        for name in _SCHEMAS:
-            shutil.copyfile(published / name, folder / name)
-        changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}
-        del changed["published"]
-        write_manifest(folder, manifest_of(changed))
+        with locked(folder / LOCK, f"another process is at work on this run: it has locked {str(folder)!r}"):
+            async with open_journal(folder / JOURNAL) as journal:
+                for row in questions:
+                    names = ("run_id", "architecture", "example_id", "trial", "stop_reason")
+                    trace = {name: row[name] for name in names}
+                    trace |= {"question": row["question"] or "", "answer": row["prediction"]}
+                    of_row = as_bytes({"question": row, "calls": calls_of[_task(row)]})
+                    failed = row["stop_reason"] == "error"  # it is asked again
+                    await journal.add_question(_task(row), of_row, as_bytes(trace), failed=failed)
+            for name in _SCHEMAS:
+                shutil.copyfile(published / name, folder / name)
+            changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}
+            del changed["published"]
+            write_manifest(folder, manifest_of(changed))
     except OSError as error:
         raise UsageError(f"can't write to {str(folder)!r}: {error.strerror or error}") from None
     return len(questions)

@@ -172,7 +172,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         "What accuracy costs",
         f"Up and to the left is better. {grey} other architecture is both cheaper and more often right than "
         f"{' or '.join(repr(data.styles[name].name) for name in best)}, by point estimates. Bars: 95% intervals.",
-        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: the run has no prices of its own.",
+        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: not all calls have a price.",
         facts=data.facts(),
     )
     if not priced or many:  # two panels have room for numbers, but not for names

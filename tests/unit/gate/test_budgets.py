@@ -93,6 +93,12 @@ def test_the_tokens_of_a_solved_question_have_a_budget(
     assert said in check.text
 
 
+def test_a_budget_of_solved_questions_fails_where_some_were_not_scored(tmp_path: Path) -> None:
+    lines = [row(n, exact_match=None if n == 3 else True) for n in range(5)]
+    (check,) = checked(tmp_path, "tokens_per_solved = { at_most = 2000 }", *lines)
+    assert (check.status, check.text) == ("fail", "tokens_per_solved: some rows have no score")
+
+
 @pytest.mark.parametrize(
     ("correct", "count", "model", "status"),
     [

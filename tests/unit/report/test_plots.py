@@ -224,7 +224,7 @@ def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Pat
     drawn = dict(draw(read([model_run(tmp_path / "run")])))
     assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
     assert "than 'direct' or 'ReWOO'" in drawn["pareto"].caption.replace("'chain of thought' or ", "")
-    assert "No dollars: the run has no prices of its own." in drawn["pareto"].caption
+    assert "No dollars: not all calls have a price." in drawn["pareto"].caption
     assert "Questions at once: 4." in drawn["latency"].caption
     assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption
     assert {"9,795", "1,986", "32.2", "30.4", "50.0", "66.7"} <= set(texts(drawn["paper"]).splitlines())

@@ -21,7 +21,9 @@ from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.report.plots.draw import draw, read
-from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish
+from rewoo_bench.runs.folder import LOCK
+from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish, restore
+from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import score
 
 
@@ -94,10 +96,13 @@ def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun,
     }
 
 
-def test_an_architecture_that_is_left_out_is_in_no_figure_of_tools(run: BenchRun, tmp_path: Path) -> None:
-    publish(run.folder, tmp_path / "out", without=["react"])
+def test_an_architecture_that_is_left_out_is_nowhere_else(run: BenchRun, tmp_path: Path) -> None:
+    publish(run.folder, tmp_path / "out", without=["react"], texts=True)
     facts = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
     assert [each["name"] for each in facts["architectures"]] == ["rewoo", "direct"]
+    assert facts["rows"] == 6
+    said = [(tmp_path / "out" / name).read_text("utf-8") for name in ("run.json", "traces.jsonl")]
+    assert '"react"' not in said[0].replace('"without": [\n      "react"\n    ]', "") + said[1]
     skipped: dict[str, str] = {}
     list(draw(read([tmp_path / "out"]), only=["tools"], on_skip=skipped.__setitem__))
     assert "react" not in skipped["tools"]
@@ -143,6 +148,17 @@ def test_a_published_run_cant_be_resumed(run: BenchRun, tmp_path: Path) -> None:
     publish(run.folder, tmp_path / "out")
     with pytest.raises(UsageError, match="a published run can't be resumed: it has no journal"):
         resumed(tmp_path / "out", {})
+
+
+@pytest.mark.anyio
+async def test_a_copy_is_not_restored_into_the_folder_of_a_run_that_goes_on(run: BenchRun, tmp_path: Path) -> None:
+    publish(run.folder, tmp_path / "out")
+    (tmp_path / "folder").mkdir()
+    with (
+        locked(tmp_path / "folder" / LOCK, "busy"),
+        pytest.raises(UsageError, match="another process is at work on this run"),
+    ):
+        await restore(tmp_path / "out", tmp_path / "folder", {"options": {}})
 
 
 def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:
