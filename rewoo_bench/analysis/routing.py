@@ -4,7 +4,7 @@
     outcomes.measures["exact_match"]     # shape (2, rows): a row for each question and trial
     outcomes.gain                        # by question: exact match of the second parent minus that of the first
 
-Rows that the infrastructure failed for one of the two are left out for both.
+Rows that the infrastructure failed, or nobody scored, for one of the two are left out for both.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Outcomes:
     measures: Mapping[str, Floats]
     """Of each a row for each parent; NaN where the value isn't known."""
     left_out: int
-    """Pairs of rows, because the infrastructure failed one of the two."""
+    """Pairs of rows, because the infrastructure failed one of the two, or nobody scored it."""
     datasets: tuple[str, ...]
     models: tuple[str, ...]
     oracle: bool
@@ -143,10 +143,11 @@ def read_outcomes(
         known |= dict(zip(told["example_id"], told["question"].astype(str), strict=True))
     groups = {name: wanted[wanted["architecture"] == name] for name in (*parents, *others)}
     same, _ = aligned(groups, [], intersect=True)
-    failed = pairs_left_out(same[parents[0]], same[parents[1]])
-    same = {name: each[~failed] for name, each in same.items()}
+    omitted = pairs_left_out(same[parents[0]], same[parents[1]])
+    omitted |= np.isnan([column(same[parent], "exact_match") for parent in parents]).any(axis=0)
+    same = {name: each[~omitted] for name, each in same.items()}
     if not len(same[parents[0]]):
-        raise DataError("routing needs questions that both parents finished, and there is none")
+        raise DataError("routing needs questions that both parents finished and have a score of, and there is none")
     first = same[parents[0]]
     names, position, question = np.unique(
         first["example_id"].to_numpy(dtype=object), return_index=True, return_inverse=True
@@ -164,7 +165,7 @@ def read_outcomes(
         types=tuple(map(str, kinds)),
         question=question.astype(np.int64),
         measures={name: np.stack([column(same[parent], name) for parent in parents]) for name in OUTCOME_COLUMNS},
-        left_out=int(failed.sum()),
+        left_out=int(omitted.sum()),
         datasets=datasets,
         models=tuple(sorted({str(model) for name in parents for model in same[name]["model"].unique()})),
         oracle=bool(np.any([oracle_rows(same[name]) for name in parents])),
@@ -380,11 +381,11 @@ def by_type(outcomes: Outcomes, folds: int = FOLDS) -> Integers | None:
     if len(set(outcomes.types)) < 2:
         return None
     of = fold_of(outcomes, folds)
-    choice = np.empty(outcomes.questions, dtype=np.int64)
-    for place, (fold, kind) in enumerate(zip(of, types, strict=True)):
-        gains = outcomes.gain[(of != fold) & (types == kind)]
-        choice[place] = _by_sign(np.array([gains.sum()]), outcomes)[0]
-    return choice[outcomes.question]
+    kinds, kind = np.unique(types, return_inverse=True)
+    gains = np.zeros((len(kinds), folds))
+    np.add.at(gains, (kind, of), outcomes.gain)
+    others = gains @ (1 - np.eye(folds))  # by type, the sum of the folds beside each one
+    return _by_sign(others[kind, of], outcomes)[outcomes.question]
 
 
 def _by_sign(gain: Floats, outcomes: Outcomes) -> Integers:

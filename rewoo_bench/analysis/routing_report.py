@@ -67,7 +67,7 @@ class RoutingReport:
     questions: int
     rows: int
     left_out: int
-    """Pairs of rows that the infrastructure failed for one of the two."""
+    """Pairs of rows that the infrastructure failed, or nobody scored, for one of the two."""
     decided: int
     """Questions with different exact match of the two."""
     oracle: bool
@@ -93,10 +93,11 @@ def render_routing(report: RoutingReport, form: RoutingFormat) -> str:
     line: Callable[[str], str] = plain_markdown if as_markdown else plain_line
     table: Callable[[list[list[str]]], list[str]] = markdown_table if as_markdown else text_table
     trials = f", {report.rows:,} rows with their trials" if report.rows > report.questions else ""
-    failed = f"; {counted(report.left_out, 'pair')} of rows left out, because one failed" if report.left_out else ""
+    why = "because one failed or has no score"
+    left_out = f"; {counted(report.left_out, 'pair')} of rows left out, {why}" if report.left_out else ""
     title = (
         f"{', '.join(report.datasets)}; {', '.join(report.models)}: {counted(report.questions, 'question')}{trials}, "
-        f"{report.decided} with another exact match of the two{failed}; means per question [95% interval]"
+        f"{report.decided} with another exact match of the two{left_out}; means per question [95% interval]"
     )
     means = [["choice", "n", f"to {report.parents[1]}", "EM", "F1", "tokens", "$ / 1000", "latency s"]]
     differences = [["choice, against", "n", "EM", "p", "F1", "tokens, ratio", "cost, ratio", "latency, ratio"]]

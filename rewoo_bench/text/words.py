@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Literal
 
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
 STOPWORDS = frozenset(_SMALL_WORDS.split())
@@ -29,10 +30,13 @@ def fold(text: str) -> str:
     """Lower case, without accents, with straight apostrophes: two spellings of a name become one."""
     if text.isascii():
         return text.lower()
+    return _MARKS.sub("", normalized("NFKD", text).replace("’", "'")).casefold()
+
+
+def normalized(form: Literal["NFKC", "NFKD"], text: str) -> str:
+    """A text in a Unicode form. What is composed of two characters at the border of two pieces may stay apart."""
     # In pieces, since runs of accents are sorted, in a time that grows with the square of their length.
-    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
-    decomposed = "".join(unicodedata.normalize("NFKD", piece) for piece in pieces)
-    return _MARKS.sub("", decomposed.replace("’", "'")).casefold()
+    return "".join(unicodedata.normalize(form, text[start : start + _PIECE]) for start in range(0, len(text), _PIECE))
 
 
 def index_terms(text: str) -> list[str]:

@@ -143,7 +143,7 @@ def advice_sentences(part: Part) -> list[str]:
         of_runs = {piece.run_id: piece.manifest for piece in part.runs.pieces if piece.manifest}
         said.append(sentence(part.dollars or f"dollars are at {dollars_at(of_runs)}"))
     else:
-        said.append(f"Cost is in tokens: the price of {part.runs.model} isn't known.")
+        said.append(f"Cost is in tokens: {part.runs.no_dollars}.")
     if (more := part.more) and more.questions is not None:
         beyond = max(more.questions - part.questions, 0)
         number = f"about {counted(more.questions, 'question')}, {beyond:,} more than now"

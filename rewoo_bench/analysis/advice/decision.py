@@ -52,6 +52,7 @@ from rewoo_bench.analysis.stats.tests import (
     questions_for_difference,
     questions_for_margin,
 )
+from rewoo_bench.config.price_sheets import unlisted
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
@@ -96,6 +97,13 @@ class RunSet:
     warnings: tuple[str, ...]
     waits: tuple[str, ...] = ()
     """Runs in which latency includes waiting for a shared model; a sentence each."""
+
+    @property
+    def no_dollars(self) -> str:
+        """Why dollars aren't known."""
+        first = self.pieces[0].rows.iloc[0]
+        unknown = unlisted(first[name] for name in _MODELS if isinstance(first.get(name), str))
+        return f"the price of {' and '.join(unknown)} isn't known" if unknown else "dollars weren't recorded"
 
     @property
     def oracle(self) -> bool:
@@ -309,7 +317,7 @@ def candidates(runs: RunSet, terms: Terms) -> list[Candidate]:
     if terms.max_cost is not None and unknown:
         raise UsageError(
             f"--max-cost {terms.max_cost:g}: the dollars of {', '.join(map(repr, unknown))} aren't known "
-            f"({runs.model} on {runs.dataset} has no price); `rewoo-bench reprice` computes them for other prices; "
+            f"({runs.no_dollars}); `rewoo-bench reprice` computes them for other prices; "
             "without --max-cost, tokens are compared"
         )
     return [_candidate(name, rows, priced=not unknown, terms=terms) for name, rows in runs.rows.items()]

@@ -286,8 +286,14 @@ def read_claims(path: Path = BUNDLED_CLAIMS) -> tuple[Claim, ...]:
         raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim', 'sources'])}")
     if not isinstance(tables, list) or not tables or not all(isinstance(each, dict) for each in tables):
         raise SpecError(f"{path} has no claim; expected [[claim]] tables")
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise SpecError(f"{path}: sources: expected a table of texts, got {names!r}")
     claims = []
     for position, table in enumerate(tables, 1):
+        lines = table.get("each", [])
+        if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+            which = f"claim {table.get('id', f'no. {position}')!r}"
+            raise SpecError(f"{path}: {which}: each: expected a list of tables, got {lines!r}")
         for each in _expanded(table):
             claim = validated(Claim, each, f"{path}: claim {each.get('id', f'no. {position}')!r}")
             # the short name of a paper or page, where the file has it in full
@@ -305,11 +311,11 @@ def read_claims(path: Path = BUNDLED_CLAIMS) -> tuple[Claim, ...]:
 
 def _expanded(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The claims of a table: one for each line of `each`, whose keys come before those of the table."""
-    lines = table.pop("each", None)
-    if not isinstance(lines, list):
+    lines, of_all = table.pop("each", None), table.get("on", {})
+    if lines is None:
         yield table
         return
     for line in lines:
         data = line.pop("data", "")
-        on = {**table.get("on", {}), "data": [data]}
+        on = {**of_all, "data": [data]} if isinstance(of_all, dict) else of_all
         yield {**table, "on": on, **line, "id": f"{data}-{table.get('id', '')}"}

@@ -77,7 +77,7 @@ SECONDS = frozenset({"latency_s", "working_s"})
 CLAIM_COLUMNS = {field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")}
 CLAIM_COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICE_COLUMNS}
 
-# `1.5b` of `qwen2.5-coder-1.5b`
+# `1.5b` of `qwen2.5-coder-1.5b`; of several the largest: `1M` may be a context, `a3b` what is active at a time
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _JOINED = re.compile(r"[?&]objectives=")  # of `hotpotqa?objectives=3`, as runs name it
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
@@ -277,6 +277,6 @@ def _parameters(models: Sequence[str], manifest: Manifest) -> float | None:
     sizes = []
     for model in models:
         named = [float(number) * {"b": 1e9, "m": 1e6}[unit.lower()] for number, unit in _SIZE.findall(model)]
-        if model != "None" and (size := known.get(model) or (named[-1] if named else None)):
+        if model != "None" and (size := known.get(model) or max(named, default=None)):
             sizes.append(float(size))
     return min(sizes, default=None)

@@ -3,7 +3,7 @@
     found = plannable(Path("results/local/mine"))
     found.calls         # a row for each tool call: its values by kind, its choice, depth in the plan graph
     found.tasks         # a row for each trajectory and horizon: model calls, tokens, dollars, seconds
-    print(found)
+    print(tables.text(found))
 
 Only loops are read: architectures that plan ahead have nothing to gain. Intervals are over tasks, the trials of a task
 inside them.
@@ -198,15 +198,15 @@ def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
     for (position, needs, depth), step in zip(graph(task), task.steps, strict=True):
         start = task.starts[step.segment]
         kinds = Counter(value.kind(start) for value in step.values)
-        sources = [source for value in step.values for source in value.copied_from(start)]
+        copied = sources(task, step)
         guessed = [value.by_chance for value in step.values if value.by_chance and value.kind(start) != "constant"]
         yield {
             **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
             "step": position, "turn": step.turn, "segment": step.segment, "tool": step.tool,
             **{kind: kinds[kind] for kind in KINDS},
             "values": len(step.values),
-            "chosen": sum(source.how == "choice" for source in sources),
-            "in_longer_text": sum(source.how == "part" for source in sources),
+            "chosen": sum(source.how == "choice" for source in copied),
+            "in_longer_text": sum(source.how == "part" for source in copied),
             "by_chance": sum(any(found) for found in guessed),
             "guessed": len(guessed),
             "choice": step.choice, "depth": depth, "copies_from": list(needs),

@@ -31,6 +31,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.text.words import normalized
+
 How = Literal["whole", "field", "choice", "part"]
 """A text is the value; or has it as a field of its JSON; in one of several items, where others have another value; or
 somewhere in it."""
@@ -52,7 +54,7 @@ _UNIT = (
     r"|[mghdslv]"
 )
 _NUMBER_OR_AMOUNT = re.compile(rf"({_DIGITS})(?:{_UNIT})?(?!\w|\.\d)")
-_EUROS = re.compile(r"(?<![\w.,])(\d{1,3}(?:[. ]\d{3})+|\d+)(?:,(\d{1,2}))?(?=\s?(?:€|EUR\b))")
+_EUROS = re.compile(r"(?<![\w.,])(\d{1,3}(?:[. ]\d{3}){1,6}|\d+)(?:,(\d{1,2}))?(?=\s?(?:€|EUR\b))")
 _CODE = re.compile(rf"[A-Z]{{2,4}}|[{_UNSPACED}]")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = (
@@ -153,7 +155,7 @@ def forms(value: Any) -> tuple[Form, ...]:
 @lru_cache(maxsize=50_000)
 def _forms(text: str) -> tuple[Form, ...]:
     stripped = _plain(text).strip()
-    bare = _EUROS.sub(_in_english, stripped).strip("$€£% ")
+    bare = _in_english(stripped).strip("$€£% ")
     if _NUMBER.fullmatch(bare):
         return (("number", _canonical(bare)),)
     for pattern in (*_DATES, _DATE_OF_CHARACTERS):
@@ -173,12 +175,14 @@ def _forms(text: str) -> tuple[Form, ...]:
 
 def _plain(text: str) -> str:
     """The text with the plain forms of digits, letters and spaces: full-width digits become 0 to 9."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return text if text.isascii() else normalized("NFKC", text)
 
 
-def _in_english(found: re.Match[str]) -> str:
-    """`1.500,00` as `1500.00`."""
-    return f"{re.sub('[. ]', '', found[1])}.{found[2] or 0}"
+def _in_english(text: str) -> str:
+    """The text with `1.500,00 €` as `1500.00 €`."""
+    if "€" not in text and "EUR" not in text:
+        return text
+    return _EUROS.sub(lambda found: f"{re.sub('[. ]', '', found[1])}.{found[2] or 0}", text)
 
 
 def _canonical(number: str) -> str:
@@ -232,7 +236,7 @@ def _words(text: str) -> str:
     """
     if text.isascii():
         return " ".join(_ASCII_WORD.findall(text.lower()))
-    kept = [c for c in unicodedata.normalize("NFKD", text) if unicodedata.combining(c) in (0, _VOICING)]
+    kept = [c for c in normalized("NFKD", text) if unicodedata.combining(c) in (0, _VOICING)]
     return " ".join(_WORD.findall(unicodedata.normalize("NFC", "".join(kept)).casefold()))
 
 
@@ -260,9 +264,7 @@ class Index:
             rest = _UNSPACED_LETTER.sub(" ", rest)
         self._times = {moment for found in _TIME.finditer(rest) if (moment := _time(found))}
         rest = _TIME.sub(lambda found: " " if _time(found) else found[0], rest)
-        if "€" in rest or "EUR" in rest:
-            rest = _EUROS.sub(_in_english, rest)
-        self._numbers = {_canonical(each) for each in _NUMBER_OR_AMOUNT.findall(rest)}
+        self._numbers = {_canonical(each) for each in _NUMBER_OR_AMOUNT.findall(_in_english(rest))}
         self._numbers |= {str(_NUMBERS.index(word)) for word in _NUMBER_WORD.findall(rest.lower())}
         self._fields: dict[Form, str] = {}
         self._values: dict[str, set[Form]] = {}  # at each place, over all items of lists

@@ -134,6 +134,15 @@ def test_the_same_statement_of_several_sources_is_one_claim() -> None:
         ('[[claim]]\nid = "it"\nsays = "so"\nuntestable = "x"', "the key 'source' is missing"),
         ('[[claims]]\nid = "it"', "unknown key 'claims', did you mean 'claim'"),
         ("claim = 3", "has no claim"),
+        (one_claim(ABOVE, each=["hotpotqa"]), "claim 'it': each: expected a list of tables, got ['hotpotqa']"),
+        (one_claim(ABOVE, each=3), "claim 'it': each: expected a list of tables, got 3"),
+        (
+            one_claim(ABOVE, each='[{ data = "hotpotqa" }]').replace("on = {  }", 'on = "hotpotqa"'),
+            "claim 'hotpotqa-it': on: Input should be a valid dictionary",
+        ),
+        ('sources = "x"\n' + one_claim(ABOVE), "sources: expected a table of texts, got 'x'"),
+        ('sources = ["s"]\n' + one_claim(ABOVE), "sources: expected a table of texts, got ['s']"),
+        ("[sources]\nthere = 1\n" + one_claim(ABOVE), "sources: expected a table of texts, got {'there': 1}"),
         ("[[claim", "not valid TOML"),
     ],
 )
@@ -230,6 +239,17 @@ def test_a_large_model_decides_before_an_oracle_and_an_oracle_before_a_small_mod
         (finding,) = found(one_claim(ABOVE), tmp_path, *(runs[name] for name in given.split()))
         assert finding.decided is not None
         assert finding.decided.runs == (decides,)
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [("Qwen2.5-7B-Instruct-1M", 7e9), ("openrouter/qwen3-30b-a3b", 30e9), ("SmolLM2-135M", 135e6), ("gpt-5", None)],
+)
+def test_a_context_or_the_active_part_in_a_models_name_is_not_its_size(
+    tmp_path: Path, model: str, parameters: float | None
+) -> None:
+    (group,) = gather(ran(tmp_path / "0001", 2, 2600, model))
+    assert group.parameters == parameters
 
 
 def test_architectures_of_two_runs_are_put_together_where_all_else_is_the_same(tmp_path: Path) -> None:

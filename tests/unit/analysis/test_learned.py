@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,18 @@ def test_the_winner_of_a_type_is_that_of_the_other_folds(tmp_path: Path) -> None
     alone = by_type(replace(typed, types=typed.ids))  # a type of one question knows nothing of it
     assert alone is not None
     assert set(alone) == {typed.cheaper}
+
+
+def test_the_winners_of_types_among_many_questions_take_no_time() -> None:
+    count = 30_000
+    match = np.random.default_rng(0).integers(0, 2, (2, count)).astype(float)
+    types = tuple("ab"[place % 2] for place in range(count))
+    ids = tuple(f"q{place}" for place in range(count))
+    measures = {"exact_match": match, "total_tokens": match + 1}
+    many = Outcomes(PARENTS, ids, ids, types, np.arange(count), measures, 0, ("d",), ("m",), oracle=False)
+    start = time.monotonic()
+    assert by_type(many) is not None
+    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize(

@@ -328,6 +328,13 @@ def test_many_empty_lines_take_no_time() -> None:
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.parametrize("result", [" ".join(["100"] * 40_000), "a" + "\u0301\u0323" * 40_000])
+def test_many_numbers_or_accents_take_no_time(result: str) -> None:
+    start = time.monotonic()
+    Index(result)
+    assert time.monotonic() - start < 10
+
+
 def test_a_whole_segment_in_one_plan() -> None:
     (task,) = traced({**LOOP, "steps": [*LOOP["steps"][:3], answer(4)]})
     assert works(task, [1, 2, 3, 4])["plan-ahead"].kept == (Kept(0, (0, 1, 2)), Kept(3, (3,)))

@@ -17,7 +17,7 @@ import rewoo_bench
 from rewoo_bench.analysis.routing import Way
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.router import read_router
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 
 pytest.importorskip("sklearn")
 
@@ -93,6 +93,17 @@ def test_failed_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     report = rewoo_bench.route(run_folder(tmp_path / "0001", *rows))
     assert (report.questions, report.left_out) == (19, 1)
     assert any(reason.startswith("learned: nothing to learn") for reason in report.missing)
+
+
+def test_pairs_that_nobody_scored_are_left_out_and_counted(tmp_path: Path) -> None:
+    texts = [comparison(i) if i % 2 else description(i) for i in range(20)]
+    rows = [parent(name, texts, [bool(i % 3) for i in range(20)]) for name in ("rewoo", "react")]
+    rows[0][3]["exact_match"] = None
+    report = rewoo_bench.route(run_folder(tmp_path / "0001", *rows))
+    assert (report.questions, report.left_out) == (19, 1)
+    unscored = [[{**row, "exact_match": None} for row in own] for own in rows]
+    with pytest.raises(DataError, match="questions that both parents finished and have a score of, and there is none"):
+        rewoo_bench.route(run_folder(tmp_path / "0002", *unscored))
 
 
 def test_two_data_sets_are_pooled(tmp_path: Path) -> None:

@@ -137,6 +137,17 @@ def test_where_a_price_is_unknown_tokens_are_compared_and_a_limit_of_cost_is_ref
         advise(run, max_cost=1)
 
 
+def test_the_model_whose_price_is_unknown_is_named(tmp_path: Path) -> None:
+    systems = [system(name, "1100", model="openai/gpt-4o", cost_usd=None) for name in ("rewoo", "react")]
+    rows = load(run_folder(tmp_path / "a", *systems))
+    for planner, said in (
+        ("openai/my-planner", "the price of openai/my-planner isn't known"),
+        ("openai/gpt-4o", "dollars weren't recorded"),
+    ):
+        (part,) = advise(rows.assign(planner_model=planner)).parts
+        assert f"Cost is in tokens: {said}." in advice_sentences(part)
+
+
 def test_dollars_are_said_to_be_at_the_runs_own_prices(tmp_path: Path) -> None:
     run = run_folder(
         tmp_path / "a", system("react", "1" * 50, cost_usd=0.001), system("rewoo", "1" * 50, cost_usd=0.002)
