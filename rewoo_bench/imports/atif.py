@@ -11,6 +11,7 @@ sample of its data set, and means other things by its steps: nemo.py.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from rewoo_bench.imports.record import (
     count,
     number,
     role_of,
+    share,
     times_of,
     turns_of,
 )
@@ -55,35 +57,43 @@ def is_atif(record: Any) -> bool:
     return isinstance(found, Mapping) and str(found.get("schema_version")).startswith("ATIF-v1.") and "agent" in found
 
 
-def with_files(record: Any, path: Path) -> Any:
-    """The trajectory with those that it refers to in files beside it, and with what Harbor says of its task.
+def with_files(record: Any, path: Path, folder: Path) -> Any:
+    """The trajectory with those that it refers to in other files, and with what Harbor says of its task.
 
-    None for a trajectory that another file in its folder refers to, which counts there.
+    None for a trajectory that another file refers to, in `folder`, which the user gave: it counts in that one.
     """
-    if path.name in _referred(path.parent, path.parent.stat().st_mtime_ns):
+    path, folder = (Path(os.path.normpath(each.absolute())) for each in (path, folder))
+    above = [each for each in path.parents if each.is_relative_to(folder)]
+    if any(path in _referred(each, each.stat().st_mtime_ns) for each in above):
         return None
     if not isinstance(record.get("steps"), list):
         return record  # its reader says what is wrong
-    beside = _Beside(path)
-    waiting = [whole := beside.continued(record)]
+    others = _Others(path)
+    waiting = [whole := others.continued(_located(record, path), path)]
     files: dict[str, Any] = {}
     while waiting:
-        for ref in (ref for step in waiting.pop()["steps"] for ref in _references(step)):
-            name = Path(str(ref.get("trajectory_path") or "")).name  # wherever it was when it was recorded
-            if (found := beside.read(name)) is not None:
-                waiting.append(beside.continued(found))
+        for name in [ref["trajectory_path"] for ref in _references_in(waiting.pop()) if ref.get("trajectory_path")]:
+            if (found := others.read(Path(name))) is not None:
+                waiting.append(others.continued(found, Path(name)))
                 files[name] = waiting[-1]
     return whole | {"files": files, _OURS: _of_harbor(path)}
 
 
 @lru_cache(maxsize=8)
-def _referred(folder: Path, _changed: int) -> frozenset[str]:
-    """The names of the files of a folder that others in it refer to; remembered until the folder changes."""
-    found = set[str]()
+def _referred(folder: Path, _changed: int) -> frozenset[Path]:
+    """The files that others right in a folder refer to; remembered until it changes."""
+    found = set[Path]()
     for file in folder.glob("*.json"):
-        content = _content(file, _LARGEST)
-        found |= {Path(name.decode("utf-8", "replace")).name for name in _REFERENCE.findall(content)}
+        names = _REFERENCE.findall(_content(file, _LARGEST))
+        found |= {_target(name.decode("utf-8", "replace"), file) for name in names} - {file}
     return frozenset(found)
+
+
+def _target(reference: str, file: Path) -> Path:
+    """The file that another refers to: where it says, in the folder of that one, else one of its name beside it."""
+    named = Path(os.path.normpath(file.parent / reference))
+    is_there = named.is_relative_to(file.parent) and os.path.isfile(named)  # noqa: PTH113 - a long name raises there
+    return named if is_there else file.parent / named.name
 
 
 def _content(file: Path, most: int) -> bytes:
@@ -94,33 +104,33 @@ def _content(file: Path, most: int) -> bytes:
         return b""
 
 
-class _Beside:
-    """The trajectories in the other files of a folder, each read once, and of a bounded size together."""
+class _Others:
+    """The trajectories in other files, each read once, and of a bounded size together."""
 
     def __init__(self, path: Path) -> None:
-        self._folder = path.parent
-        self._seen = {path.name}
+        self._seen = {path}
         self._left = _LARGEST
 
-    def read(self, name: str) -> Mapping[str, Any] | None:
+    def read(self, path: Path) -> Mapping[str, Any] | None:
         """The trajectory in a file; None where there is none, and where it was read before."""
-        if not name or name in self._seen:
+        if path in self._seen:
             return None
-        self._seen.add(name)
-        content = _content(self._folder / name, self._left)
+        self._seen.add(path)
+        content = _content(path, self._left)
         self._left -= len(content)
         try:
             found = json.loads(content)
         except (ValueError, RecursionError):
             return None
-        return found if is_atif(found) and isinstance(found.get("steps"), list) else None
+        return _located(found, path) if is_atif(found) and isinstance(found.get("steps"), list) else None
 
-    def continued(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def continued(self, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
         """The trajectory with the new steps of those that continue it."""
         steps, embedded = list(record["steps"]), _listed(record, "subagent_trajectories")
         following = record
         while name := following.get("continued_trajectory_ref"):
-            if (found := self.read(Path(str(name)).name)) is None:
+            path = _target(str(name), path)
+            if (found := self.read(path)) is None:
                 break
             following = found
             steps += [
@@ -128,6 +138,14 @@ class _Beside:
             ]
             embedded += _listed(found, "subagent_trajectories")
         return {**record, "steps": steps, **({"subagent_trajectories": embedded} if embedded else {})}
+
+
+def _located(record: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """The trajectory of a file, with the whole paths of the files that it refers to."""
+    for ref in _references_in(record):
+        if ref.get("trajectory_path"):
+            ref["trajectory_path"] = str(_target(str(ref["trajectory_path"]), path))
+    return record
 
 
 def _of_harbor(path: Path) -> dict[str, Any]:
@@ -149,7 +167,15 @@ def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
-def _references(step: Any) -> Iterator[Mapping[str, Any]]:
+def _references_in(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Those of a trajectory, and of the sub-agents in it."""
+    for step in _listed(record, "steps"):
+        yield from _references(step)
+    for each in _listed(record, "subagent_trajectories"):
+        yield from _references_in(each)
+
+
+def _references(step: Any) -> Iterator[dict[str, Any]]:
     """The sub-agents that a step's results refer to."""
     observation = step.get("observation") if isinstance(step, Mapping) else None
     for result in _listed(observation, "results") if isinstance(observation, Mapping) else ():
@@ -166,7 +192,6 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     extra, ours = _part(record, "extra"), _extra(record, _OURS)
     harbor = record.get(_OURS) or {}
     agent = record["agent"]
-    solved, score = as_verdict(ours.get("solved", harbor.get("reward")))
     metrics = _part(record, "final_metrics")
     priced = [call.cost_usd for call in reader.calls]
     task = next(
@@ -196,12 +221,12 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         system=reader.system,
         answer=reader.answer if "answer" not in ours else None if ours["answer"] is None else text_of(ours["answer"]),
         answers=[text_of(each) for each in answers] if isinstance(answers, list) else [],
-        solved=solved,
-        score=number(ours.get("score")) if "score" in ours else score,
+        solved=as_verdict(ours.get("solved", harbor.get("reward"))),
         error=str(error) if (error := ours.get("error", harbor.get("error"))) else None,
         stop_reason=stop_reason if stop_reason in get_args(StopReason) else None,
         cost_usd=number(metrics.get("total_cost_usd")) if None in priced or not priced else None,
         is_without_texts=bool(ours.get("without_texts")) or is_marked,
+        f1=share(ours.get("f1")),
         notes={"merged_calls": reader.merged} if reader.merged else {},
     )
 
@@ -210,7 +235,7 @@ _Prompts = defaultdict[str, list[Message]]
 
 
 class _Reader:
-    """Collects the events of a trajectory and of its sub-agents; `files` are those beside it, by their names."""
+    """Collects the events of a trajectory and of its sub-agents; `files` are those of other files, by their paths."""
 
     def __init__(self, files: Mapping[str, Any]) -> None:
         self.events: list[ModelCall | ToolUse | Turn] = []
@@ -342,7 +367,7 @@ class _Reader:
                 for each in embedded:
                     if each.get(name) == wanted:
                         return each
-        return self._files.get(Path(str(ref.get("trajectory_path"))).name)
+        return self._files.get(str(ref.get("trajectory_path")))
 
     def _sub_agent(self, record: Any) -> None:
         if record is None or (id(record) in self._read and id(record) not in self._open):
@@ -433,7 +458,7 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
         step["step_id"] = number_
     _add_prompts(steps, of_steps, list(tools))
     ours = {
-        "task": trajectory.task, "trial": trajectory.trial, "solved": trajectory.solved, "score": trajectory.score,
+        "task": trajectory.task, "trial": trajectory.trial, "solved": trajectory.solved, "f1": trajectory.f1,
         "stop_reason": trajectory.stop_reason, "error": trajectory.error, "answers": list(trajectory.answers) or None,
         "without_texts": trajectory.is_without_texts or None,
     }  # fmt: skip

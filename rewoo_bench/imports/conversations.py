@@ -3,7 +3,8 @@
     {"session_id": "a", "role": "user", …}  {"session_id": "b", "role": "user", …}      two conversations
     {"messages": [user]}  {"messages": [user, assistant, tool]}                         two calls of one conversation
 
-Conversations may be interleaved. What is kept is bounded: those longest without anything new are closed first.
+Conversations may be interleaved. Messages are kept on disk until all are there. Of requests a bounded number of
+conversations goes on at once: those longest without anything new are closed first.
 
 The messages of a conversation, such as a message a line, have one value of a field such as `session_id`, which all
 messages of the file have. Where there is no such field, a system's message after others begins the next one.
@@ -12,11 +13,14 @@ messages of the file have. Where there is no such field, a system's message afte
 from __future__ import annotations
 
 import json
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rewoo_bench.imports.messages import (
@@ -31,10 +35,10 @@ from rewoo_bench.imports.messages import (
     role_of,
     trajectory_of,
 )
-from rewoo_bench.imports.record import RecordedTrajectory, Unreadable
+from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.text.redaction import without_credentials
 
-_MOST_MESSAGES = 20_000  # messages of one conversation, and of all that are kept
+_MOST_MESSAGES = 20_000  # of one conversation, and those that tell what identifies one
 _OF_A_MESSAGE = {
     *("role", "from", "type", "content", "value", "name", "usage", "cost"),
     *("tool_calls", "tool_call_id", "function_call"),
@@ -54,14 +58,15 @@ def with_conversations(name: str, records: Iterator[_Place], named: _Key = lambd
     first: list[_Place] = []
     for each in records:
         first.append(each)
-        if not _is_message(each[1]):
-            yield from first
-            yield from records
-            return
-        if len(first) == _MOST_MESSAGES:
+        is_other = not isinstance(each[1], Unreadable) and not _is_message(each[1])
+        if is_other or len(first) == _MOST_MESSAGES:
             break
     every = chain(first, records)
-    key = _key_of([message for _, message in first], named)
+    messages = [record for _, record in first if not isinstance(record, Unreadable)]
+    if not messages or not all(map(_is_message, messages)):
+        yield from every
+        return
+    key = _key_of(messages, named)
     yield from _grouped(name, _by_system(every) if key is None else _by_key(every, key))
 
 
@@ -126,29 +131,24 @@ def _by_system(records: Iterable[_Place]) -> _Keyed:
 
 
 def _grouped(name: str, keyed: _Keyed) -> Iterator[_Place]:
-    """The conversations of messages; other records as they are."""
-    kept: OrderedDict[str, tuple[str, list[Any]]] = OrderedDict()
-    too_long: set[str] = set()
-    size = closed = 0
-    for id_, where, message in keyed:
-        if not _is_message(message):
-            yield where, message
-            continue
-        if id_ in too_long:
-            continue
-        kept.setdefault(id_, (where, []))[1].append(message)
-        kept.move_to_end(id_)
-        size += 1
-        while size > _MOST_MESSAGES:
-            id_, (begun, messages) = kept.popitem(last=False)
-            size, closed = size - len(messages), closed + 1
-            if len(messages) > _MOST_MESSAGES:
-                too_long.add(id_)
+    """The conversations of messages, in the order of their first ones, after the other records."""
+    sizes: Counter[str] = Counter()
+    with TemporaryDirectory(prefix="rewoo-bench-") as folder, closing(Parts(Path(folder) / "parts.sqlite")) as parts:
+        for id_, where, message in keyed:
+            if not _is_message(message):
+                yield where, message
+                continue
+            sizes[id_] += 1
+            if sizes[id_] <= _MOST_MESSAGES:
+                try:
+                    parts.add("messages", id_, Path(name), where, message)
+                except RecursionError:
+                    yield where, Unreadable("nested too deeply")
+        for _, id_, _, begun, messages in parts.whole():
+            if sizes[id_] > _MOST_MESSAGES:
                 yield begun, Unreadable(f"a conversation of more than {_MOST_MESSAGES:,} messages")
             else:
-                yield begun, _conversation(messages)
-    for begun, messages in kept.values():
-        yield name if len(kept) == 1 and not closed else begun, _conversation(messages)
+                yield name if len(sizes) == 1 else begun, _conversation(messages)
 
 
 def _conversation(messages: Sequence[Mapping[str, Any]]) -> Any:
@@ -167,13 +167,13 @@ def _conversation(messages: Sequence[Mapping[str, Any]]) -> Any:
 # A record goes on with an earlier one of its file where its messages begin with all of that one's and, where that one
 # has a response, go on with its reply; or where it names that response (`previous_response_id`). Of several records
 # that go on with one, the first one does; another is a conversation of its own, whose calls begin where it departs.
-# Open conversations are bounded by number and size. A request that has a response only when it is made again is one
-# call.
+# Open conversations are bounded by number and size: one that goes on after it was closed is another row, with a note,
+# and none of its calls is in both. A request that has a response only when it is made again is one call.
 
 
 _MOST_OPEN = 256
 _LARGEST = 64 * 2**20  # characters of all open conversations
-_MOST_PASSED = 100_000  # beginnings that are remembered, for conversations that depart from another one
+_MOST_PASSED = 100_000  # beginnings that are remembered, for conversations that depart from another one or go on late
 
 
 @dataclass(eq=False)
@@ -186,8 +186,12 @@ class Logged:
     """Number of messages before its own: their calls are another conversation's."""
     replies: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """What the log has of replies to its earlier requests, by their places in the messages."""
+    goes_on: bool = False
+    """Whether that one was closed before, since too many were open."""
     are_whole: bool = False
     """Whether a record was no request, but a conversation with its last reply."""
+    last_reply: bytes | None = None
+    """Digest of the messages up to the last reply of its own."""
     end: bytes = b""
     size: int = 0
     answered: list[str] = field(default_factory=list)
@@ -198,17 +202,22 @@ class Logged:
         """Whether the log has a reply to the last request."""
         return bool(role_of(self.request.whole[-1]) == "assistant")
 
+    @property
+    def lacks_reply(self) -> bool:
+        """Whether the last request was answered, as the earlier ones of its log were, and the log hasn't the reply."""
+        is_log = (self.start > 0 or bool(self.replies)) and not self.are_whole
+        return is_log and not self.is_answered
+
     def trajectory(self, default_task: str) -> RecordedTrajectory:
-        """All its calls. The last request of a log was answered, as the earlier ones were. Raises `Unreadable`.
+        """All its calls. Raises `Unreadable`.
 
         Credentials are taken out here: in every record, that would take most of the time that a log takes.
         """
-        is_log = (self.start > 0 or bool(self.replies)) and not self.are_whole
-        lacks_reply = is_log and not self.is_answered
         known = self.known()
         parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
-        found = trajectory_of(replace(known, **parts), default_task, self.start, lacks_reply)
-        return replace(found, agent=without_credentials(found.agent))
+        found = trajectory_of(replace(known, **parts), default_task, self.start, self.lacks_reply)
+        notes = {"goes_on": True} if self.goes_on else {}
+        return replace(found, agent=without_credentials(found.agent), notes=notes)
 
     def known(self) -> LoggedRequest:
         """The last request, whose messages have what the log knows of each reply."""
@@ -227,7 +236,7 @@ class RequestLog:
         self._open: OrderedDict[Logged, None] = OrderedDict()  # the one longest without a new request first
         self._by_end: defaultdict[bytes, list[Logged]] = defaultdict(list)
         self._by_response: dict[str, tuple[Logged, int]] = {}
-        self._passed: OrderedDict[bytes, None] = OrderedDict()
+        self._passed: OrderedDict[bytes, bool] = OrderedDict()  # whether a conversation was closed there
         self._size = 0
 
     def add(self, where: str, record: Any) -> Iterator[Logged]:
@@ -248,10 +257,13 @@ class RequestLog:
         if failed:
             logged = self._sent_again(failed, request)
         elif earlier is None:
-            passed = (at for at in range(len(request.whole) - 1, 0, -1) if digests[at] in self._passed)
-            logged = Logged(where, request, start or next(passed, 0))
+            begun, goes_on = (start, False) if start else self._begun(request.whole, digests)
+            logged = Logged(where, request, begun, goes_on=goes_on)
         else:
             logged = self._joined(earlier, request, digests)
+        places = range(len(request.whole), logged.start, -1)
+        last = next((at for at in places if role_of(request.whole[at - 1]) == "assistant"), None)
+        logged.last_reply = None if last is None else digests[last]
         logged.end, logged.size = digests[-1], size
         self._size += size
         self._open[logged] = None
@@ -260,7 +272,10 @@ class RequestLog:
             logged.answered.append(id_)
             self._by_response[id_] = logged, len(request.whole)
         while len(self._open) > _MOST_OPEN or (self._size > _LARGEST and len(self._open) > 1):
-            yield self._closed(next(iter(self._open)))
+            longest = next(iter(self._open))
+            if (counted := longest.end if longest.lacks_reply else longest.last_reply) is not None:
+                self._remember(counted, is_end=True)
+            yield self._closed(longest)
 
     def rest(self) -> Iterator[Logged]:
         """Closes all."""
@@ -291,11 +306,25 @@ class RequestLog:
         logged.request = request
         for length, message in enumerate(request.messages, 1):
             if role_of(message) == "assistant":
-                self._passed[digests[length]] = None
-                self._passed.move_to_end(digests[length])
-        while len(self._passed) > _MOST_PASSED:
-            self._passed.popitem(last=False)
+                self._remember(digests[length], is_end=False)
         return logged
+
+    def _remember(self, beginning: bytes, is_end: bool) -> None:
+        """Notes that the calls up to there are counted."""
+        self._passed[beginning] = is_end or self._passed.get(beginning, False)
+        self._passed.move_to_end(beginning)
+        if len(self._passed) > _MOST_PASSED:
+            self._passed.popitem(last=False)
+
+    def _begun(self, messages: Sequence[Any], digests: Sequence[bytes]) -> tuple[int, bool]:
+        """How many of these messages are another conversation's, and whether that one was closed there.
+
+        Where it lacked its last reply, the reply is the next message, and its call is counted already.
+        """
+        for at in range(len(messages) - 1, 0, -1):
+            if (is_end := self._passed.get(digests[at])) is not None:
+                return at + (role_of(messages[at - 1]) != "assistant" == role_of(messages[at])), is_end
+        return 0, False
 
     def _sent_again(self, failed: Sequence[Logged], request: LoggedRequest) -> Logged:
         """The conversation whose last request had no response until it was made again."""

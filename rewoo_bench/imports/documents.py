@@ -58,6 +58,11 @@ def records_of(path: Path, named: Callable[[Any], Any] = lambda message: None) -
 
     Of a single message `named` gives what the user says identifies its task.
     """
+    yield from with_conversations(path.name, _read_records(path), named)
+
+
+def _read_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """The records as the file has them, up to its end or to where it can't be read any further."""
     try:
         with ExitStack() as stack:
             if path.exists() and not path.is_file():
@@ -70,7 +75,7 @@ def records_of(path: Path, named: Callable[[Any], Any] = lambda message: None) -
             start = _read(file, 4096)
             if not is_inspect_log(path, start.removeprefix(BOM_UTF8)):
                 most = max(_WHOLE, _MOST_UNPACKED * path.stat().st_size) if is_packed else None
-                yield from with_conversations(path.name, _records(path.name, _Reader(file, start, most)), named)
+                yield from _records(path.name, _Reader(file, start, most))
                 return
         yield from samples_of(path)
     except _FILE_FAULTS as error:

@@ -25,7 +25,17 @@ from uuid import uuid4
 
 from rewoo_bench.imports.message_forms import parsed
 from rewoo_bench.imports.messages import tool_call
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, count, number, usage_of
+from rewoo_bench.imports.record import (
+    ModelCall,
+    RecordedTrajectory,
+    ToolUse,
+    Turn,
+    Unreadable,
+    count,
+    number,
+    share,
+    usage_of,
+)
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
@@ -43,7 +53,7 @@ def write_every_eval_ever(out: Path, facts: Mapping[str, Any], trajectories: Seq
     """
     scores = {
         "exact_match": [(each, float(each.solved)) for each in trajectories if each.solved is not None],
-        "f1": [(each, each.score) for each in trajectories if each.score is not None],
+        "f1": [(each, each.f1) for each in trajectories if each.f1 is not None],
     }
     if not any(scores.values()):
         return
@@ -230,7 +240,7 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("evaluation_results"), list)
 
 
-def with_samples(record: Any, path: Path) -> Any:
+def with_samples(record: Any, path: Path, _: Path) -> Any:
     """The line of a sample; None for scores whose samples are in a file beside. Raises `Unreadable`."""
     if not _is_whole(record):
         return {**record, _FILE: str(path)}
@@ -294,23 +304,18 @@ def _trajectory(lines: Sequence[Mapping[str, Any]]) -> RecordedTrajectory:
         answer=next((str(each) for each in taken if each is not None), None),
         answers=[str(each) for each in given["reference"]] if isinstance(given.get("reference"), list) else (),
         solved=solved if isinstance(solved, bool) else None,
-        score=_score(line),
         error=str(line["error"]) if line.get("error") else None,
         stop_reason=reason if reason in get_args(StopReason) else None,
         cost_usd=number(metadata.get("cost_usd")),
         usage=usage if any(isinstance(event, ModelCall) for event in read.events) else None,
+        is_cached_known=tokens.get("input_tokens_cache_read") is not None,
         latency_s=seconds / 1e3 if seconds is not None and seconds >= 0 else None,
-        f1=_score(f1) if f1 is not None else None,
+        f1=None if f1 is None else share(_part(f1, "evaluation").get("score")),
         is_without_texts=not question and not any(event.reply for event in read.events if isinstance(event, ModelCall)),
     )
 
 
 _MOST_TRIALS = 1_000_000
-
-
-def _score(line: Mapping[str, Any]) -> float | None:
-    found = number(_part(line, "evaluation").get("score"))
-    return found if found is not None and 0 <= found <= 1 else None
 
 
 class _Transcript:
@@ -325,7 +330,6 @@ class _Transcript:
             "usage": None if usage is None else Usage(),  # known of the whole alone
             "model": str(line.get("model_id") or "").removeprefix("unknown/"),
             "is_estimated": metadata.get("tokens_counted_by") == "tokenizer",
-            "is_cached_known": _part(line, "token_usage").get("input_tokens_cache_read") is not None,
         }
         self._lacks_arguments = "without_arguments" in metadata
         self._failed = set(str(metadata.get("failed_tool_turns") or "").split())

@@ -9,10 +9,8 @@ collected by trajectory first, in a temporary database.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -37,7 +35,7 @@ from rewoo_bench.imports.observability import (
     read_langsmith,
     read_mlflow,
 )
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Unreadable
+from rewoo_bench.imports.record import ModelCall, Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import without_credentials
 
@@ -56,8 +54,11 @@ class Format:
     """The trajectories of a record, or of all collected parts of one. Gets the name of a task that has none."""
     parts: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
     """For a format whose records are parts: the id of the trajectory of each part, and the part."""
-    beside: Callable[[Any, Path], Any] | None = None
-    """For a format with references to other files: the record with what those hold; None where it belongs to one."""
+    beside: Callable[[Any, Path, Path], Any] | None = None
+    """For a format with references to other files: the record with what those hold; None where it belongs to one.
+
+    Gets the record's file, and the folder that the user gave, which has it.
+    """
 
 
 MESSAGES = Format("messages", lambda record: conversation_of(record) is not None, read_messages)
@@ -94,10 +95,10 @@ class Fields:
             trajectory = replace(trajectory, task=text_of(_field(record, self.task, "--task")))
         if self.solved is not None:
             found = _field(record, self.solved, "--solved")
-            solved, score = as_verdict(found)
+            solved = as_verdict(found)
             if solved is None:
                 raise Unreadable(f"--solved: {self.solved!r} is {found!r:.80}, expected true, false or a number")
-            trajectory = replace(trajectory, solved=solved, score=score)
+            trajectory = replace(trajectory, solved=solved)
         return trajectory
 
 
@@ -124,11 +125,11 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
     """The trajectories of files, and of all files of folders. Raises `UsageError` for a format that doesn't exist."""
     if chosen is not None and chosen not in {each.name for each in FORMATS}:
         raise UsageError(f"--format: {unknown('format', chosen, [each.name for each in FORMATS])}")
-    files = [file for path in paths for file in files_of(path)]
+    files = [(file, path if path.is_dir() else path.parent) for path in paths for file in files_of(path)]
     seen: dict[bytes, Path] | None = {} if len(files) > 1 else None
-    with TemporaryDirectory(prefix="rewoo-bench-") as folder, closing(_Parts(Path(folder) / "parts.sqlite")) as parts:
-        for file in files:
-            for found in _read_file(file, chosen, fields, parts):
+    with TemporaryDirectory(prefix="rewoo-bench-") as own, closing(Parts(Path(own) / "parts.sqlite")) as parts:
+        for file, folder in files:
+            for found in _read_file(file, folder, chosen, fields, parts):
                 yield _checked(found, file, seen)
         for name, key, file, where, records in parts.whole():
             format_ = next(each for each in FORMATS if each.name == name)
@@ -154,7 +155,7 @@ def _digest(trajectory: RecordedTrajectory, name: str) -> bytes:
     return sha256(repr((replace(trajectory, task=task, events=events), last)).encode("utf-8", "replace")).digest()
 
 
-def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) -> Iterator[Found]:
+def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, parts: Parts) -> Iterator[Found]:
     def named(record: Any) -> Any:
         return fields.task and _at(record, fields.task)
 
@@ -167,7 +168,7 @@ def _read_file(path: Path, chosen: str | None, fields: Fields, parts: _Parts) ->
             fitting = [each for each in FORMATS if _matches(each, record)]
             format_ = next((each for each in fitting if chosen in (None, each.name)), None)
             if format_ is not None:
-                yield from _read_record(format_, record, path, where, fields, parts, log)
+                yield from _read_record(format_, record, path, folder, where, fields, parts, log)
             elif chosen is None or not fitting:
                 what = "no known format" if chosen is None else f"not of the format {chosen}, nor of another known one"
                 yield Found(None, fault=f"{where}: {what}: {_shown(record)}")
@@ -187,11 +188,11 @@ def _matches(format_: Format, record: Any) -> bool:
 
 
 def _read_record(
-    format_: Format, record: Any, path: Path, where: str, fields: Fields, parts: _Parts, log: RequestLog
+    format_: Format, record: Any, path: Path, folder: Path, where: str, fields: Fields, parts: Parts, log: RequestLog
 ) -> Iterator[Found]:
     """What a record holds; of a format whose records are parts it is kept until all are there."""
     try:
-        if format_.beside is not None and (record := format_.beside(record, path)) is None:
+        if format_.beside is not None and (record := format_.beside(record, path, folder)) is None:
             return
         if format_ is MESSAGES:
             for logged in log.add(where, record):
@@ -239,33 +240,3 @@ def _shown(record: Any) -> str:
     if isinstance(record, list):
         return f"a list of {len(record)}"
     return f"{type(record).__name__} {without_credentials(str(record))[:40]!r}"
-
-
-class _Parts:
-    """Parts of trajectories on disk, until all are there."""
-
-    def __init__(self, path: Path) -> None:
-        self._database = sqlite3.connect(path)
-        self._database.executescript(
-            "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
-            "CREATE TABLE parts(format TEXT, trajectory TEXT, file TEXT, place TEXT, part TEXT);"
-        )
-
-    def close(self) -> None:
-        self._database.close()
-
-    def add(self, format_: str, key: str, file: Path, where: str, part: Any) -> None:
-        values = (format_, str(key), str(file), where, json.dumps(part, default=str))
-        self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", values)
-
-    def whole(self) -> Iterator[tuple[str, str, Path, str, Sequence[Any]]]:
-        """Of each trajectory, in the order of their first parts: format, id, file and place of that part, all parts."""
-        self._database.execute("CREATE INDEX of_parts ON parts(format, trajectory)")
-        keys = self._database.execute(
-            "SELECT format, trajectory, file, place, min(rowid) FROM parts GROUP BY format, trajectory ORDER BY 5"
-        )
-        for name, key, file, where, _ in keys:
-            parts = self._database.execute(
-                "SELECT part FROM parts WHERE format = ? AND trajectory = ? ORDER BY rowid", (name, key)
-            )
-            yield name, key, Path(file), where, [json.loads(part) for (part,) in parts]

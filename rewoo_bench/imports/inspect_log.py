@@ -30,6 +30,7 @@ from rewoo_bench.imports.record import (
     count,
     number,
     role_of,
+    share,
     times_of,
 )
 from rewoo_bench.types import Message, StopReason, Usage
@@ -45,7 +46,7 @@ _LIMITS: Mapping[str, StopReason] = {
     "cost": "cost_limit", "message": "step_limit", "turn": "step_limit",
 }  # fmt: skip
 _FINISHED = {"max_tokens": "length"}  # inspect's words for what providers call otherwise
-_VERDICTS = {"P": (False, 0.5), "N": (False, 0.0)}
+_VERDICTS = {"P": False, "N": False}
 """Of inspect's grades those for a partial answer and for none; `as_verdict` knows C and I."""
 OURS = "rewoo_bench"
 """Key of metadata that holds what inspect has no field for."""
@@ -148,13 +149,14 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     ours = _ours(record.get("metadata"))
     of_models = [_ours(event.get("metadata")) for event in events if event.get("event") == "model"]
     is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
-    solved, score = _verdict(record.get("scores"))
+    scores = record.get("scores") or {}
+    f1 = share(scores["f1"].get("value")) if ours and "f1" in scores else None
     error, stop_reason = _end(record, ours)
     notes = {
         "scorer_calls": of_scorers,
         "error_retries": len(record.get("error_retries") or ()),
         "from_cache": sum(event.get("cache") == "read" for event in events),
-        "scores": {name: each.get("value") for name, each in (record.get("scores") or {}).items()},
+        "scores": {name: each.get("value") for name, each in scores.items()},
     }
     target = record.get("target")
     told = [message.content for message in inputs if message.role == "system"]
@@ -167,12 +169,12 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         system=str(ours["system"]) if "system" in ours else "\n\n".join(told) or said_in(found),
         answer=_answer(record),
         answers=[text for each in (target if isinstance(target, list) else [target]) if (text := text_of(each))],
-        solved=solved,
-        score=score,
+        solved=_verdict([each for name, each in scores.items() if name != "f1" or not ours]),
         error=error,
         stop_reason=stop_reason,
         cost_usd=number(ours.get("cost_usd")),
         is_without_texts=bool(ours.get("without_texts")) or is_marked,
+        f1=f1,
         notes={name: value for name, value in notes.items() if value},
     )
 
@@ -218,15 +220,15 @@ class _Spans:
                 self.scorers.add(id_)
 
 
-def _verdict(scores: Any) -> tuple[bool | None, float | None]:
+def _verdict(scores: Sequence[Mapping[str, Any]]) -> bool | None:
     """That of the first scorer which gives one; of a scorer with several values, of the first value."""
-    for score in scores.values() if isinstance(scores, Mapping) else ():
+    for score in scores:
         value = score.get("value")
         for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else [value]:
             found = _VERDICTS.get(each) if isinstance(each, str) else None
-            if (verdict := found or as_verdict(each)) != (None, None):
+            if (verdict := as_verdict(each) if found is None else found) is not None:
                 return verdict
-    return None, None
+    return None
 
 
 def _answer(record: Mapping[str, Any]) -> str | None:

@@ -95,8 +95,8 @@ def _sample(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> EvalSam
     scores: dict[str, Score] = {}
     if trajectory.solved is not None:
         scores["exact_match"] = Score(value="C" if trajectory.solved else "I", answer=trajectory.answer)
-    if trajectory.score is not None:
-        scores["f1"] = Score(value=trajectory.score, answer=trajectory.answer)
+    if trajectory.f1 is not None:
+        scores["f1"] = Score(value=trajectory.f1, answer=trajectory.answer)
     ours: dict[str, Any] = {"stop_reason": trajectory.stop_reason, "cost_usd": trajectory.cost_usd}
     ours |= {"without_texts": True} if trajectory.is_without_texts else {}
     ours |= {"system": trajectory.system} if trajectory.system != said_in(trajectory.events) else {}

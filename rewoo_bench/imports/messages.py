@@ -127,7 +127,6 @@ def trajectory_of(
     if len(calls) == 1 and usage is not None:
         known = replace(calls[0], usage=usage, is_cached_known=names_cached(recorded))
         events[events.index(calls[0])] = known
-    solved, score = verdict_of(facts)
     return RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
@@ -136,10 +135,10 @@ def trajectory_of(
         trial=_trial(facts),
         system=read.system,
         answer=read.answer,
-        solved=solved,
-        score=score,
+        solved=verdict_of(facts),
         stop_reason="answered" if lacks_reply else None,
         usage=usage if len(calls) > 1 else None,
+        is_cached_known=names_cached(recorded),
     )
 
 
@@ -186,27 +185,27 @@ def _trial(facts: Mapping[str, Any]) -> int | None:
     return int(found) if found is not None and 0 <= found < _MOST_TRIALS and found == int(found) else None
 
 
-def verdict_of(facts: Mapping[str, Any]) -> tuple[bool | None, float | None]:
-    """Whether the task was solved, and its score: of a field such as `reward`, also in `reward_info`."""
+def verdict_of(facts: Mapping[str, Any]) -> bool | None:
+    """Whether the task was solved: of a field such as `reward`, also in `reward_info`."""
     places = [
         facts,
         *(facts[name] for name in ("reward_info", "result", "metrics", "info") if isinstance(facts.get(name), Mapping)),
     ]
     for place in places:
         for name in _SOLVED:
-            if (found := as_verdict(place.get(name))) != (None, None):
+            if (found := as_verdict(place.get(name))) is not None:
                 return found
-    return None, None
+    return None
 
 
-def as_verdict(value: Any) -> tuple[bool | None, float | None]:
+def as_verdict(value: Any) -> bool | None:
     """`True`, `1.0`, `"correct"` or `"C"` as solved; a score of 1 and more is solved, a lower one isn't."""
     if isinstance(value, bool):
-        return value, float(value)
+        return value
     if isinstance(value, str) and (word := value.strip().casefold()) in _WORDS:
-        return _WORDS[word], float(_WORDS[word])
+        return _WORDS[word]
     score = number(value)
-    return (None, None) if score is None else (score >= 1 - 1e-6, min(1.0, max(0.0, score)))
+    return None if score is None else score >= 1 - 1e-6
 
 
 _WORDS = {

@@ -78,9 +78,9 @@ def read_langfuse(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]
     nodes = {str(each.get("id")): _of_langfuse(each) for each in parts if "trace" not in each}
     facts: dict[str, Any] = {}
     for score in _objects(trace.get("scores")):
-        solved, value = as_verdict(score.get("value"))
+        solved = as_verdict(score.get("value"))
         if str(score.get("name")).casefold() in _VERDICTS and solved is not None:
-            facts |= {"solved": solved, "score": value}
+            facts["solved"] = solved
     if trace:
         nodes["trace"] = Node("trace", "", "", text_in=shown(trace.get("input")), text_out=shown(trace.get("output")))
     yield from trajectories_of(list(nodes.values()), default_task, facts)
@@ -140,9 +140,9 @@ def read_langsmith(parts: Any, default_task: str) -> Iterator[RecordedTrajectory
     nodes = [_of_langsmith(run) for run in runs.values()]
     facts: dict[str, Any] = {}
     for name, found in (pair for run in runs.values() for pair in _in(run.get("feedback_stats")).items()):
-        solved, score = as_verdict(_in(found).get("avg"))
+        solved = as_verdict(_in(found).get("avg"))
         if str(name).casefold() in _VERDICTS and solved is not None:
-            facts |= {"solved": solved, "score": score}
+            facts["solved"] = solved
     yield from trajectories_of(nodes, str(task), facts)
 
 
@@ -205,10 +205,10 @@ def read_mlflow(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     facts: dict[str, Any] = {}
     for assessment in _objects(info.get("assessments")):
         value = first_of(_in(first_of(assessment, ("feedback", "expectation"))), ("value",))
-        solved, score = as_verdict(value)
+        solved = as_verdict(value)
         name = str(first_of(assessment, ("assessment_name", "name"))).casefold()
         if name in _VERDICTS and solved is not None:
-            facts |= {"solved": solved, "score": score}
+            facts["solved"] = solved
     yield from trajectories_of(nodes, str(key or default_task), facts)
 
 

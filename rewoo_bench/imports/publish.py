@@ -85,7 +85,7 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
 
                     write_log(out / f"{short}.eval", facts, whole)
                 else:
-                    whole = [each for each in whole if (each.solved, each.score) != (None, None)]
+                    whole = [each for each in whole if (each.solved, each.f1) != (None, None)]
                     write_every_eval_ever(out, facts, whole)
                 rows += len(whole)
             except OSError as error:
@@ -177,12 +177,12 @@ class _Run:
             answer=row["prediction"],
             answers=(row["answers"] or ()) if self._texts else (),
             solved=row["exact_match"],
-            score=row["f1"],
             error=row["error"] if self._texts else None,
             stop_reason=row["stop_reason"],
             cost_usd=row["cost_usd"],
             usage=_usage(row) if self.lacks_call_tokens else None,
             latency_s=row["latency_s"] if self.lacks_call_tokens else None,
+            f1=row["f1"],
             is_without_texts=not self._texts or trace.is_without_texts,
         )
 

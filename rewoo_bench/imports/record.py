@@ -8,10 +8,13 @@ What a format lacks is None. Times are seconds since 1970.
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
@@ -89,12 +92,12 @@ class Turn:
 class RecordedTrajectory:
     """An agent's work on one task. `events` are in their order; a user's later turns are among them.
 
-    `solved` and `score` (0 to 1) are None where nobody judged the answer. `system` is what the agent was told before
-    the task. `trial` is None where the format doesn't say; trials of a task are then numbered as they come.
-    `cost_usd` is that of the whole trajectory, where it is known of more than its calls; `usage` and `latency_s` are,
-    where they aren't known of its calls. `f1` (0 to 1) is None where no F1 of the answer was recorded, `stop_reason`
-    where it follows from the answer and the error. `is_without_texts`: its texts and its tools' arguments were left out
-    when it was written (publish.py).
+    `solved` is None where nobody judged the answer. `system` is what the agent was told before the task. `trial` is
+    None where the format doesn't say; trials of a task are then numbered as they come. `cost_usd` is that of the whole
+    trajectory, where it is known of more than its calls; `usage` and `latency_s` are, where they aren't known of its
+    calls, and `is_cached_known` says whether that `usage` has cached tokens. `f1` (0 to 1) is None where no F1 of the
+    answer was recorded, `stop_reason` where it follows from the answer and the error. `is_without_texts`: its texts and
+    its tools' arguments were left out when it was written (publish.py).
     """
 
     task: str
@@ -106,12 +109,12 @@ class RecordedTrajectory:
     answer: str | None = None
     answers: Sequence[str] = ()
     solved: bool | None = None
-    score: float | None = None
     error: str | None = None
     stop_reason: StopReason | None = None
     cost_usd: float | None = None
     is_without_texts: bool = False
     usage: Usage | None = None
+    is_cached_known: bool = True
     latency_s: float | None = None
     f1: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -128,6 +131,7 @@ MISSING: Mapping[str, str] = {
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
     "calls": "of some tasks only requests were recorded, without replies: their model calls aren't counted",
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
+    "conversations": "too many conversations were open at once: some go on in a row of their own",
     "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
     "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
@@ -217,6 +221,12 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
+
+
+def share(value: Any) -> float | None:
+    """A number from 0 to 1, such as an F1; None for anything else."""
+    found = number(value)
+    return found if found is not None and 0 <= found <= 1 else None
 
 
 _MOST_TOKENS = 2**31 - 1
@@ -325,3 +335,34 @@ def _count(places: Iterable[Mapping[str, Any]], names: Sequence[str]) -> int | N
     """The first of these counts that is a number."""
     found = (each[name] for each in places for name in names if number(each.get(name)) is not None)
     return next(map(count, found), None)
+
+
+class Parts:
+    """Parts of trajectories on disk, until all are there. Texts are JSON there: one may be no UTF-8."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path)
+        self._database.executescript(
+            "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
+            "CREATE TABLE parts(format TEXT, trajectory TEXT, file TEXT, place TEXT, part TEXT);"
+        )
+
+    def close(self) -> None:
+        self._database.close()
+
+    def add(self, format_: str, key: str, file: Path, where: str, part: Any) -> None:
+        values = (format_, *(json.dumps(each, default=str) for each in (str(key), str(file), where, part)))
+        self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", values)
+
+    def whole(self) -> Iterator[tuple[str, str, Path, str, Sequence[Any]]]:
+        """Of each trajectory, in the order of their first parts: format, id, file and place of that part, all parts."""
+        self._database.execute("CREATE INDEX of_parts ON parts(format, trajectory)")
+        keys = self._database.execute(
+            "SELECT format, trajectory, file, place, min(rowid) FROM parts GROUP BY format, trajectory ORDER BY 5"
+        )
+        for name, id_, *place, _ in keys:
+            parts = self._database.execute(
+                "SELECT part FROM parts WHERE format = ? AND trajectory = ? ORDER BY rowid", (name, id_)
+            )
+            key, file, where = map(json.loads, (id_, *place))
+            yield name, key, Path(file), where, [json.loads(part) for (part,) in parts]

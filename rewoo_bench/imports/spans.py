@@ -153,9 +153,9 @@ def _own_facts(spans: Any) -> dict[str, Any]:
     for span in spans:
         found = span["attributes"]
         if "rewoo_bench.example.id" in found:
-            solved, score = as_verdict(found.get("rewoo_bench.exact_match"))
+            solved = as_verdict(found.get("rewoo_bench.exact_match"))
             trial = number(found.get("rewoo_bench.trial"))
-            facts = {"task": str(found["rewoo_bench.example.id"]), "solved": solved, "score": score}
+            facts = {"task": str(found["rewoo_bench.example.id"]), "solved": solved}
             return {**facts, "trial": None if trial is None else int(trial)}
     return {}
 

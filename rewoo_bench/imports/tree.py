@@ -8,6 +8,7 @@ call without a part of its own is known from the model's reply, and its result f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -207,9 +208,10 @@ def _details(usage: Usage) -> int:
 
 
 def _conversation(node: Node) -> Conversation:
-    """The prompt and the reply of a call, read as one conversation; its last call is this one."""
+    """The prompt and the reply of a call, read as one conversation whose only call is this one."""
     reply = node.reply if isinstance(node.reply, Mapping) else {"content": ""}
-    return read_conversation([*(node.messages or ()), {**reply, "role": "assistant"}], node.tools)
+    prompt = node.messages or ()
+    return read_conversation([*prompt, {**reply, "role": "assistant"}], node.tools, start=len(prompt))
 
 
 def _trajectory(
@@ -267,7 +269,7 @@ def _first(nodes: Sequence[Node], name: str) -> str:
 
 def _model_call(node: Node, agent: str) -> ModelCall:
     """The call, its prompt and reply read from the node's conversation."""
-    read = next((event for event in reversed(node.conversation.events) if isinstance(event, ModelCall)), None)
+    read = next((event for event in node.conversation.events if isinstance(event, ModelCall)), None)
     call = read or ModelCall(None)
     return replace(
         call,
@@ -293,23 +295,24 @@ def _matched(uses: Sequence[Node], asked: Sequence[_Asked], places: Mapping[str,
 
     A reply of the same agent is taken first.
     """
-    free = list(asked)
+    free = defaultdict[tuple[str, str], list[_Asked]](list)  # by id, and by name
+    for entry in asked:
+        free["id", entry[2].id].append(entry)
+        free["name", entry[2].name].append(entry)
+    arguments = {use.id: dict(_arguments(use).arguments) for use in uses}
     found: dict[str, _Asked] = {}
     for rule, is_own in (("id", True), ("arguments", True), ("name", True), ("id", False), ("arguments", False)):
         for use in uses:
-            if use.id in found:
+            if use.id in found or (rule == "id" and not use.call_id):
                 continue
-            for entry in free:
-                call = entry[2]
-                is_it = call.name == use.name
-                if rule == "id":
-                    is_it = bool(use.call_id) and call.id == use.call_id
-                elif rule == "arguments":
-                    is_it = is_it and dict(call.arguments) == dict(_arguments(use).arguments)
-                is_it = is_it and (not is_own or places[entry[0].id] == places[use.id])
-                if is_it and _is_before(entry[0], use):
+            for entry in free["id", use.call_id] if rule == "id" else free["name", use.name]:
+                node, _, call = entry
+                is_it = rule != "arguments" or dict(call.arguments) == arguments[use.id]
+                is_it = is_it and (not is_own or places[node.id] == places[use.id])
+                if is_it and _is_before(node, use):
                     found[use.id] = entry
-                    free.remove(entry)
+                    free["id", call.id].remove(entry)
+                    free["name", call.name].remove(entry)
                     break
     return found
 

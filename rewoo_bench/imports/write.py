@@ -276,8 +276,8 @@ class _Writer:
             question |= {**numbers(recorded.usage), "usage_source": "provider"}
         elif recorded.usage is not None:
             question["loop_tokens"] = None
-            if not all(call.is_cached_known for call in recorded.calls):
-                question["cached_input_tokens"] = None
+        if recorded.usage is not None and not recorded.is_cached_known:
+            question["cached_input_tokens"] = None
         return as_bytes({"question": question, "calls": calls})
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
@@ -536,6 +536,7 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "said": bool(uses) and not is_task_known and not lacks_arguments,
         "calls": not recorded.events,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
+        "conversations": "goes_on" in recorded.notes,
         "shares": _has_shares(recorded),
         "call_usage": recorded.usage is not None and not _has_shares(recorded),
         "usage": is_estimated and not _has_shares(recorded),

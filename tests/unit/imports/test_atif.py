@@ -141,6 +141,30 @@ def test_sub_agents_and_continuations_in_files_beside_it_are_no_trajectories_of_
     assert calls(found) == [*LEDGER, ("", 70)]
 
 
+def saved(file: Path, document_: dict[str, Any]) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document_))
+    return file
+
+
+def test_sub_agents_in_folders_below_are_found_by_their_paths(tmp_path: Path) -> None:
+    main = tmp_path / "at/trajectory.json"
+    saved(main, with_reference(trajectory_path="sub/trajectory.json"))
+    saved(tmp_path / "at/sub/trajectory.json", sub_agent() | {"continued_trajectory_ref": "more/trajectory.json"})
+    more = sub_agent() | {"steps": [tool_step(1, "search", "found", (40, 4, 0))]}
+    saved(tmp_path / "at/sub/more/trajectory.json", more)
+    ledger = [*LEDGER[:2], ("helper", 40), LEDGER[2]]
+    for given in (main, tmp_path / "at", tmp_path):
+        assert calls(only([*read_files([given])])) == ledger
+
+
+def test_a_reference_leads_to_no_file_above(tmp_path: Path) -> None:
+    saved(tmp_path / "sub.json", sub_agent())
+    for name in ("../sub.json", str(tmp_path / "sub.json")):
+        main = saved(tmp_path / "at/trajectory.json", with_reference(trajectory_path=name))
+        assert calls(only([*read_files([main])])) == [LEDGER[0], LEDGER[2]]
+
+
 def test_files_that_refer_to_each_other_are_each_read_once(tmp_path: Path) -> None:
     def referring(*names: str) -> dict[str, Any]:
         whole = with_reference()
@@ -170,7 +194,7 @@ def test_task_and_reward_of_harbors_folder(tmp_path: Path) -> None:
     result = {"task_name": "hello-world", "verifier_result": {"rewards": {"reward": 1.0}}}
     (tmp_path / "trial/result.json").write_text(json.dumps(result))
     found = only([*read_files([tmp_path / "trial/agent"])])
-    assert (found.task, found.solved, found.score) == ("hello-world", True, 1.0)
+    assert (found.task, found.solved) == ("hello-world", True)
 
 
 def test_a_sub_agent_that_refers_to_itself_ends(tmp_path: Path) -> None:

@@ -170,13 +170,13 @@ def test_a_line_of_another_program(tmp_path: Path) -> None:
     ]
     assert (found.usage, found.latency_s) == (Usage(90, 40, 20), 1.5)
     assert (found.task, found.system, found.question, found.answers) == ("s1", "Be brief.", "How warm is it?", ["2, 7"])
-    assert (found.answer, found.solved, found.score, found.f1, found.trial) == ("2, 7", True, 1, None, None)
+    assert (found.answer, found.solved, found.f1, found.trial) == ("2, 7", True, None, None)
 
 
 def test_scores_of_a_sample_are_one_trajectory_and_equal_scores_are_trials(tmp_path: Path) -> None:
     f1 = line(evaluation_name="weather f1", evaluation={"score": 0.5, "is_correct": True})
     one, other = read(tmp_path, line(), f1, line(), f1)
-    assert (one.task, one.score, one.f1) == (other.task, other.score, other.f1) == ("s1", 1, 0.5)
+    assert (one.task, one.solved, one.f1) == (other.task, other.solved, other.f1) == ("s1", True, 0.5)
     of_another_part = line(evaluation_name="wind", input={"raw": "How windy is it?", "reference": []})
     assert [each.question for each in read(tmp_path, line(), of_another_part)] == [
         "How warm is it?",

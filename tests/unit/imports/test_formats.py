@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -122,6 +123,31 @@ def test_a_long_file_of_messages_is_read_a_conversation_after_the_other(tmp_path
     found = read_lines(tmp_path, messages)
     assert sorted(int(task) for task, *_ in found) == [*range(3_000)]
     assert {size for *_, size in found} == {2}
+
+
+def test_conversations_at_the_same_time_are_whole_however_many_they_are(tmp_path: Path) -> None:
+    found = read_lines(tmp_path, ({**each, "session_id": n} for each in said("Oslo") * 3 for n in range(2_300)))
+    assert [(int(task), size) for task, _, size in found] == [(n, 8) for n in range(2_300)]
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_a_damaged_line_costs_its_own_message_alone(place: int, tmp_path: Path) -> None:
+    lines = [json.dumps({**each, "session_id": city}) for city in ("Oslo", "Bergen") for each in said(city)]
+    lines.insert(place, '{"role": "us')
+    found = [*read_files([write(tmp_path / "a.jsonl", "\n".join(lines))])]
+    assert tasks(found) == ["Oslo", "Bergen"]
+    (fault,) = (each.fault for each in found if each.fault)
+    assert fault.startswith(f"a.jsonl, line {place + 1}: not valid JSON, or cut off")
+
+
+def test_messages_before_the_end_of_a_cut_file_are_conversations(tmp_path: Path) -> None:
+    lines = [json.dumps({**each, "session_id": n}) for n in range(500) for each in said(os.urandom(99).hex())]
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode())[:-1_000])
+    found = [*read_files([path])]
+    assert len(tasks(found)) > 450
+    (fault,) = (each.fault for each in found if each.fault)
+    assert fault.startswith("a.jsonl.gz: can't be read: ")
 
 
 def test_lines_that_begin_with_a_message_and_go_on_with_something_else_are_read_each(tmp_path: Path) -> None:

@@ -115,6 +115,13 @@ def test_tokens_of_a_whole_conversation_are_shared_among_its_calls(tmp_path: Pat
     assert len(plannable(done.folder).calls) == 1
 
 
+def test_cached_tokens_that_a_whole_conversations_usage_doesnt_name_are_unknown(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 101}
+    done = imported(tmp_path, [{**record("Oslo", 0, 1.0), "usage": usage}])
+    (row,) = pq.read_table(done.folder / "questions.parquet").to_pylist()
+    assert (row["input_tokens"], row["cached_input_tokens"]) == (1000, None)
+
+
 def test_tokens_of_one_call_beside_a_conversation_arent_those_of_all(tmp_path: Path) -> None:
     bare = record("Oslo", 0, 1.0)
     (tmp_path / "bare").mkdir()

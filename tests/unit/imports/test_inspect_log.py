@@ -231,7 +231,7 @@ def test_calls_of_a_scorer_arent_the_agents(tmp_path: Path) -> None:
     assert len(list(found.trajectory.calls)) == 1
     assert found.trajectory.notes["scorer_calls"] == 1
     assert (found.trajectory.task, found.trajectory.answer) == ("1", "four")
-    assert (found.trajectory.solved, found.trajectory.score) == (False, 0.5)
+    assert (found.trajectory.solved, found.trajectory.f1) == (False, None)
 
 
 @pytest.mark.parametrize("size", [0, 10, 5000])

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of what inspect_ai imports
 SCHEMAS = Path(__file__).parents[2] / "golden" / "every_eval_ever"
 TOKENS = [f"{name}_tokens" for name in ("input", "cached_input", "output", "reasoning", "cache_write")]
 OF_QUESTIONS = [
-    "architecture", "example_id", "trial", "model", "prediction", "exact_match", "stop_reason", "llm_calls",
+    "architecture", "example_id", "trial", "model", "prediction", "exact_match", "f1", "stop_reason", "llm_calls",
     "tool_calls", *TOKENS, "total_tokens", "cost_usd", "usage_source", "planner_tokens", "solver_tokens",
     "agent_tokens",
 ]  # fmt: skip

@@ -9,12 +9,14 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from broken_json import mutated, trajectories_or_faults
 
 from rewoo_bench.imports.conversations import RequestLog
 from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.imports.write import import_run
 from rewoo_bench.types import Usage
 
 TOOLS = [{"type": "function", "function": {"name": "weather"}}]
@@ -248,6 +250,22 @@ def test_open_conversations_are_bounded_in_number_and_size() -> None:
         closed += [each.where for each in log.add(f"large {number}", {"messages": [message("user", "x" * 2**20)]})]
     assert 1_100 - len(closed) <= 64
     assert len(list(log.rest())) + len(closed) == 1_100
+
+
+@pytest.mark.parametrize("logged", [pairs, requests])
+def test_a_conversation_that_goes_on_after_it_was_closed_is_another_row_that_counts_no_call_twice(
+    logged: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    logs = [logged(whole(f"city {number}")) for number in range(257)]
+    found = read(tmp_path, in_turns(*logs))
+    assert len(found) == sum(calls(found)) == 4 * 257
+
+
+def test_conversations_that_go_on_after_they_were_closed_are_a_note(tmp_path: Path) -> None:
+    first, second, *_ = pairs(whole("Oslo"))
+    read(tmp_path, [first, *({"messages": [message("user", str(number))]} for number in range(256)), second])
+    done = anyio.run(import_run, [tmp_path / "log.jsonl"], tmp_path / "run")
+    assert (done.rows, done.unreadable, done.lacks["conversations"]) == (258, 0, 1)
 
 
 def items(number: int) -> list[dict[str, Any]]:

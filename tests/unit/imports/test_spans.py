@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from broken_json import trajectories_or_faults
 from recorded_telemetry import FOLDER, conversations, file_of, imported_calls, ledger_calls, ledger_of, mutations, read
+from timing import processor_time
 
 from rewoo_bench.imports.formats import Fields, Found, read_files
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
+from rewoo_bench.imports.tree import Node, trajectories_of
 
 WITH_TEXTS = {  # and what each doesn't record
     "traceloop": (),
@@ -214,6 +216,28 @@ def test_tools_without_results_in_later_prompts_were_asked_for_all_the_same(tmp_
     use = found.events[1]
     assert isinstance(use, ToolUse)
     assert (use.name, use.arguments, use.result) == ("look", {"q": 1}, None)
+
+
+def test_a_prompts_earlier_replies_are_kept_as_no_calls_of_its_own() -> None:
+    said = [{"role": role, "content": str(turn)} for turn in range(50) for role in ("user", "assistant")]
+    nodes = [
+        Node(str(end), "", "model", messages=said[:end], reply=said[end], times=Times(end, end + 1))
+        for end in range(1, 100, 2)
+    ]
+    (found,) = trajectories_of(nodes, "long")
+    assert [(len(call.messages or ()), call.reply) for call in found.calls] == [(2 * n + 1, str(n)) for n in range(50)]
+    assert [len(node.conversation.events) for node in nodes] == [1] * 50
+
+
+def test_many_tools_without_ids_are_matched_in_no_time() -> None:
+    names = [f"t{number}" for number in range(1_000)]
+    arguments = {name: {"query": name, "more": ["some words"] * 40} for name in names}
+    asked = [{"name": "search", "arguments": arguments[name]} for name in names]
+    call = Node("0", "", "model", messages=[{"role": "user", "content": "?"}], reply={"tool_calls": asked})
+    tools = [Node(name, "", "tool", "search", arguments=json.dumps(arguments[name]), result=name) for name in names]
+    with processor_time(5):
+        (found,) = trajectories_of([call, *reversed(tools)], "many")
+    assert [event.result for event in found.events if isinstance(event, ToolUse)] == names[::-1]
 
 
 def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
