@@ -274,8 +274,10 @@ def _joined(
     while True:
         selected = take(wanted)
         examples = selected.selection.examples
-        taken = tuple(islice(join(examples if wanted else shuffled(examples, seed), objectives), limit))
-        if wanted is None or len(taken) == limit or len(examples) < wanted or wanted == most:
+        are_all = wanted is None or len(examples) < wanted or wanted == most
+        ordered = examples if wanted else shuffled(examples, seed)
+        taken = tuple(islice(join(ordered, objectives, are_all=are_all), limit))
+        if wanted is None or are_all or len(taken) == limit:
             break
         wanted = min(2 * wanted, most or 2 * wanted)
     name = f"{selected.name}{'&' if '?' in selected.name else '?'}{OBJECTIVES}={objectives}"

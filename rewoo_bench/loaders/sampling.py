@@ -146,7 +146,9 @@ def generated(
 
 OBJECTIVES = "objectives"
 _MOST_JOINED = 20
+_MOST_LEFT_OUT = 100  # one after the other, each compared with all others
 _BAR = BETWEEN_ANSWERS.strip()  # in an answer it would make two of one
+_WithPages = tuple[Example, dict[str, str]]  # title -> text
 
 
 def split_objectives(dataset: str) -> tuple[str, int]:
@@ -165,26 +167,35 @@ def split_objectives(dataset: str) -> tuple[str, int]:
     return f"{name}?{rest}" if rest else name, int(given[0])
 
 
-def join(examples: Iterable[Example], objectives: int) -> Iterator[Example]:
-    """Tasks of so many questions each, in their order; the last questions that fill no task are left out.
+def join(examples: Iterable[Example], objectives: int, *, are_all: bool = True) -> Iterator[Example]:
+    """Tasks of so many questions each, in their order; those that fill no task are left out.
 
-    A question waits for the next task where a page of it has the title, and not the text, of one in the task.
+    A question waits for the next task where a page of it has the title, and not the text, of one in the task. Where the
+    first one finds too few others it is left out; unless more may follow (`are_all` is off), then the tasks end there.
+    They also end where that happens a hundred times in a row.
     """
-    waiting = deque(examples)
+    left_out = 0
+    waiting = deque((example, {page.title: page.text for page in example.documents}) for example in examples)
     while len(waiting) >= objectives:
-        task, later, pages = list[Example](), list[Example](), dict[str, str]()
+        task, pages = list[Example](), dict[str, str]()
+        asked, later = list[_WithPages](), list[_WithPages]()
         while waiting and len(task) < objectives:
-            example = waiting.popleft()
-            own = {page.title: page.text for page in example.documents}
+            asked.append(waiting.popleft())
+            example, own = asked[-1]
             if all(pages.get(title, text) == text for title, text in own.items()):
                 task.append(example)
                 pages |= own
             else:
-                later.append(example)
-        if len(task) < objectives:
+                later.append(asked[-1])
+        if len(task) == objectives:
+            waiting.extendleft(reversed(later))
+            left_out = 0
+            yield _joined(task)
+            continue
+        left_out += 1
+        if not are_all or left_out == _MOST_LEFT_OUT:
             return
-        waiting.extendleft(reversed(later))
-        yield _joined(task)
+        waiting.extend(asked[1:])
 
 
 def _joined(task: list[Example]) -> Example:

@@ -219,6 +219,8 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
         return f"{{{(unused or equal)[-1]}}}" if unused or (equal and value not in given) else operand[0]
 
     for expression, result in _CALCULATION.findall(solution):
+        if "{" in expression or "}" in expression:  # they would be taken for a place
+            return ()
         title = _OPERAND.sub(place, expression.strip())  # `32+8` becomes `{0}+8`
         stated = find_numbers(result)
         try:

@@ -40,6 +40,7 @@ from rewoo_bench.config.specs import (
 )
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.runners.prompts import Prompts, read_prompts
+from rewoo_bench.system.files import is_file
 from rewoo_bench.text.argument_checks import take_values
 from rewoo_bench.types import Runner
 
@@ -140,8 +141,8 @@ def load_architecture(
         made = _with_parents(spec, prompts, folder, where, overrides, **questions)
         return replace(made, package=package)
     if objectives > 1 and MAP_TOKENS not in options:
-        kind = _runner_class(spec, where)
-        of_one = getattr(_settings(kind, spec, overrides, where), MAP_TOKENS, None)
+        settings = _settings(_runner_class(spec, where), spec, overrides, where)
+        of_one = getattr(settings, MAP_TOKENS, None) or getattr(getattr(settings, "rewoo", None), MAP_TOKENS, None)
         overrides |= {MAP_TOKENS: of_one * objectives} if isinstance(of_one, int) else {}
     made = _assembled(spec, prompts, tool_prompts, overrides, where)
     left_out = tuple(tool for tool in own if tool not in spec.tools)
@@ -164,7 +165,7 @@ def _agent(command: str, wanted: Sequence[str]) -> Architecture:
     env = take_values(parts, "--agent")
     if not parts:
         raise SpecError("--agent: the command is empty")
-    script = next((part for part in parts[1:] if Path(part).is_file()), parts[0])
+    script = next((part for part in parts[1:] if is_file(part)), parts[0])
     own = {tool: ToolSettings() for tool in ("Search", "Lookup", "Calculator")}
     settings = {"command": parts, "folder": str(Path.cwd()), "env": env}
     title = named[1] if named else Path(script).stem

@@ -168,7 +168,7 @@ class _Course:
             )
             with at_place(f"planner {attempt}"):
                 completion = await self.model.complete(request)
-            plan, faults, self.dropped_steps = read_checked(
+            plan, faults, dropped = read_checked(
                 completion.text,
                 "numbered",
                 self.tools,
@@ -180,6 +180,7 @@ class _Course:
             self.messages.append(Message("assistant", completion.text))
             if plan is not None and not faults:
                 emit("plan_created", plan=plan.as_json())
+                self.dropped_steps += dropped
                 return plan
             emit("plan_rejected", faults=faults)
             listed = as_numbered("; ".join(faults))

@@ -77,7 +77,8 @@ class PlanExecute:
                 intent = await conversation.ask("planner", grammar, _read_intent)
             plans += isinstance(intent, list)
             if last:
-                return turns.end(intent if isinstance(intent, str) else None, "step_limit", replans=plans - 1)
+                answer = intent if isinstance(intent, str) and intent else None
+                return turns.end(answer, "step_limit", replans=plans - 1)
         if intent is None:
             return turns.end(None, "unparsable", replans=plans - 1)
         return turns.end(*answered(str(intent), conversation.last), replans=plans - 1)
@@ -93,11 +94,12 @@ def read_items(text: str) -> list[str]:
 
 
 def _read_intent(text: str) -> list[str] | str:
-    """Steps in words, or an answer. Raises `ActionError` where a reply has neither."""
-    if items := read_items(text):
-        return items
-    if names_answer(text):
-        return answer_in(text)
+    """Steps in words, or an answer, whichever comes first. Raises `ActionError` where a reply has neither."""
+    first = _ITEM.search(text)
+    if names_answer(text[: first.start()] if first else text) and ((answer := answer_in(text)) or not first):
+        return answer
+    if first:
+        return read_items(text)
     raise ActionError(_FAULT)
 
 

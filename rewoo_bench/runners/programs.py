@@ -75,6 +75,7 @@ _WAITS = re.compile(  # unlike `tokenize` it is linear, also where a string has 
     re.VERBOSE | re.DOTALL,
 )
 _WAITS_INSIDE = re.compile(r"\{[^{}]*?\b(?:await|asyncio)\b")
+_NOT_AWAITED = re.compile(r"<(?:coroutine external_future|gather)\(\d+\)>")  # calls, as the sandbox shows them
 _THOUGHT = re.compile(r"^\W*Thought(?:\s*\d+)?[\s*]*:")
 _BLOCK = re.compile(
     r"^[ \t]*+(`{3,8}+|~{3,8}+)[ \t]*+(?:\w*+[ \t]*+|(?i:py(?:thon)?3?)[ \t,;:{][^\n`]*+)\n"
@@ -132,7 +133,7 @@ class Outcome:
     value: str = ""
     """The value of its last expression."""
     fault: str = ""
-    """Why it ended early: `ZeroDivisionError: division by zero (line 3)`."""
+    """Why it ended early: `ZeroDivisionError: division by zero (line 3)`; or which call it forgot to wait for."""
     is_readable: bool = True
     """Whether it could be parsed; nothing has run of one that couldn't."""
     is_over: bool = False
@@ -302,7 +303,7 @@ class ProgramSession:
         printed = CollectString(max_bytes=_MOST_PRINTED)
         value, fault, is_readable, is_over = "", "", True, False
         try:
-            value = await self._execute(program, name, printed)
+            value, fault = await self._execute(program, name, printed)
         except TooManyCalls as error:
             fault, is_over = str(error), True
             await self.aclose()
@@ -323,8 +324,8 @@ class ProgramSession:
             self._sources.clear()
             await session.__aexit__(None, None, None)
 
-    async def _execute(self, program: str, name: str, printed: CollectString) -> str:
-        """Runs a program; the value of its last expression as text."""
+    async def _execute(self, program: str, name: str, printed: CollectString) -> tuple[str, str]:
+        """Runs a program to its end: the value of its last expression as text, and the fault of a forgotten call."""
         from pydantic_monty import AsyncFunctionSnapshot, AsyncFutureSnapshot, AsyncNameLookupSnapshot, MontyError
 
         if self._session is None:
@@ -377,9 +378,11 @@ class ProgramSession:
                 await calls.end()  # what has begun is paid for, and a resumed run is to find it
                 raise
             await calls.end()
-        if (forgotten := calls.forgotten) is not None:
-            return f"ERROR: {forgotten.function.name} was called without `await` and didn't run ({forgotten.place})"
-        return _show(snapshot.output)
+        value = _show(snapshot.output)
+        if (forgotten := calls.forgotten) is None:
+            return value, ""
+        fault = f"{forgotten.function.name} was called without `await` and didn't run ({forgotten.place})"
+        return "" if _NOT_AWAITED.search(value) else value, fault
 
     async def result(self, use: ToolUse) -> ExternalSettledResult:
         """The result of a tool, as the sandbox takes it."""

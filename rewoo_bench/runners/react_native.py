@@ -53,7 +53,7 @@ class NativeReAct:
         for turn in range(1, self.settings.max_steps + 1):
             with at_place(f"turn {turn}"):
                 completion = await model.complete(Request(messages, role="agent", tools=list(tools.values())))
-                calls = completion.tool_calls or written_calls(completion.text, tools)
+                calls = completion.tool_calls or written_calls(completion.text, tools, len(turns.steps))
                 if not calls:
                     answer = read_final(completion.text)
                     if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
@@ -81,12 +81,12 @@ class NativeReAct:
         return longest_path(chain) + 1
 
 
-def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
+def written_calls(text: str, tools: Mapping[str, Tool], first: int = 0) -> tuple[ToolCall, ...]:
     """Calls that a model wrote into its reply as JSON, where its server didn't take them for calls.
 
     Small models trained on tool calls often leave out the marks that a server looks for, or write one
     brace too many: `{"name": "Search", "arguments": {"query": "Oslo"}}`, one or several, alone or in a
-    list. Only known tools count, and only arguments that are valid (model_output.py).
+    list. Only known tools count, and only arguments that are valid (model_output.py). Ids are numbered from `first`.
     """
     calls: list[ToolCall] = []
     end = 0
@@ -97,7 +97,7 @@ def written_calls(text: str, tools: Mapping[str, Tool]) -> tuple[ToolCall, ...]:
             item, end = decode(text, brace.start())
             name, given = item.get("name"), item.get("arguments", item.get("parameters"))
             if isinstance(name, str) and name in tools and isinstance(given, dict):
-                calls.append(ToolCall(f"written_{len(calls)}", name, check_fields(given)))
+                calls.append(ToolCall(f"written_{first + len(calls)}", name, check_fields(given)))
     return tuple(calls)
 
 

@@ -25,6 +25,7 @@ from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, ci
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
+from rewoo_bench.text.tokens import truncate
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
 NO_EVIDENCE = "No evidence found."
@@ -33,7 +34,7 @@ NO_EVIDENCE = "No evidence found."
 class StepCaller:
     """Makes the calls of steps. One with a failed input is skipped, or gets its text (`failed_input` "pass").
 
-    The text of a failed step is its error, or with `show_errors` off `NO_EVIDENCE`; `errors` keeps it.
+    The text of a failed step is its error, or with `show_errors` off `NO_EVIDENCE`; `errors` keeps its beginning.
     """
 
     def __init__(
@@ -52,19 +53,22 @@ class StepCaller:
         self._failed_input = failed_input
         self._show_errors = show_errors
 
+    def failed_inputs(self, step: PlanStep, done: Mapping[str, Step]) -> list[str]:
+        """The failed inputs that a step is skipped for."""
+        return [need for need in step.depends_on if done[need].failed] if self._failed_input == "skip" else []
+
     async def call(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
         """The step's result; `done` has its inputs, `level` is its depth in the plan."""
         args = substitute(step.args, {need: done[need].observation for need in step.depends_on})
         argument = show_call(args)
         emit("step_started", step.id, tool=step.tool, argument=argument)
-        failed = [need for need in step.depends_on if done[need].failed]
         with at_place(step.id, level):
-            if failed and self._failed_input == "skip":
+            if failed := self.failed_inputs(step, done):
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
             else:
                 observation = await call_tool(self._tools[step.tool], args)
             if observation.failed and not self._show_errors:
-                self.errors[step.id] = observation.text
+                self.errors[step.id], _ = truncate(observation.text, self._slot_tokens)
                 observation = Observation(NO_EVIDENCE, failed=True)
             text = await self.evidence_budget.shortened(
                 step.id, observation.text, query=f"{step.thought} {argument}", max_tokens=self._slot_tokens
@@ -157,7 +161,7 @@ class PlanAndEvidence:
             if id_ in self.done or self.has_failed:
                 return
             step = by_id[id_]
-            if step.tool == FINISH and id_ not in self.faulty:
+            if step.tool == FINISH and id_ not in self.faulty and not self.caller.failed_inputs(step, self.done):
                 known = {need: self.done[need].observation for need in step.depends_on}
                 self.done[id_] = Step(id_, step.thought, FINISH, show_call(substitute(step.args, known)))
                 return
@@ -172,6 +176,11 @@ class PlanAndEvidence:
 
         await in_order(self.plan.dependencies(), run_step, schedule)
         self.plan = Plan(steps=tuple(step for step in self.plan.steps if step.id in self.done))
+
+    @property
+    def next_number(self) -> int:
+        """The number of a new plan's first step."""
+        return 1 + max((step.number for step in self.plan.steps), default=0)
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -267,14 +276,13 @@ class ReWOO:
             left = settings.max_steps - len(planned.done)
             if not left:
                 break
-            first = 1 + max((step.number for step in planned.plan.steps), default=0)
             form: dict[str, Any] = {"schema": plan_schema(tools, left, bare=settings.bare_steps)}
             if settings.notation == "text":
-                form = {"grammar": plan_grammar(tools, left, first)}
+                form = {"grammar": plan_grammar(tools, left, planned.next_number)}
             emit("planner_started", attempt=attempt)
             with at_place(f"planner {attempt}"):
                 completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
-            plan, faults, planned.dropped_steps = read_checked(
+            plan, faults, dropped = read_checked(
                 completion.text, settings.notation, tools, left, settings.too_long, planned.done
             )
             if plan is not None:
@@ -285,6 +293,7 @@ class ReWOO:
                 asked = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
             else:
                 planned.plan = Plan(steps=(*planned.plan.steps, *plan.steps))
+                planned.dropped_steps += dropped
                 emit("plan_created", plan=plan.as_json())
                 await planned.work(settings.schedule)
                 if not planned.has_failed or attempt == settings.max_replans:
@@ -295,7 +304,7 @@ class ReWOO:
         if not planned.plan.steps and plan is not None and settings.invalid_plan == "run":
             whole = len({step.id for step in plan.steps})
             planned.plan, planned.faulty = part_to_run(plan, tools, settings.max_steps)
-            planned.dropped_steps += whole - len(planned.plan.steps)
+            planned.dropped_steps += dropped + whole - len(planned.plan.steps)
             if planned.plan.steps:
                 emit("plan_created", plan=planned.plan.as_json())
                 await planned.work(settings.schedule)
@@ -318,12 +327,12 @@ class ReWOO:
 
     async def _results(self, planned: PlanAndEvidence) -> str:
         """What a new plan is written from: the steps so far, with their results, the last one failed or empty."""
+        errors, budget = planned.caller.errors, planned.caller.evidence_budget  # also where the solver sees no errors
         with at_place(f"replan {len(planned.drafts)}"):
-            shown = await planned.caller.evidence_budget.all_shortened(planned.steps, self.settings.map_tokens)
-        shown |= planned.caller.errors  # also where the solver doesn't see them
+            steps = [replace(step, observation=errors.get(step.id, step.observation)) for step in planned.steps]
+            shown = await budget.all_shortened(steps, self.settings.map_tokens)
         lines = [f"#{step.id} = {step.call}\nResult: {shown[step.id]}" for step in planned.plan.steps]
-        first = f"E{1 + planned.plan.steps[-1].number}"
-        return self.prompts.fill("replan", results="\n\n".join(lines), next=first)
+        return self.prompts.fill("replan", results="\n\n".join(lines), next=f"E{planned.next_number}")
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""

@@ -35,6 +35,8 @@ class ReWOOReActSettings(BaseModel):
 
     max_steps: int | None = Field(default=None, ge=1)
     """Steps of a plan, in place of `rewoo.max_steps`."""
+    map_tokens: int | None = Field(default=None, ge=1)
+    """Tokens to which all evidence is shortened, in place of `rewoo.map_tokens`."""
     plan_tools: tuple[str, ...] = ()
     """Bundled tools that a plan may use; none named is all. A plan has all other tools, and ReAct has all tools."""
     rewoo: ReWOOSettings = ReWOOSettings()
@@ -52,8 +54,9 @@ class ReWOOReAct:
 
     def __init__(self, prompts: Prompts, settings: ReWOOReActSettings | None = None) -> None:
         self.settings = settings or ReWOOReActSettings()
-        steps = {} if self.settings.max_steps is None else {"max_steps": self.settings.max_steps}
-        self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=steps))
+        own = {"max_steps": self.settings.max_steps, "map_tokens": self.settings.map_tokens}
+        given = {name: value for name, value in own.items() if value is not None}
+        self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=given))
         self.max_steps = self.rewoo.max_steps
         guard = {} if self.settings.repeat_guard is None else {"repeat_guard": self.settings.repeat_guard}
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))

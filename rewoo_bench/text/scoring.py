@@ -205,9 +205,6 @@ def normalize_triviaqa(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.replace("_", " ").lower().translate(_SPACE_PUNCTUATION)).split())
 
 
-NORMALIZE: dict[str, Callable[[str], str]] = {"hotpotqa": normalize_hotpotqa, "triviaqa": normalize_triviaqa}
-
-
 def token_f1(predicted: str, gold: str) -> float:
     """Harmonic mean of token precision and recall of two normalised texts."""
     predicted_tokens, gold_tokens = predicted.split(), gold.split()

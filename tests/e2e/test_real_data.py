@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.text.scoring import NORMALIZE, score
+from rewoo_bench.text.scoring import normalize_triviaqa, score
 
 DATA = os.environ.get("REWOO_BENCH_DATA", "")
 pytestmark = pytest.mark.skipif(not DATA, reason="REWOO_BENCH_DATA names no folder of real rows")
@@ -74,8 +74,8 @@ def test_every_triviaqa_row_becomes_an_example(triviaqa: Dataset) -> None:
 
 def test_triviaqa_normalisation_gives_the_published_normalised_aliases() -> None:
     for answer in (row["answer"] for row in triviaqa_rows()):
-        assert {NORMALIZE["triviaqa"](alias) for alias in answer["aliases"]} == set(answer["normalized_aliases"])
-        assert NORMALIZE["triviaqa"](answer["value"]) == answer["normalized_value"]
+        assert {normalize_triviaqa(alias) for alias in answer["aliases"]} == set(answer["normalized_aliases"])
+        assert normalize_triviaqa(answer["value"]) == answer["normalized_value"]
 
 
 def test_every_gold_answer_scores_full_marks(hotpotqa: Dataset, triviaqa: Dataset) -> None:

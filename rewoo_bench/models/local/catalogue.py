@@ -211,14 +211,14 @@ def index_download(requirement: str, folder: Path) -> Path:
 
 def hub_download(address: str, folder: Path) -> Path:
     """A file of a Hugging Face hub repository, `owner/repository/file`."""
-    from huggingface_hub import errors, hf_hub_download, utils
+    from huggingface_hub import hf_hub_download, utils
 
     if not sys.stderr.isatty():  # it would fill a log with bars
         utils.disable_progress_bars()  # type: ignore[attr-defined]  # not in its stubs
     repo, _, name = address.rpartition("/")
     try:
         return Path(hf_hub_download(repo, name, local_dir=folder))
-    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, OSError) as error:
+    except Exception as error:  # of several kinds: the hub's own, the network's, and those of httpx, its client
         reason = str(error).partition(". ")[0].partition("\n")[0] or type(error).__name__
         raise ModelNotFound(
             f"the hub's file {address!r} can't be downloaded: {reason}; {_without_network()}"

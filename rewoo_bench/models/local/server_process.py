@@ -23,6 +23,8 @@ import urllib.request
 from collections import deque
 from typing import Any, NoReturn
 
+_WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # none reaches this machine's loopback
+
 
 def start_embedded(settings: dict[str, Any]) -> Any:
     """xllamacpp's server. Raises `ImportError` or `RuntimeError`."""
@@ -122,7 +124,7 @@ def run_program(settings: dict[str, Any]) -> None:
 
 def is_ready(address: str) -> bool:
     try:
-        with urllib.request.urlopen(address, timeout=5) as answer:
+        with _WITHOUT_PROXY.open(address, timeout=5) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

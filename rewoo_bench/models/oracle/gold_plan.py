@@ -99,7 +99,8 @@ def fill(expression: str, value: Callable[[int], str]) -> str:
 class LookupPath:
     """The gold chain of a question, with the faults that the oracle should make.
 
-        LookupPath(example).next_calls(["kyiv"], Evidence("… on the Dnieper …"))  ->  [GoldCall("Search", "Dnieper")]
+        path = LookupPath(example)
+        path.next_calls(["kyiv"], path.found(Evidence("… on the Dnieper …")))  ->  [GoldCall("Search", "Dnieper")]
 
     A look-up is found if the text seen so far has its value (or its page, if the hop has no value). A calculation is
     found if an observation is its value; without a calculator the oracle works it out, and it is found with the hops
@@ -116,9 +117,8 @@ class LookupPath:
     def hops(self) -> tuple[Hop, ...]:
         return self.example.chain
 
-    def next_calls(self, called: Collection[str], seen: Evidence) -> list[GoldCall]:
+    def next_calls(self, called: Collection[str], found: Sequence[bool]) -> list[GoldCall]:
         """The calls that are possible now, in the order of the chain; empty at its end. `called` is folded."""
-        found = [self.found(number, seen) for number in range(len(self.hops))]
         possible = [n for n, hop in enumerate(self.hops) if not found[n] and all(found[need] for need in hop.needs)]
         calls = [call for number in possible if (call := self.next_call(number, called))]
         return calls or [call for call in self.extras if fold(call.argument) not in called][:1]
@@ -134,24 +134,27 @@ class LookupPath:
         argument = next((text for text in tries if text and fold(text) not in called), None)
         return GoldCall(hop.tool, argument) if argument else None
 
-    def found(self, number: int, seen: Evidence) -> bool:
-        """Whether the evidence so far shows this hop's value."""
-        hop = self.hops[number]
-        if not is_calculation(hop):
-            return fold(hop.value or f"{hop.title}:") in fold(seen.text)
-        if not all(self.found(need, seen) for need in hop.needs):
-            return False
-        if not seen.calculator:
-            return True
-        # Earlier calculations with the same value need an observation each.
-        equal = [earlier for earlier in self.hops[:number] if is_calculation(earlier)]
-        needed = 1 + sum(same_number(earlier.value, hop.value) for earlier in equal)
-        return sum(same_number(number, hop.value) for number in seen.numbers) >= needed
+    def found(self, seen: Evidence) -> list[bool]:
+        """Whether the evidence so far shows the value of each hop."""
+        text, found = fold(seen.text), list[bool]()
+        for number, hop in enumerate(self.hops):
+            if is_calculation(hop):
+                needs = all(found[need] for need in hop.needs)
+                found.append(needs and (not seen.calculator or self._is_shown(number, seen)))
+            else:
+                found.append(fold(hop.value or f"{hop.title}:") in text)
+        return found
 
-    def answer(self, seen: Evidence) -> str:
-        """The gold answer if the evidence so far shows every hop, else `unknown`."""
-        shown = all(self.found(number, seen) for number in range(len(self.hops)))
-        return self.example.answers[0] if shown else UNKNOWN_ANSWER
+    def _is_shown(self, number: int, seen: Evidence) -> bool:
+        """Whether an observation is a calculation's value. Earlier ones with the same value need one each."""
+        value = self.hops[number].value
+        equal = [earlier for earlier in self.hops[:number] if is_calculation(earlier)]
+        needed = 1 + sum(same_number(earlier.value, value) for earlier in equal)
+        return sum(same_number(shown, value) for shown in seen.numbers) >= needed
+
+    def answer(self, found: Sequence[bool]) -> str:
+        """The gold answer if every hop is found, else `unknown`."""
+        return self.example.answers[0] if all(found) else UNKNOWN_ANSWER
 
     def sub_question(self, number: int) -> str:
         """The question about the page of a hop."""

@@ -92,7 +92,8 @@ class OracleWriter:
         self._seen = Evidence(text, shown_numbers(shown), CALCULATOR in offered or bool(_IN_PLAN.search(text)))
         # Without tools the prompt has no evidence, and the answer comes from memory.
         self._from_memory = not text.strip().removeprefix("Question:").strip()
-        calls = path.next_calls(self._called, self._seen)
+        self._found = path.found(self._seen)
+        calls = path.next_calls(self._called, self._found)
         self._calls = [call for call in calls if call.tool != CALCULATOR or self._seen.calculator]
         self._is_over = "No turn is left" in self._last or not self._calls
 
@@ -103,14 +104,13 @@ class OracleWriter:
             return (self._answer(), ()) if self._is_over else ("", self._native_calls(parallel))
         if request.schema:
             form = schema_form(request.schema)
+            if form is None:
+                raise self._unknown_form()
             return (self._json_turn() if form == "JSON action" else self._plan("json", form == "bare JSON plan")), ()
         if request.role == "tool":
             return self._read() if grammar else self._summary(), ()
         if not isinstance(grammar, Grammar):
-            raise ModelError(
-                f"the oracle can't answer this call of {request.role!r}: it knows only the forms of the bundled "
-                "architectures. Your own loop needs a language model (local/smollm2-135m), or a ScriptedModel in a test"
-            )
+            raise self._unknown_form()
         forms = {
             "plan": lambda: self._plan("text"),
             "numbered plan": lambda: re.sub(r"(?m)^Thought: .*\n", "", self._plan("numbered")),  # as in the exemplars
@@ -127,6 +127,12 @@ class OracleWriter:
             "program or answer": self._program_turn,
         }
         return forms[grammar.form](), ()
+
+    def _unknown_form(self) -> ModelError:
+        return ModelError(
+            f"the oracle can't answer this call of {self._request.role!r}: it knows only the forms of the bundled "
+            "architectures. Your own loop needs a language model (local/smollm2-135m), or a ScriptedModel in a test"
+        )
 
     def _turn(self) -> str:
         """A turn of ReAct: the next call, or the end."""
@@ -147,7 +153,7 @@ class OracleWriter:
         for i, call in enumerate(self._calls if parallel else self._calls[:1]):
             names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
             tool = next((tool for tool in tools if tool.name in names), tools[0])
-            arguments = {next(iter(tool.arguments.model_fields)): call.argument}
+            arguments = dict.fromkeys(islice(tool.arguments.model_fields, 1), call.argument)  # some tools have no input
             calls.append(ToolCall(f"call_{len(self._request.messages)}_{i}", tool.name, arguments))
         return tuple(calls)
 
@@ -162,7 +168,7 @@ class OracleWriter:
         arguments = {call.argument for call in self._calls}
         for number, hop in enumerate(self._path.hops):
             argument = self._path.expression(number) if is_calculation(hop) else hop.title
-            if hop.foreseen and hop.needs and argument not in arguments and not self._path.found(number, self._seen):
+            if hop.foreseen and hop.needs and argument not in arguments and not self._found[number]:
                 if not is_calculation(hop):
                     items.append(f"Find {hop.ask or 'what the question asks for'}.")
                 elif self._seen.calculator:
@@ -178,7 +184,7 @@ class OracleWriter:
         match = _NUMBER_ON.search(self._last)  # a second plan goes on from there
         first = int(match[1]) if match else 1
         hops = enumerate(self._path.hops)
-        known = {n: hop.value for n, hop in hops if self._path.found(n, self._seen)} if first > 1 else {}
+        known = {n: hop.value for n, hop in hops if self._found[n]} if first > 1 else {}
         plan, _ = gold_plan(self._path, self._tools, self._search_tool, self._wordy, known, self._called, first)
         if notation == "json":
             plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
@@ -218,7 +224,7 @@ class OracleWriter:
         hops, text = self._path.hops, fold(self._seen.text)
         looked_up = [n for n, hop in enumerate(hops) if hop.value and not is_calculation(hop)]
         wanted = [n for n in looked_up if self._path.sub_question(n) in self._last]
-        shown = [n for n in wanted if self._path.found(n, self._seen)]
+        shown = [n for n in wanted if self._found[n]]
         on_page = [n for n in shown if f"{fold(hops[n].title)}:" in text] or shown
         return f"Answer: {hops[on_page[0]].value if on_page else UNKNOWN_ANSWER}"
 
@@ -230,7 +236,7 @@ class OracleWriter:
         return " ".join(kept or lines[:1])
 
     def _answer(self) -> str:
-        known = self._path.example.answers[0] if self._from_memory else self._path.answer(self._seen)
+        known = self._path.example.answers[0] if self._from_memory else self._path.answer(self._found)
         return f"Answer: {known}"
 
     def _joined(self, *, may_replan: bool = False) -> str:

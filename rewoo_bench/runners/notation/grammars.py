@@ -251,10 +251,10 @@ def action_schema(tools: Mapping[str, Tool]) -> dict[str, Any]:
     return _json_schema(_ACTION, _known(tools), 1)
 
 
-def schema_form(schema: Mapping[str, Any]) -> ReplyForm:
-    """The form that a schema of this module describes."""
+def schema_form(schema: Mapping[str, Any]) -> ReplyForm | None:
+    """The form that a schema of this module describes; None for any other schema."""
     forms: dict[str, ReplyForm] = {_PLAN: "JSON plan", _BARE_PLAN: "bare JSON plan", _ACTION: "JSON action"}
-    return forms[schema["title"]]
+    return forms.get(str(schema.get("title")))
 
 
 def _known(tools: Mapping[str, Tool]) -> tuple[tuple[str, type[BaseModel]], ...]:

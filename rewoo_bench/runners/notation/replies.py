@@ -21,6 +21,9 @@ _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
 _REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*:(.*)$")
 _THOUGHT_LINE = re.compile(r"(?im)^[^\w\n]*+thought[^\w\n]*:.*$")
+_OTHER_PART = re.compile(
+    r"(?i)\W*(?:thought|action|observation|plan|replan|evidence|output|answer|question)\b[^\w\n]*:|\W*```"
+)
 
 _UNKNOWN = re.compile(r"\W*unknown\W*(?:$|[.,;:(]\s)", re.IGNORECASE)  # and not "Unknown Pleasures"
 _CITATION = re.compile(r"(?<!\s)\s*\[(?:#E\d{1,9}[\s,;]*)+\]", re.ASCII)
@@ -73,8 +76,23 @@ def answer_in(text: str) -> str:
     >>> answer_in("Thought: It is in Denmark.\\nAnswer: Copenhagen")
     'Copenhagen'
     """
-    matches = _ANSWER.findall(text)
-    return str(matches[-1] if matches else text).strip().strip("*\"'`").strip()
+    headings = list(_ANSWER.finditer(text))
+    return _answer(headings[-1]) if headings else _bare(text)
+
+
+def _answer(heading: re.Match[str]) -> str:
+    """What follows an `Answer:`, on its line or else on the next."""
+    return _bare(heading[1]) or _bare(_line_below(heading))
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("*\"'`").strip()
+
+
+def _line_below(heading: re.Match[str]) -> str:
+    """The next line that isn't blank; empty where another part of the reply begins there."""
+    line = heading.string[heading.end() :].lstrip().partition("\n")[0]
+    return "" if _OTHER_PART.match(line) else line.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +111,9 @@ def read_joined(text: str) -> Joined:
     """
     answer, replan = _ANSWER.search(text), _REPLAN.search(text)
     if replan and (answer is None or replan.start() < answer.start()):
-        return Joined("", replan[1].strip().strip("*").strip())
+        return Joined("", replan[1].strip().strip("*").strip() or _line_below(replan))
     if answer:
-        return Joined(answer_in(answer[0]))
+        return Joined(_answer(answer))
     return Joined(answer_in(_THOUGHT_LINE.sub("", text)))
 
 

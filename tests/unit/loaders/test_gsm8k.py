@@ -90,6 +90,9 @@ def test_operands_that_equal_earlier_results_stand_for_them(question: str, solut
         ("<<1/0=0>>", "0"),
         ("<<2+3=5=5>>", "5"),
         ("<<2+3=five>>", "5"),
+        (r"<<\frac{1}{2}*10=5>>", "5"),
+        ("<<2+3=5>> <<{0}+1=6>>", "6"),
+        ("<<2+3}=5>>", "5"),
     ],
 )
 def test_calculations_that_lead_to_no_answer_are_no_chain(solution: str, answer: str) -> None:

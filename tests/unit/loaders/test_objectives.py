@@ -65,6 +65,30 @@ def test_a_question_waits_where_another_page_has_its_title() -> None:
     assert [task.documents for task in join(both, 2)] == [(shared,)]
 
 
+def test_a_question_that_fits_no_other_is_left_out_and_the_others_are_joined() -> None:
+    shared = Document("Lund", "one text")
+    fitting = [Example(name, "?", ("x",), (shared,)) for name in "bcdef"]
+    every = [example("a", "Lund"), *fitting]
+    assert [task.id for task in join(every, 2)] == ["b+c", "d+e"]
+    assert list(join(every, 2, are_all=False)) == []  # what follows may fit it
+
+
+def test_a_file_is_joined_although_its_first_question_fits_no_other(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"q{n}", "question": f"{n}?", "answers": ["x"], "documents": [{"title": "Lund", "text": "one text"}]}
+        for n in range(7)
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first = load_dataset_examples(str(tmp_path / "own.jsonl")).examples[0].id
+    rows[int(first[1:])]["documents"] = [{"title": "Lund", "text": "another text"}]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    name = f"{tmp_path / 'own.jsonl'}?objectives=2"
+    tasks = load_dataset_examples(name).examples
+    assert len(tasks) == 3
+    assert first not in "+".join(task.id for task in tasks).split("+")
+    assert load_dataset_examples(name, limit=1).examples == tasks[:1]
+
+
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 5))
 def test_each_question_is_in_one_task_at_most(pages: list[int], objectives: int) -> None:
     examples = [example(f"q{n}", f"page {page}") for n, page in enumerate(pages)]

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import Told
+from pydantic import BaseModel
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
@@ -146,6 +148,18 @@ async def test_without_a_question_it_has_nothing_to_say() -> None:
 async def test_a_form_that_it_doesnt_know_is_named() -> None:
     with pytest.raises(ModelError, match="can't answer this call of 'critic'"):
         await Oracle().with_gold(BRIDGE).complete(Request([Message("user", "?")], role="critic"))
+    for schema in ({"type": "object"}, {"title": "Verdict"}, {"title": ["Plan"]}):
+        with pytest.raises(ModelError, match="can't answer this call of 'critic'"):
+            await Oracle().with_gold(BRIDGE).complete(Request([Message("user", "?")], role="critic", schema=schema))
+
+
+async def test_a_tool_without_inputs_is_called_without_any() -> None:
+    class Nothing(BaseModel):
+        pass
+
+    tools = [Told(name="Dice", arguments=Nothing)]
+    completion = await Oracle().with_gold(BRIDGE).complete(Request([Message("user", "?")], role="agent", tools=tools))
+    assert [(call.name, call.arguments) for call in completion.tool_calls] == [("Dice", {})]
 
 
 @pytest.mark.parametrize(

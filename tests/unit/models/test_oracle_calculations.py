@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from timing import processor_time
 
 import rewoo_bench
 from rewoo_bench.config.names import bundled_names
 from rewoo_bench.evaluation.folder import Result
-from rewoo_bench.models.oracle.gold_plan import read_number, same_number, shown_numbers
+from rewoo_bench.models.oracle.gold_plan import Evidence, LookupPath, read_number, same_number, shown_numbers
 from rewoo_bench.types import Document, Example, Hop, Message
 
 pytestmark = pytest.mark.anyio
@@ -103,6 +104,15 @@ async def test_two_equal_results_are_each_worked_out() -> None:
         result = await only(replace(CLIPS, chain=equal, answers=("48",)), architecture)
         assert [value for _, value in made(result)] == ["24", "24", "48"], architecture
         assert result.trajectory.answer == "48"
+
+
+def test_a_long_chain_of_sums_that_share_inputs_is_looked_through_in_no_time() -> None:
+    chain = [sums("1", "1", "one"), sums("1", "1", "other")]
+    chain += [sums(f"{{{n - 2}}} + {{{n - 1}}}", str(n), "the next", n - 2, n - 1) for n in range(2, 200)]
+    path = LookupPath(replace(CLIPS, chain=tuple(chain)))
+    with processor_time(1):
+        assert path.found(Evidence("")) == [True] * 200
+        assert path.found(Evidence("", ("1",), calculator=True)) == [True] + [False] * 199
 
 
 @pytest.mark.parametrize("architecture", TOOLS)

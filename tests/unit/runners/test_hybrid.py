@@ -70,6 +70,13 @@ async def test_an_empty_slot_that_only_feeds_others_is_not_a_gap() -> None:
     assert (trajectory.answer, trajectory.notes.get("fallback")) == ("Neva", None)
 
 
+@pytest.mark.parametrize(("name", "tokens"), [("rewoo-react", 1500), ("rewoo-react?map_tokens=5", 5)])
+async def test_the_evidence_of_the_plan_has_the_tokens_that_an_option_gives_it(name: str, tokens: int) -> None:
+    runner = load_architecture(name, style="multihop").runner
+    assert isinstance(runner, ReWOOReAct)
+    assert runner.rewoo.settings.map_tokens == tokens
+
+
 async def test_a_broken_plan_calls_for_react_at_once() -> None:
     trajectory, model, _ = await ask(["no plan", LOOK, FINISH])
     assert [request.role for request in model.requests] == ["planner", "agent", "agent"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Trajectory
 
 QUESTION = "Which river flows through the Hermitage's city?"
@@ -91,6 +93,40 @@ async def test_a_solver_answers_from_the_steps_of_all_plans() -> None:
     asked = model.requests[2].messages[-1].content
     assert "#E2 = Search[lost]\nEvidence: No evidence found." in asked
     assert "#E3 = Search[#E1]\nEvidence: page of page of Hermitage" in asked
+
+
+@pytest.mark.anyio
+async def test_a_new_plan_is_asked_for_with_errors_as_short_as_evidence() -> None:
+    def fail(query: str) -> str:
+        raise ToolError("long trace " * 1000)
+
+    lines = [f"#E{n} = Search[page {n}]" for n in range(1, 5)]
+    model = ScriptedModel([*lines, "Answer: Neva"])
+    settings = ReWOOSettings(replan="on_failure", max_replans=3, slot_tokens=50, map_tokens=90)
+    runner = ReWOO(load_architecture("rewoo?replan=on_failure", style="multihop").prompts, settings)
+    await runner.run(QUESTION, model=model, tools=toolbox(Told(fail)))
+    shown = [
+        sum(count_tokens(result) for result in re.findall("(?m)^Result: (.*)$", request.messages[-1].content))
+        for request in model.requests[1:4]
+    ]
+    assert 40 < shown[0] <= 50
+    assert 80 < shown[1] <= 90
+    assert 80 < shown[2] <= 90
+
+
+@pytest.mark.anyio
+async def test_the_steps_that_any_plan_lost_are_counted() -> None:
+    first = "\n".join(f"#E{n} = Search[{'lost' if n == 1 else 'page'} {n}]" for n in range(1, 6))
+    options = "replan=on_failure&too_long=truncate&max_steps=3"
+    trajectory, _, _ = await ask(f"rewoo?{options}", [first, "#E2 = Search[Neva]", "Answer: Neva"])
+    assert ([step.id for step in trajectory.steps], trajectory.notes["dropped_steps"]) == (["E1", "E2"], 2)
+
+
+@pytest.mark.anyio
+async def test_a_new_plan_begins_behind_the_highest_number_of_the_last() -> None:
+    lines = ["#E2 = Search[Hermitage]\n#E1 = Search[lost]", "#E3 = Search[Neva]", "Answer: Neva"]
+    _, model, _ = await ask("rewoo?replan=on_failure&schedule=sequential", lines)
+    assert "beginning with step E3." in model.requests[1].messages[-1].content
 
 
 @pytest.mark.anyio

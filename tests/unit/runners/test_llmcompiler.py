@@ -225,6 +225,12 @@ async def test_a_replan_sees_what_was_found_and_numbers_on() -> None:
     assert (trajectory.answer, trajectory.replans, list(trajectory.evidence or ())) == ("Neva", 1, ["E1", "E2", "E3"])
 
 
+async def test_the_tasks_that_any_plan_lost_are_counted() -> None:
+    plans = {"planner": [PLAN, '2. Search("b")\n3. join()'], "solver": [REPLAN, ANSWER]}
+    trajectory, _ = await ask(plans, max_replans=1, max_steps=1, too_long="truncate")
+    assert (arguments(trajectory), trajectory.notes["dropped_steps"]) == (["Hermitage", "b"], 1)
+
+
 @pytest.mark.parametrize("max_replans", [0, 1, 3])
 async def test_replans_are_bounded_and_the_last_joiner_can_only_answer(max_replans: int) -> None:
     planners = [f'{n}. Search("page {n}")\n' for n in range(1, 9)]
@@ -252,6 +258,8 @@ async def test_a_broken_replan_leaves_the_results_for_a_last_join() -> None:
         ("Neva", "Neva", "answered"),
         ("Thought: so.\nNeva", "Neva", "answered"),
         ("Thought: so.\n**Answer:** Neva\nReplan: more", "Neva", "answered"),
+        ("Thought: so.\n**Answer:**\n\nNeva", "Neva", "answered"),
+        ("Answer:\nReplan: more", None, "empty_answer"),
         ("Thought: only this", None, "empty_answer"),
         ("", None, "empty_answer"),
         ("Answer: ", None, "empty_answer"),

@@ -161,6 +161,15 @@ async def test_several_calls_that_were_written_as_text_are_one_turn() -> None:
     assert [(step.id, step.argument) for step in trajectory.steps] == [("1.1", "a"), ("1.2", "b")]
 
 
+async def test_no_two_calls_that_were_written_as_text_have_the_same_id() -> None:
+    call = '{"name": "Search", "arguments": {"query": "a"}}'
+    _, model = await ask([f"{call}\n{call}", call, "Answer: Neva"])
+    messages = model.requests[2].messages
+    ids = [made.id for message in messages for made in message.tool_calls]
+    assert len(set(ids)) == 3
+    assert [message.tool_call_id for message in messages if message.role == "tool"] == ids
+
+
 @pytest.mark.parametrize("written", ['{"name": "Serch", "arguments": {"query": "a"}}', '"name": x, "arguments": {'])
 async def test_a_call_that_cant_be_read_is_no_answer_and_told_so_once(written: str) -> None:
     mended, model = await ask([written, "Answer: Neva"])

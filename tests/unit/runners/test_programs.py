@@ -231,7 +231,15 @@ async def test_what_cant_be_parsed_is_told_from_what_fails(program: str, fault: 
 async def test_a_call_that_isnt_awaited_is_said() -> None:
     lab = Lab()
     outcome = await lab.run('x = Search("a")\nprint(await Search("b"))\nSearch("c")')
-    assert outcome.output == "page of b\nERROR: Search was called without `await` and didn't run (line 3)"
+    assert outcome.shown == "page of b\nERROR: Search was called without `await` and didn't run (line 3)"
+
+
+async def test_a_call_that_isnt_awaited_leaves_the_value_as_it_is() -> None:
+    outcome = await Lab().run('page = await Search("a")\nSearch("b")\n"Oslo"')
+    assert outcome.value == "Oslo"
+    assert outcome.fault == "Search was called without `await` and didn't run (line 2)"
+    for value in ('Search("b")', '[page, Search("b")]', 'gather(Search("b"))'):  # it isn't there
+        assert (await Lab().run(f'page = await Search("a")\n{value}')).value == ""
 
 
 async def test_one_call_too_many_ends_the_program() -> None:

@@ -236,6 +236,22 @@ def test_another_turn_is_told_what_is_wrong(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("**Answer:**\nOslo", "Oslo"),
+        ("Thought: It is known.\nFinal answer:\n\n  **Oslo**\nIt is in Norway.", "Oslo"),
+        ("Answer: Bergen\nAnswer:\nOslo", "Oslo"),
+        ("Answer:\nThought: I don't know.", ""),
+        ("Answer:\nAction: Search[Oslo]", ""),
+        ("Answer:\n```python\nprint(1)\n```", ""),
+        ("Answer: \n", ""),
+    ],
+)
+def test_an_answer_may_stand_on_the_line_below_its_name(reply: str, answer: str) -> None:
+    assert answer_in(reply) == answer
+
+
 @pytest.mark.parametrize("filler", ["\n", " ", "\n ", "Thought: ", "Action ", "*", "Answer "])
 def test_a_runaway_text_is_read_in_no_time(filler: str) -> None:
     text = filler * 20_000

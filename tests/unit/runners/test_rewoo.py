@@ -225,6 +225,18 @@ async def test_a_tool_that_fails_is_no_evidence_and_the_steps_that_need_it_run()
     assert trajectory.evidence == {"E1": "ERROR: no page of that name", "E2": "ERROR: not run, since #E1 failed"}
 
 
+async def test_where_failed_inputs_skip_steps_the_answer_needs_its_own_too() -> None:
+    def fail(query: str) -> str:
+        raise ToolError("down")
+
+    plan = "#E1 = Search[Hermitage]\n#E2 = Finish[#E1]"
+    trajectory, _ = await ask([plan], Told(fail), solver=False, failed_input="skip")
+    assert (trajectory.answer, trajectory.stop_reason) == (None, "step_limit")
+    assert trajectory.notes["errors"] == {"E1": "ERROR: down", "E2": "ERROR: not run, since #E1 failed"}
+    trajectory, _ = await ask([plan], Told(fail), solver=False)
+    assert (trajectory.answer, trajectory.stop_reason) == ("No evidence found.", "answered")
+
+
 def test_its_prompts_ask_for_no_unknown() -> None:
     for name, prompt in (("rewoo", "solver"), ("rewoo-json", "solver"), ("llmcompiler", "joiner")):
         assert "unknown" not in load_architecture(name, style="multihop").prompts.texts[prompt]
