@@ -50,7 +50,7 @@ class AgentRunner:
         self.gateway: Gateway | None = None
         self.groups: ProcessGroups | None = None
         places = settings.concurrency
-        self._places: AbstractAsyncContextManager[Any] = anyio.Semaphore(places) if places else nullcontext()
+        self.question_places: AbstractAsyncContextManager[Any] = anyio.Semaphore(places) if places else nullcontext()
 
     async def connect(self, stack: AsyncExitStack) -> None:
         """Makes the agent ready: its environment is installed, and its worker ends with `stack`."""
@@ -73,31 +73,30 @@ class AgentRunner:
         assert isinstance(model, Meter)
         answer: str | None = None
         failed: AgentFailed | None = None
-        async with self._places:
-            with gateway.open_session(model, tools) as session:
+        with gateway.open_session(model, tools) as session:
 
-                async def end_after_limit(scope: anyio.CancelScope) -> None:
-                    await session.is_limited.wait()
-                    await anyio.sleep(_AFTER_LIMIT_S)
-                    scope.cancel()
+            async def end_after_limit(scope: anyio.CancelScope) -> None:
+                await session.is_limited.wait()
+                await anyio.sleep(_AFTER_LIMIT_S)
+                scope.cancel()
 
-                try:
-                    async with anyio.create_task_group() as serving:
-                        serving.start_soon(session.serve)
-                        with anyio.move_on_after(self.settings.timeout_s) as timer:
-                            async with anyio.create_task_group() as asking:
-                                asking.start_soon(end_after_limit, asking.cancel_scope)
-                                try:
-                                    answer = await agent.answer(question, session, gateway.environment(session))
-                                except AgentFailed as error:
-                                    failed = error
-                                await session.finished()
-                                asking.cancel_scope.cancel()
-                        serving.cancel_scope.cancel()
-                finally:
-                    session.row_notes.so_far = self._so_far(session)
-            is_late = timer.cancelled_caught and answer is None and failed is None
-            return self._trajectory(session, answer, failed, is_late=is_late)
+            try:
+                async with anyio.create_task_group() as serving:
+                    serving.start_soon(session.serve)
+                    with anyio.move_on_after(self.settings.timeout_s) as timer:
+                        async with anyio.create_task_group() as asking:
+                            asking.start_soon(end_after_limit, asking.cancel_scope)
+                            try:
+                                answer = await agent.answer(question, session, gateway.environment(session))
+                            except AgentFailed as error:
+                                failed = error
+                            await session.finished()
+                            asking.cancel_scope.cancel()
+                    serving.cancel_scope.cancel()
+            finally:
+                session.row_notes.so_far = self._so_far(session)
+        is_late = timer.cancelled_caught and answer is None and failed is None
+        return self._trajectory(session, answer, failed, is_late=is_late)
 
     def _trajectory(
         self, session: AgentSession, answer: str | None, failed: AgentFailed | None, *, is_late: bool

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -25,10 +26,18 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator, model_validator
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.system.files import cache_dir
-from rewoo_bench.text.redaction import is_credential_name, redact, without_in
+from rewoo_bench.system.files import cache_dir, is_file
+from rewoo_bench.text.redaction import (
+    credentials_of,
+    hidden_credential,
+    is_credential_name,
+    redact,
+    with_credentials,
+    without_in,
+)
 
 _SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
+_OPTION_WITH_VALUE = re.compile(r"-[^-cmWX]*(?P<letter>[cmWX])(?P<value>.*)", re.DOTALL)  # of Python, as in -uW
 _PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
 
 
@@ -38,13 +47,14 @@ class AgentSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     command: tuple[str, ...] = ()
-    """Program and arguments, as a list or as a line of a shell."""
+    """Program and arguments, as a list or as a line of a shell. `$NAME` is the value of NAME here where a flag says
+    that it is a credential: `--api-key $NAME`."""
     callable: str = ""
     """Import path `package.module:function` of `answer(question, *, base_url, api_key, model, tools) -> str`."""
     protocol: Literal["question", "worker"] = "question"
     """`question`: a process answers one question. `worker`: a process answers many, as lines of JSON."""
     env: dict[str, str] = {}
-    """Variables of the process. `$NAME` is the value of NAME here: keys get to an agent in no other way."""
+    """Variables of the process. `$NAME` is the value of NAME here: no other variable has a key."""
     cwd: str = "."
     """Working folder, relative to the architecture's folder."""
     concurrency: int | None = Field(default=None, ge=1)
@@ -72,27 +82,25 @@ class AgentSettings(BaseModel):
     @property
     def secrets(self) -> frozenset[str]:
         """Credentials in `env` and `command`, by the names of their variables and flags; `$NAME` stands for one."""
-        variables = [os.path.expandvars(value) for name, value in self.env.items() if is_credential_name(name)]
-        flags = []
-        for flag, following in zip(self.command, (*self.command[1:], ""), strict=False):
-            name, equals, value = flag.partition("=")
-            if is_credential_name(name.lstrip("-").replace("-", "_")):
-                flags.append(value if equals else following)
-        return frozenset(value for value in (*variables, *flags) if value and not value.startswith("$"))
+        variables = [value for name, value in self.env.items() if is_credential_name(name)]
+        values = map(os.path.expandvars, (*variables, *(value for _, _, value in credentials_of(self.command))))
+        return frozenset(value for value in values if value and not value.startswith("$"))
 
-    @field_serializer("command", "env")
-    def _without_secrets(self, value: Any) -> Any:
+    @field_serializer("command")
+    def _command_without_secrets(self, command: tuple[str, ...]) -> Any:
         """The manifest has no credentials."""
-        return without_in(value, self.secrets)
+        return without_in(with_credentials(command, hidden_credential), self.secrets)
+
+    @field_serializer("env")
+    def _env_without_secrets(self, env: dict[str, str]) -> Any:
+        return without_in({name: hidden_credential(name, value) for name, value in env.items()}, self.secrets)
 
     @computed_field  # type: ignore[prop-decorator]  # mypy doesn't know decorated properties
     @property
     def files_sha256(self) -> dict[str, str]:
         """The hashes of the files that the command names, for the manifest."""
         files = {each: self.working_folder / each for each in (*self.command, self.requirements) if each}
-        return {
-            Path(name).name: sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path.is_file()
-        }
+        return {Path(name).name: sha256(path.read_bytes()).hexdigest() for name, path in files.items() if is_file(path)}
 
     @property
     def working_folder(self) -> Path:
@@ -101,13 +109,13 @@ class AgentSettings(BaseModel):
 
 
 def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
-    """The command of an agent, in an environment with its requirements: `("…/bin/python", "agent.py")`.
+    """The command of an agent, in an environment with its requirements: `("…/bin/python", "agent.py")`, with its keys.
 
     Raises `UsageError`.
     """
-    program, *arguments = settings.command
+    program, *arguments = with_credentials(settings.command, lambda _, value: os.path.expandvars(value))
     if not _PYTHONS.fullmatch(program):
-        return settings.command
+        return (program, *arguments)
     if settings.requirements:
         file = settings.working_folder / settings.requirements
         try:
@@ -115,8 +123,9 @@ def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
         except OSError as error:
             raise UsageError(f"agent: requirements {str(file)!r}: {error.strerror}") from None
         return (str(_environment(wanted, ["-r", str(file)])), *arguments)
-    script = settings.working_folder / arguments[0] if arguments else None
-    if script is None or not script.is_file():
+    name = _script_of(arguments)
+    script = settings.working_folder / name if name else None
+    if script is None or not is_file(script):
         return (sys.executable, *arguments)
     match = _SCRIPT_METADATA.search(script.read_text(encoding="utf-8", errors="replace"))
     lines = [line.removeprefix("#").removeprefix(" ") for line in match[1].splitlines()] if match else []
@@ -126,6 +135,20 @@ def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
         raise UsageError(f"agent: the metadata of {str(script)!r}: {error}") from None
     python = _environment("\n".join(packages).encode(), packages) if packages else sys.executable
     return (str(python), *arguments)
+
+
+def _script_of(arguments: Sequence[str]) -> str | None:
+    """The script among the arguments of a Python, behind its options; None where `-m` or `-c` stands in its place."""
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return word
+        with_value = _OPTION_WITH_VALUE.fullmatch(word)
+        if with_value and with_value["letter"] in ("c", "m"):
+            return None
+        if (with_value and not with_value["value"]) or word == "--check-hash-based-pycs":
+            next(words, None)
+    return None
 
 
 def _environment(wanted: bytes, packages: list[str]) -> Path:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewoo_bench.agents.chat_forms import ChatAnswer, text_or_empty
-from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES
+from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, objects_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
 from rewoo_bench.text.escaping import replace_surrogates
 
@@ -59,14 +59,14 @@ def read_reply(path: str, body: str) -> ModelReply:
         if path == MESSAGES:
             _read_message(document, texts, uses)
         elif path == RESPONSES:
-            items = _objects(document.get("output"))
+            items = objects_in(document.get("output"))
             if document.get("type") == "response.output_item.done":  # an event of a stream
-                items = _objects([document.get("item")])
+                items = objects_in([document.get("item")])
             for item in items:
                 if item.get("type") in ("function_call", "custom_tool_call"):
                     name, given = str(item.get("call_id") or ""), item.get("arguments", item.get("input"))
                     uses[name] = [name, str(item.get("name") or ""), text_or_empty(given)]
-                parts = [part for part in _objects(item.get("content")) if part.get("type") == "output_text"]
+                parts = [part for part in objects_in(item.get("content")) if part.get("type") == "output_text"]
                 texts += [text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
@@ -78,14 +78,14 @@ def read_reply(path: str, body: str) -> ModelReply:
 def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
     """Adds what a message of Anthropic's, or an event of its stream, has."""
     index = document.get("index") if isinstance(document.get("index"), int) else -1
-    blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(_objects(document.get("content"))))
-    blocks += [(index, block) for block in _objects([document.get("content_block")])]
+    blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(objects_in(document.get("content"))))
+    blocks += [(index, block) for block in objects_in([document.get("content_block")])]
     for position, block in blocks:
         texts.append(text_or_empty(block.get("text")))
         if block.get("type") == "tool_use":
             given = json.dumps(block["input"]) if block.get("input") else ""
             uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
-    for delta in _objects([document.get("delta")]):
+    for delta in objects_in([document.get("delta")]):
         texts.append(text_or_empty(delta.get("text")))
         if index in uses:
             uses[index][2] += text_or_empty(delta.get("partial_json"))
@@ -100,11 +100,11 @@ def read_results(path: str, body: bytes) -> dict[str, ToolResult]:
     if not isinstance(request, dict):
         return {}
     found: dict[str, ToolResult] = {}
-    for turn in _objects(request.get("input" if path == RESPONSES else "messages")):
+    for turn in objects_in(request.get("input" if path == RESPONSES else "messages")):
         if path == RESPONSES and turn.get("type") in ("function_call_output", "custom_tool_call_output"):
             found[str(turn.get("call_id"))] = ToolResult(_text(turn.get("output")))
         elif path == MESSAGES:
-            for block in _objects(turn.get("content")):
+            for block in objects_in(turn.get("content")):
                 if block.get("type") == "tool_result":
                     result = ToolResult(_text(block.get("content")), bool(block.get("is_error")))
                     found[str(block.get("tool_use_id"))] = result
@@ -121,8 +121,8 @@ def by_ids_of_replies(
     A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
     with the same name and arguments. Of equal calls the last ones are open, since each request repeats those before.
     """
-    turns = _objects(json.loads(body).get("messages"))
-    calls = [call for turn in turns for call in _objects(turn.get("tool_calls"))]
+    turns = objects_in(json.loads(body).get("messages"))
+    calls = [call for turn in turns for call in objects_in(turn.get("tool_calls"))]
     made = {call["id"]: (call["function"]["name"], _as_json(call["function"]["arguments"])) for call in calls}
     left = {name: (use.name, _as_json(use.arguments)) for name, use in asked.items() if name not in results}
     found = {name: result for name, result in results.items() if name in asked}
@@ -153,10 +153,6 @@ def _as_json(arguments: str) -> Any:
         return load_json(arguments or "{}")
     except ValueError:
         return None
-
-
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str:
@@ -253,7 +249,7 @@ class KeptResponses:
             documents = [load_json(answer)]
         elif any(end.encode() in answer for end in _ENDS):
             documents = [event.get("response") for event in documents_of(answer) if event.get("type") in _ENDS]
-        for document in _objects(documents):
+        for document in objects_in(documents):
             if not isinstance(name := document.get("id"), str):
                 continue
             items = _items(request.get("input"))

@@ -11,11 +11,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.text.redaction import is_credential_name, sent_in
+from rewoo_bench.text.redaction import credentials_of, is_plain_credential
 
 _VALUES = re.compile(r"[A-Za-z_][\w-]*=")
-_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
-_CREDENTIAL_HEADERS = {"authorization", "proxy-authorization", "cookie"}
 
 
 def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str) -> None:
@@ -58,13 +56,16 @@ def abridged(value: object) -> str:
 
 
 def take_values(words: list[str], flag: str) -> dict[str, str]:
-    """Takes `NAME=VALUE` from the front of a command's words. Raises `UsageError` for a credential as it is."""
+    """Takes `NAME=VALUE` from the front of a command's words.
+
+    Raises `UsageError` for a credential as it is, there or behind a flag of the command.
+    """
     values: dict[str, str] = {}
     while words and _VALUES.match(words[0]):
         name, _, value = words.pop(0).partition("=")
         values[name] = value
-        is_credential = name.lower() in _CREDENTIAL_HEADERS or is_credential_name(name.replace("-", "_"))
-        if is_credential and not _VARIABLE.search(value) and sent_in(None, [value]):
-            what = "its value would stand in run.json; put it into a variable and write $NAME"
+    for name, value in (*values.items(), *((name, value) for _, name, value in credentials_of(words))):
+        if is_plain_credential(name, value):
+            what = "its value would stand in run.json; put it into a variable and write $NAME, in single quotes"
             raise UsageError(f"{flag}: {name}: {what}")
     return values

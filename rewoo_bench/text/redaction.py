@@ -112,6 +112,12 @@ _CREDENTIAL_NAME = re.compile(
     | WEBHOOK | CONN(?:ECTION)?_?STR(?:ING)?""",
     re.VERBOSE,
 )
+_CREDENTIAL_HEADERS = ("AUTHORIZATION", "PROXY_AUTHORIZATION", "COOKIE")
+_PASSWORD_NAME = re.compile(r"PASS|PWD")
+_NAME_OF_PLACE = re.compile(r"_(?:FILE|PATH|DIR|ENV|VAR|NAME)$")  # says where a credential is
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
+# A word that is no flag and has a space is code of a shell, unless it is a header.
+_NAMED_WORD = re.compile(r"(?=-|[\w-]+:|\S+\Z)-{0,2}([A-Za-z_][\w-]*)(?:=|:\s*)(.+)", re.DOTALL)
 _CREDENTIAL_IN_VALUE = re.compile(
     rf"""{"|".join(_ISSUED.values())} | \b(?:password|pwd|\w*accesskey|accountkey)\s*=
     | ["']?\b(?:api[_-]?key|password|client_?secret|access_?token|refresh_?token|private_?key)["']?\s*[:=]
@@ -148,15 +154,13 @@ def _longest_first(secrets: frozenset[str]) -> Sequence[str]:
 
 def ends_within(text: str, secrets: Collection[str]) -> bool:
     """Whether the end of `text` is the beginning of a secret, four characters of it or more."""
-    beginnings, longest = _beginnings(frozenset(secrets))
-    return any(text[-size:] in beginnings for size in range(4, min(longest, len(text)) + 1))
-
-
-@lru_cache(maxsize=64)
-def _beginnings(secrets: frozenset[str]) -> tuple[frozenset[str], int]:
-    """The beginnings of secrets, and the length of the longest one."""
-    found = frozenset(each[:size] for each in _longest_first(secrets) for size in range(4, len(each)))
-    return found, max(map(len, found), default=0)
+    for secret in _longest_first(frozenset(secrets)):
+        start = text.find(secret[:4], max(0, len(text) - len(secret) + 1))
+        while start >= 0:
+            if secret.startswith(text[start:]):
+                return True
+            start = text.find(secret[:4], start + 1)
+    return False
 
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:
@@ -227,6 +231,11 @@ def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
     """A JSON-like value of settings without secrets. It is compared later, so only certain keys are replaced."""
     known = {*secrets, *of_environment()}
     return _in_texts(value, lambda text: _without_sure(text, known), are_names_kept=True)
+
+
+def was_redacted(text: str) -> bool:
+    """Whether `redact_settings` has left something out of a text."""
+    return any(mark in text for mark in (_HIDDEN_KEY, f"={HIDDEN}", f"{HIDDEN}@"))
 
 
 def without_credentials(value: Any) -> Any:
@@ -366,6 +375,49 @@ def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[
 def is_credential_name(name: str) -> bool:
     """Whether a variable of that name holds a key, a token or a password."""
     return _CREDENTIAL_NAME.search(name.upper()) is not None
+
+
+def is_plain_credential(name: str, value: str) -> bool:
+    """Whether a variable, header or flag of that name has a credential as its value, and not `$NAME` or a placeholder.
+
+    Of a value under eight characters, that is a password with a digit.
+    """
+    is_secret = _is_secret(value) or (_PASSWORD_NAME.search(name.upper()) and any(map(str.isdigit, value)))
+    return bool(is_secret) and _has_credential(name) and not _VARIABLE.search(value)
+
+
+def hidden_credential(name: str, value: str) -> str:
+    """The value of that name, or "[key]" in the place of a plain credential, however short it is."""
+    return _HIDDEN_KEY if is_plain_credential(name, value) else value
+
+
+def credentials_of(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """The values in a command whose names say that they are credentials: the place of the word that ends in one, the
+    name and the value.
+
+    `--api-key VALUE`, `--api-key=VALUE`, `API_KEY=VALUE`, `Authorization: VALUE`
+    """
+    flag = ""  # that the next word is the value of
+    for place, word in enumerate(words):
+        is_flag, named = word.startswith("-"), _NAMED_WORD.fullmatch(word)
+        if flag and not is_flag:
+            yield place, flag, word
+        elif named and _has_credential(named[1]):
+            yield place, named[1], named[2]
+        flag = word if is_flag and not named and _has_credential(word) else ""
+
+
+def with_credentials(words: Sequence[str], change: Callable[[str, str], str]) -> list[str]:
+    """A command's words with each of these values as `change` makes it of its name and itself."""
+    changed = list(words)
+    for place, name, value in credentials_of(words):
+        changed[place] = changed[place].removesuffix(value) + change(name, value)
+    return changed
+
+
+def _has_credential(name: str) -> bool:
+    plain = name.lstrip("-").replace("-", "_").upper()
+    return plain in _CREDENTIAL_HEADERS or (is_credential_name(plain) and not _NAME_OF_PLACE.search(plain))
 
 
 def provider_environment() -> dict[str, str]:

@@ -8,7 +8,8 @@
     Authorization="Bearer $TOKEN" https://example.org/mcp
 
 In front of a command, NAME=VALUE sets a variable; in front of an address, a header. `$NAME` is the value of NAME here,
-and only the text before that is ever shown or written. `{tmp}` is a folder that each server gets anew.
+also behind a command's flag such as `--api-key`, and only the text before that is ever shown or written. `{tmp}` is a
+folder that each server gets anew.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pydantic_core import PydanticCustomError
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runners.notation.schemas import Schema, inputs_of
 from rewoo_bench.text.argument_checks import take_values
-from rewoo_bench.text.redaction import HIDDEN, hide_credentials, sent_in
+from rewoo_bench.text.redaction import HIDDEN, credentials_of, hide_credentials, sent_in, with_credentials
 
 TMP = "{tmp}"
 LONGEST_NAME = 64
@@ -74,14 +75,15 @@ class McpAddress:
             if _plain(prefix := options.get("prefix", "")) != prefix:
                 raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
         try:
-            words = [rest] if _is_address(rest) else shlex.split(rest)
+            words = rest.split() if _is_address(rest) else shlex.split(rest)
         except ValueError as error:
             raise UsageError(f"--mcp: {hide_credentials(text)!r} is not a command: {error}") from None
         values = take_values(words, "--mcp")
         if not words:
             raise UsageError("--mcp: name a command or an address")
         if _is_address(words[0]) and len(words) > 1:
-            raise UsageError(f"--mcp: {words[1]!r} stands behind an address; headers stand in front of it")
+            behind = words[1].partition("=")[0]
+            raise UsageError(f"--mcp: {behind!r} stands behind an address; headers stand in front of it")
         shown = hide_credentials(words[0])
         if _is_address(shown) and f"://{HIDDEN}@" in shown and "authorization" in map(str.lower, values):
             raise UsageError(f"--mcp: {shown!r} has a user, and the header Authorization is given, too; leave one out")
@@ -106,13 +108,21 @@ class McpAddress:
 
     def filled(self, folder: str) -> tuple[list[str], dict[str, str]]:
         """The words and the values with their variables; `folder` stands for `{tmp}`. Raises `UsageError`."""
-        words = [_expanded(self.words[0])] if self.is_remote else [word.replace(TMP, folder) for word in self.words]
+        if self.is_remote:
+            words = [_expanded(self.words[0])]
+        else:
+            words = [word.replace(TMP, folder) for word in with_credentials(self.words, self._credential)]
         return words, {name: _expanded(value).replace(TMP, folder) for name, value in self.values.items()}
+
+    def _credential(self, name: str, value: str) -> str:
+        """The value behind a flag; as it is where it names a variable that the command itself gets."""
+        return value if self.values.keys() & _names(value) else _expanded(value)
 
     @property
     def secrets(self) -> frozenset[str]:
         """What must not be shown of the values: those of variables here that are no path of this machine."""
-        written = [self.words[0], *self.values.values()] if self.is_remote else self.values.values()
+        flags = self.words if self.is_remote else [value for _, _, value in credentials_of(self.words)]
+        written = [*flags, *self.values.values()]
         names = [name for text in written for name in _names(text)]
         values = [os.environ.get(name, "") for name in names]
         return sent_in(None, [value for value in values if not (value.startswith("/") and os.access(value, os.F_OK))])
@@ -150,9 +160,9 @@ def _is_address(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def _names(text: str) -> Iterable[str]:
+def _names(text: str) -> list[str]:
     """The variables that a text names."""
-    return (match[1] or match[2] for match in _VARIABLE.finditer(text))
+    return [match[1] or match[2] for match in _VARIABLE.finditer(text)]
 
 
 def _expanded(text: str) -> str:

@@ -174,15 +174,21 @@ class TaskTool:
                         found[key_of(call.arguments)].append(call)
                 for key, same in found.items():
                     index.setdefault(key, same)
-        self._asked: Counter[int] = Counter()
+        self._exactly_asked: Counter[str] = Counter()
+        self._asked: Counter[str] = Counter()
 
     async def __call__(self, arguments: BaseModel) -> str:
         given = arguments.model_dump(mode="json", exclude_unset=True, by_alias=True)
-        same = self._exact.get(_exact(given)) or self._alike.get(self._normal(given))
-        if same is None:
+        exact, normal = _exact(given), self._normal(given)
+        if exact in self._exact:
+            same, earlier = self._exact[exact], self._exactly_asked[exact]
+        elif normal in self._alike:
+            same, earlier = self._alike[normal], self._asked[normal]
+        else:
             raise NotRecorded(f"this call of {self.name} isn't in the recording, so its result isn't known")
-        call = same[min(self._asked[id(same)], len(same) - 1)]
-        self._asked[id(same)] += 1
+        call = same[min(earlier, len(same) - 1)]
+        self._exactly_asked[_exact(call.arguments)] += 1
+        self._asked[normal] += 1
         text = call.text or ""
         if call.failed:
             raise ToolError(text)

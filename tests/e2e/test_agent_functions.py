@@ -68,6 +68,11 @@ async def waits(question: str, **_: Any) -> str:
     return "late"
 
 
+async def sleeps(question: str, **_: Any) -> str:
+    await asyncio.sleep(0.4)
+    return "Neva"
+
+
 ENDS = {
     "unprintable": "Unprintable",
     "unprintable_in_a_thread": "Unprintable",
@@ -99,6 +104,14 @@ def test_a_function_is_cancelled_at_its_time_limit() -> None:
         run_agents(provider, [function("waits", timeout_s=1)], questions=1)
     assert set(rows().stop_reason) == {"time_limit"}
     assert Path("was-cancelled").exists()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_waiting_for_a_place_of_the_agent_is_no_part_of_a_questions_time() -> None:
+    flags = ("--concurrency", 4, "--question-time", 1)
+    with DialectServer() as provider:
+        run_agents(provider, [function("sleeps", concurrency=1)], *flags, questions=4)
+    assert set(rows().stop_reason) == {"answered"}
 
 
 def test_ctrl_c_ends_a_run_of_functions() -> None:

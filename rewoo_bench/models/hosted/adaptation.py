@@ -241,7 +241,7 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
         return None
     text = text[:_LONGEST]
     error = _error_object(text)
-    message = _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
+    message = _message(error, text)
     inner = error.get("error", error) if isinstance(error, Mapping) else None
     facts: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
     parameter = facts["param"] if isinstance(facts.get("param"), str) else ""
@@ -261,13 +261,29 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
     if _NO.search(message):
         if (head := _WORD.match(parameter)) and (change := _dropping(head[0], body)):
             return change
-        for match in _LOC.finditer(text.replace('\\"', '"')):
-            for name in _WORD.findall(match[1]):
+        for location in _locations(text):
+            for name in _WORD.findall(location):
                 if name == "messages":
                     break
                 if (name == "cache_control" or (name != "body" and name in body)) and (change := _dropping(name, body)):
                     return change
     return _sentence_change(message, body)
+
+
+def is_about(text: str, parameter: re.Pattern[str]) -> bool:
+    """Whether an error's text names a parameter in its own words, and not only where it repeats the request."""
+    said = _message(_error_object(text), text[:_LONGEST])  # the document whole, however much it repeats
+    return any(map(parameter.search, (said, *_locations(text[:_LONGEST]))))
+
+
+def _message(error: Any, text: str) -> str:
+    """What an error says, without what it repeats of the request; `error` is the JSON document in its `text`."""
+    return _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
+
+
+def _locations(text: str) -> list[str]:
+    """The fields that pydantic names in an error: `"body", "stream_options"`."""
+    return [match[1] for match in _LOC.finditer(text.replace('\\"', '"'))]
 
 
 def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
-from rewoo_bench.models.hosted.responses import read_usage
+from rewoo_bench.models.hosted.responses import later_counts, read_usage
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
@@ -75,8 +75,7 @@ class AnswerFacts:
         )
         for part in (document, inner, message):
             if isinstance(usage := part.get("usage"), Mapping):
-                # Some proxies repeat the input's counts at the end of a stream as zeros.
-                self._counts |= {name: count for name, count in usage.items() if count or not self._counts.get(name)}
+                self._counts = later_counts(self._counts, usage)
                 self.usage = read_usage(self._counts)
         texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
@@ -84,7 +83,7 @@ class AnswerFacts:
         elif not inner:
             texts = list(_texts_of(document))
         self._texts += texts
-        reasons = [choice.get("finish_reason") for choice in _objects(document.get("choices"))]
+        reasons = [choice.get("finish_reason") for choice in objects_in(document.get("choices"))]
         reasons += [part.get("stop_reason") for part in (document, delta) if isinstance(part, Mapping)]
         reasons += [part.get("status") for part in (document, inner)]
         reason = next((reason for reason in reasons if isinstance(reason, str)), "")
@@ -159,8 +158,8 @@ def dialect_error(path: str, status: int, message: str, fields: Mapping[str, str
 
 def _is_marked(part: Any) -> bool:
     """Whether an agent marked this part of its request, or one in it, as the end of a cacheable prefix."""
-    outer = _objects(part if isinstance(part, list) else [part])
-    inner = [each for whole in outer for each in _objects(whole.get("content"))]
+    outer = objects_in(part if isinstance(part, list) else [part])
+    inner = [each for whole in outer for each in objects_in(whole.get("content"))]
     return any(each.get("cache_control") for each in (*outer, *inner))
 
 
@@ -175,18 +174,18 @@ def _text(value: Any) -> str:
 
 def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
     """The texts of an answer, or of one event of its stream."""
-    for choice in _objects(document.get("choices")):
+    for choice in objects_in(document.get("choices")):
         said = choice.get("message") or choice.get("delta") or choice
         yield from _strings(said, "content", "text", "reasoning_content")
-        for call in _objects(said.get("tool_calls") if isinstance(said, Mapping) else None):
+        for call in objects_in(said.get("tool_calls") if isinstance(said, Mapping) else None):
             yield from _strings(call.get("function"), "name", "arguments")
-    for part in [*_objects(document.get("content")), document.get("delta")]:
+    for part in [*objects_in(document.get("content")), document.get("delta")]:
         yield from _strings(part, "text", "thinking", "partial_json")
         if isinstance(part, Mapping) and isinstance(part.get("input"), Mapping):
             yield json.dumps(part["input"])
-    for item in _objects(document.get("output")):
+    for item in objects_in(document.get("output")):
         yield from _strings(item, "arguments")
-        for part in _objects(item.get("content")):
+        for part in objects_in(item.get("content")):
             yield from _strings(part, "text")
 
 
@@ -198,7 +197,8 @@ def _error_of(document: Mapping[str, Any]) -> str:
     return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
 
 
-def _objects(value: Any) -> Sequence[Mapping[str, Any]]:
+def objects_in(value: Any) -> Sequence[Mapping[str, Any]]:
+    """The objects of a JSON list; none of another value."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 

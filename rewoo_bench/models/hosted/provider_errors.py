@@ -99,9 +99,13 @@ def is_untranslatable(error: Exception) -> bool:
 
 
 def _loaded(names: str) -> tuple[type[Exception], ...]:
-    """Exceptions such as "httpx.TransportError", of packages that were imported: no other can have raised anything."""
+    """Exceptions such as "httpx.TransportError", of packages that were imported: no other can have raised anything.
+
+    Of a package that another thread is importing, an exception may not be there yet.
+    """
     pairs = (name.split(".") for name in names.split())
-    return tuple(getattr(sys.modules[package], error) for package, error in pairs if package in sys.modules)
+    found = (getattr(sys.modules.get(package), error, None) for package, error in pairs)
+    return tuple(each for each in found if each is not None)
 
 
 def unreadable_answer(error: BaseException) -> BadAnswer | None:

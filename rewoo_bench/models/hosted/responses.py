@@ -353,6 +353,15 @@ def read_usage(usage: Any) -> Usage | None:
     return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)
 
 
+def later_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of a stream so far, with those of another event: they are cumulative.
+
+    Some proxies repeat the input's counts at the end of a stream as zeros.
+    """
+    new = {name: count for name, count in usage.items() if count or (count is not None and name not in before)}
+    return {**before, **new}
+
+
 def salvage_usage(text: str) -> Usage | None:
     """The usage in a response that isn't valid JSON, such as one that was cut; None where there is none."""
     start = text.rfind('"usage"')

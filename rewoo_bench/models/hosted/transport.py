@@ -27,6 +27,7 @@ from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable
 from rewoo_bench.models.hosted.responses import (
     ParsedResponse,
     cut_at_stop,
+    later_counts,
     read_content,
     read_response,
     read_thoughts,
@@ -89,7 +90,7 @@ class ReplyStream:
             message = error.get("message") if isinstance(error, Mapping) else error
             raise BadAnswer(f"an error in the middle of a stream: {message}")
         if isinstance(usage := document.get("usage"), Mapping):
-            self._counts |= {name: count for name, count in usage.items() if count is not None}
+            self._counts = later_counts(self._counts, usage)
         try:
             choice = next((each for each in document.get("choices") or () if not each.get("index")), None)
             if choice is None:

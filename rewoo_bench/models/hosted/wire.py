@@ -31,6 +31,7 @@ from urllib.parse import parse_qsl, urlencode
 import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
+from rewoo_bench.models.hosted.adaptation import is_about
 from rewoo_bench.models.hosted.dialects import (
     CHAT,
     COMPLETIONS,
@@ -89,6 +90,7 @@ _WITHHELD = re.compile(
 _MAY_PASS = frozenset({"idempotency-key", "x-idempotency-key"})
 _OURS = "x-should-retry"  # the gateway says it: it has tried again already
 _MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
+_OF_REQUEST = re.compile("(?:model|response)_not_found")  # codes of a 404 for what a request names
 _UNFIT = frozenset({400, 422})  # of one that doesn't know a parameter
 _OWN_OPTION = re.compile("stream_options|include_usage")  # in an error: the endpoint doesn't know what we have added
 _LONGEST_FIELD = 200  # characters of a field of a provider's error object
@@ -206,6 +208,7 @@ class WireClient:
     def __init__(self, name: str, transport: Transport) -> None:
         self.name = name
         self._transport = transport
+        self._spoken: set[str] = set()  # paths that the endpoint has answered at
         self._missing: set[str] = set()  # paths that the endpoint doesn't have
         self.adds_usage = True
         """Whether streams are asked for their usage; False where the endpoint refuses that."""
@@ -255,12 +258,14 @@ class WireClient:
             return await self._translated(route, wire, relay)
         body, relay.hides_usage = with_usage(wire) if self.adds_usage else (wire.body, False)
         try:
-            return await self._exchange(route, wire, body, relay)
+            response = await self._exchange(route, wire, body, relay)
+            self._spoken.add(wire.path)
+            return response
         except HTTPFailure as error:
-            if relay.hides_usage and error.status_code in _UNFIT and _OWN_OPTION.search(str(error)):
+            if relay.hides_usage and error.status_code in _UNFIT and is_about(str(error), _OWN_OPTION):
                 self.adds_usage = False
-            elif error.status_code in _MISSING and wire.path in (MESSAGES, RESPONSES):  # litellm has these
-                self._missing.add(wire.path)
+            elif is_native and wire.path in (MESSAGES, RESPONSES) and self._is_missing(wire.path, error):
+                self._missing.add(wire.path)  # litellm has these
             else:
                 raise
         if wire.path in self._missing:
@@ -268,6 +273,12 @@ class WireClient:
         request.bill.add()
         relay.hides_usage = False
         return await self._exchange(route, wire, wire.body, relay)
+
+    def _is_missing(self, path: str, error: HTTPFailure) -> bool:
+        """Whether the endpoint doesn't have a path, rather than a model or an item that the request names."""
+        said = error.body or {}
+        is_of_request = bool(said.get("param")) or _OF_REQUEST.search(str(said.get("code"))) is not None
+        return error.status_code in _MISSING and path not in self._spoken and not is_of_request
 
     async def _exchange(self, route: providers.Route, wire: WireRequest, body: bytes, relay: _Relay) -> WireResponse:
         """The provider's answer to a body, a stream given to the agent as it arrives."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from rewoo_bench.agents.settings import AgentSettings
+from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.runners.architecture import load_architecture
@@ -30,6 +31,53 @@ def test_credentials_are_used_and_not_written(arguments: tuple[str, ...]) -> Non
     assert "fast" in written
     assert "$SERPER_KEY_OF_NOBODY" in written
     assert settings.secrets == {KEY, "literalSECRET1"}
+
+
+def test_a_short_password_is_not_written_either() -> None:
+    settings = AgentSettings(command=("python", "agent.py", "--password", "hunter2"), env={"DB_PASSWORD": "hunter2"})
+    assert "hunter2" not in json.dumps(settings.model_dump())
+
+
+@pytest.mark.parametrize("flag", [f"--api-key {KEY}", f"--api-key={KEY}", f"-e API_KEY={KEY}", "--password hunter2"])
+def test_a_credential_behind_a_flag_of_a_command_line_is_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match=r"--agent: .*: its value would stand in run\.json; .* write \$NAME") as raised:
+        load_architecture(f"agent:python agent.py {flag}", style="multihop")
+    assert flag.split()[-1].rpartition("=")[2] not in str(raised.value)
+
+
+def test_a_variable_behind_a_flag_has_its_value_when_the_agent_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_MINE", KEY)
+    made = load_architecture("agent:./agent --api-key $OF_MINE --token=$OF_MINE $OF_MINE", style="multihop")
+    assert isinstance(made.settings, AgentSettings)
+    words = ["./agent", "--api-key", KEY, f"--token={KEY}", "$OF_MINE"]
+    assert list(command_in_environment(made.settings)) == words
+    assert KEY not in json.dumps(made.manifest)
+    assert "--token=$OF_MINE" in json.dumps(made.manifest)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-u", "agent.py"), ("-uW", "ignore", "agent.py"), ("-X", "dev", "-I", "agent.py"), ("-Wignore", "agent.py")],
+)
+def test_requirements_in_a_script_are_found_behind_options_of_python(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "agent.py").write_text("# /// script\n# dependencies = [\n# ///\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"the metadata of .*agent\.py"):
+        command_in_environment(AgentSettings(command=("python", *arguments), folder=str(tmp_path)))
+
+
+@pytest.mark.parametrize("arguments", [("-m", "agent.py"), ("-Ic", "agent.py"), ("-m", "mine", "agent.py"), ("-",)])
+def test_the_arguments_of_a_module_or_of_code_are_no_script(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("# /// script\n# dependencies = [\n# ///\n", encoding="utf-8")
+    command = command_in_environment(AgentSettings(command=("python", *arguments), folder=str(tmp_path)))
+    assert command == (sys.executable, *arguments)
+
+
+def test_a_command_may_have_a_word_that_is_too_long_for_a_file() -> None:
+    made = load_architecture(f"agent:python -c '{'#' * 300}'", style="multihop")
+    assert isinstance(made.settings, AgentSettings)
+    assert made.settings.files_sha256 == {}
 
 
 def test_a_command_without_credentials_is_written_as_it_is() -> None:

@@ -71,6 +71,15 @@ def test_thoughts_in_fields_or_parts_are_no_text() -> None:
     assert stream.document()["choices"][0]["message"]["reasoning_content"] == "so hm"
 
 
+def test_zeros_at_the_end_of_a_stream_replace_no_count() -> None:
+    stream, _ = streamed(
+        event({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 1}}),
+        event({"choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 3, "total_tokens": None}}),
+        b"data: [DONE]\n\n",
+    )
+    assert stream.document()["usage"] == {"prompt_tokens": 12, "completion_tokens": 3}
+
+
 def test_other_choices_are_left_out() -> None:
     second = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "stop"}]}
     assert streamed(event(second), event(delta("yes")))[1] == ["yes"]

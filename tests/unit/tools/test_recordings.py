@@ -37,6 +37,15 @@ async def test_the_nth_call_gets_the_nth_result_and_then_the_last(tmp_path: Path
     assert answers == ["4 seats", "3 seats", "3 seats"]
 
 
+async def test_calls_that_are_the_same_but_for_their_spelling_are_counted_together(tmp_path: Path) -> None:
+    balance = [*called("balance", {"id": "A1"}, "100"), *called("balance", {"id": "A1"}, "40")]
+    others = [*called("balance", {"id": "B1"}, "7"), *called("balance", {"id": "b1"}, "8")]
+    record = {"task_id": "t", "messages": [*said("How much is it?"), *balance, *others]}
+    tool = Recording.read(await imported(tmp_path, [record])).of_task("t").tool("balance", "balance")
+    answers = [await tool(tool.arguments(id=name)) for name in ("A1", "a1", "A1", "a1", "b1", "B1", "B1")]
+    assert answers == ["100", "40", "40", "40", "8", "7", "7"]
+
+
 async def test_a_call_that_failed_fails_again_and_the_text_is_that_of_the_recording(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match=r"^Error: no such airport$") as raised:
         await ask(await task(tmp_path), "seats", city="Bergen")
