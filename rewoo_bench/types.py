@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -439,6 +439,13 @@ class Connects(Protocol):
     async def connect(self, stack: AsyncExitStack) -> None:
         """Makes it ready before the first question; it ends with `stack`."""
         ...
+
+
+@runtime_checkable
+class HasPlaces(Protocol):
+    """A runner for few questions at the same time: a question waits for one of its places before its time begins."""
+
+    question_places: AbstractAsyncContextManager[Any]
 
 
 # A tool around another tool, with the same interface; subclasses count, limit, record or break its calls.

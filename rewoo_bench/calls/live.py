@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import time
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -29,6 +30,9 @@ from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
 _TOO_MANY = 10**9  # tokens of one call
 _NOTHING = Usage()
 _ONLY_INT = {int}
+
+SHORTEST_WAIT_S = 0.001
+"""What is free, or on the same machine, takes microseconds, too; a shorter wait isn't recorded."""
 
 
 def check_completion(value: object, model: str) -> Completion:
@@ -221,7 +225,10 @@ class LiveCall:
     async def __aenter__(self) -> LiveCall:
         await self._live.shutdown.admit()
         if self._live.caps is not None:
+            start = time.monotonic()
             self._reservation = await self._live.caps.reserve(CallEstimate.of(self._model, self._request))
+            if (end := time.monotonic()) - start > SHORTEST_WAIT_S:
+                self._request.bill.add_waiting(start, end)
         self._live.shutdown.__enter__()
         return self
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from rewoo_bench.calls.caps import CallEstimate
 from rewoo_bench.calls.live import name_of
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
+from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
 from rewoo_bench.runs.journal.records import CallRecord
@@ -299,13 +300,7 @@ class Meter:
     @property
     def cost_usd(self) -> float | None:
         """Dollars so far; None where the price of any call isn't known."""
-        total = 0.0
-        for call in self.calls:
-            if call.kind == "model" and (call.status == "ok" or call.call_cost.billed != Usage()):
-                if call.call_cost.cost_usd is None:
-                    return None
-                total += call.call_cost.cost_usd
-        return total
+        return _dollars(self.calls)
 
     async def _reserve(self, model: Model, request: Request) -> int:
         """Waits while the calls in flight may use up the rest, so that only one call can exceed a limit.
@@ -346,7 +341,7 @@ class Meter:
             raise LimitReached("time_limit", f"took {spent:.1f} of {limits.time_s} s")
         if limits.cost_usd is None:
             return
-        if (cost := self.cost_usd) is None:
+        if (cost := _dollars(call for call in self.calls if not is_oracle(call.name))) is None:
             raise UsageError("--question-cost: the price of the model isn't known, so it can't be kept")
         if cost >= limits.cost_usd:
             raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
@@ -362,6 +357,17 @@ class Meter:
     def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
         """Records a call; as failed if it has no result."""
         self.calls.append(begun(status=status, end=self.clock(), **outcome))
+
+
+def _dollars(calls: Iterable[Call]) -> float | None:
+    """US dollars of calls; None where the price of any isn't known."""
+    total = 0.0
+    for call in calls:
+        if call.kind == "model" and (call.status == "ok" or call.call_cost.billed != Usage()):
+            if call.call_cost.cost_usd is None:
+                return None
+            total += call.call_cost.cost_usd
+    return total
 
 
 class _MeteredTool(WrappedTool):

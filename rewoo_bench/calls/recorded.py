@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of, valid_price
 from rewoo_bench.calls.recorder import QuestionRecorder
+from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, NotRecorded, ToolError
 from rewoo_bench.events import AGENT_PLACE
 from rewoo_bench.runs.journal.records import (
@@ -48,7 +49,7 @@ _CANCELLED = "cancelled before it was answered"
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request that is sent now. `start` is in seconds of the monotonic clock."""
+    """A request that is sent when the caps leave room. `start` is in seconds of the monotonic clock."""
 
     request: Request
     key: CallKey
@@ -78,6 +79,7 @@ class RecordedModel:
     def __init__(self, recorder: QuestionRecorder, model: Model) -> None:
         self.name = name_of(model)
         self._cache_key_part = getattr(model, "cache_key_part", self.name)
+        self._price: Callable[[Usage], float | None] | None = getattr(model, "price", None)
         self._recorder = recorder
         self._model = model
 
@@ -90,8 +92,8 @@ class RecordedModel:
         try:
             if (known := await self._known(key, prompt)) is not None:
                 return known
+            sent = _Sent(request, key, prompt)
             async with LiveCall(self._recorder.live, self._model, request) as call:
-                sent = _Sent(request, key, prompt)
                 try:
                     completion = await call.ask()
                 except ModelError as error:
@@ -128,7 +130,8 @@ class RecordedModel:
         cost = cost or CallCost()
         answer["receipt"] = sent.receipt(cost)
         billed = cost.billed.total_tokens
-        record = CallRecord(self._recorder.task, sent.key, status, sent.prompt, answer, billed, cost.cost_usd)
+        paid_usd = 0.0 if is_oracle(self.name) else cost.cost_usd  # for the caps; its rows have no dollars
+        record = CallRecord(self._recorder.task, sent.key, status, sent.prompt, answer, billed, paid_usd)
         for interval in await self._recorder.keep(record):
             sent.request.bill.add_waiting(*interval)
         return record
@@ -198,7 +201,7 @@ class RecordedModel:
         return key, prompt
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
-        """The answer of another run to the same request, which is recorded in this one too."""
+        """The answer of another run to the same request, which is recorded in this one too, at this run's price."""
         found = await self._recorder.cached(key, self._cache_key_part)
         if found is None:
             return None
@@ -207,6 +210,10 @@ class RecordedModel:
             completion = _read_completion(answer, replayed=True)
         except ValueError:
             return None
+        if self._price is not None:
+            cost_usd = self._price(completion.usage)
+            answer["receipt"] = {**answer["receipt"], "cost_usd": cost_usd}
+            completion = replace(completion, call_cost=replace(completion.call_cost, cost_usd=cost_usd))
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion
 
@@ -286,6 +293,8 @@ class RecordedTool(WrappedTool):
         if self.stateful and not replayed:
             with suppress(ToolError):  # the first answer counts, below
                 await self._tool(arguments)
+        elif count_recalled := getattr(self._tool, "count_recalled", None):
+            count_recalled()
         if "error" in record.answer:
             raise _failure(record.answer)
         return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))

@@ -16,14 +16,12 @@ from typing import Any, Protocol
 from anyio import to_thread
 
 from rewoo_bench.calls.caps import GracefulShutdown
-from rewoo_bench.calls.live import LiveCalls
+from rewoo_bench.calls.live import SHORTEST_WAIT_S, LiveCalls
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import current_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
-
-_SHORTEST_WAIT_S = 0.001  # a journal on the same machine takes microseconds
 
 
 class AnswerCache(Protocol):
@@ -137,7 +135,7 @@ class QuestionRecorder:
         start = time.monotonic()
         await self._recorder.keep(record)
         end = time.monotonic()
-        return ((start, end),) if end - start > _SHORTEST_WAIT_S else ()
+        return ((start, end),) if end - start > SHORTEST_WAIT_S else ()
 
     def recall(self, key: CallKey) -> tuple[CallRecord, bool] | None:
         """The record of a call, and whether another run paid for it."""

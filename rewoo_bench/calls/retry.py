@@ -23,10 +23,10 @@ from types import TracebackType
 
 import anyio
 
-from rewoo_bench.calls.live import check_completion, name_of, with_valid_cost
+from rewoo_bench.calls.live import SHORTEST_WAIT_S, check_completion, name_of, with_valid_cost
 from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
-from rewoo_bench.types import Completion, Model, Request
+from rewoo_bench.types import Completion, Model, Request, Usage
 
 TOO_MANY_REQUESTS = 429
 _FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
@@ -99,10 +99,6 @@ class AdaptiveLimiter(CallLimiter):
     def places(self) -> int:
         return int(self._limiter.total_tokens)
 
-    @property
-    def in_use(self) -> int:
-        return int(self._limiter.borrowed_tokens)
-
     def succeeded(self) -> None:
         super().succeeded()
         self._good += 1
@@ -132,10 +128,6 @@ class AdaptiveLimiter(CallLimiter):
         self._limiter.release_on_behalf_of(holder)
 
 
-# Taking a free place of the limiter takes microseconds, too; a shorter wait isn't recorded.
-_SHORTEST_WAIT_S = 0.001
-
-
 class RetryingModel:
     """A model whose failed calls are tried again where their `ModelError` is retryable and no reader has a part of it.
 
@@ -143,7 +135,7 @@ class RetryingModel:
     learns from 429s; its place is given back during a back-off. A provider's Retry-After is used where it is longer
     than the drawn wait; no wait is longer than `max_delay` (seconds). `name` is the model's name in the tables, by
     default its own; `cache_key_part` is its part of a cache key, settings included. `prices` are dollars per million
-    tokens by kind, where they are known.
+    tokens by kind, where they are known, and `price` counts those of a call.
     """
 
     def __init__(
@@ -153,6 +145,7 @@ class RetryingModel:
         name: str | None = None,
         cache_key_part: str | None = None,
         prices: Mapping[str, float] | None = None,
+        price: Callable[[Usage], float | None] | None = None,
         max_retries: int = 5,
         limiter: CallLimiter | None = None,
         base_delay: float = 0.5,
@@ -166,6 +159,7 @@ class RetryingModel:
         self.name = name or name_of(model)
         self.cache_key_part = cache_key_part or self.name
         self.prices = prices
+        self.price = price
         self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries
         self._limiter = limiter or _NoLimit()
@@ -181,7 +175,7 @@ class RetryingModel:
             started = time.monotonic()
             try:
                 async with limiter:
-                    if (got := time.monotonic()) - started > _SHORTEST_WAIT_S:
+                    if (got := time.monotonic()) - started > SHORTEST_WAIT_S:
                         bill.add_waiting(started, got)
                     completion = await self.model.complete(request)
             except ModelError as error:

@@ -7,6 +7,7 @@ A command is imported when it is called, so `--help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -85,10 +86,12 @@ def _run(arguments: list[str]) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         when = " before the first question, or after the last" if arguments[:1] == ["run"] else ""
         text, code = f"{_INTERRUPTED}{when}", INTERRUPTED
-    except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
+    except Exception as error:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared
 
         text, code = traceback.format_exc(), BROKEN
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # only a user's word is that long
+            text, code = f"{str(error.filename)[:80]!r} …: {error.strerror}", WRONG
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
             text, code = _INTERRUPTED, INTERRUPTED
     from rewoo_bench.text.redaction import redact  # `--help` prints none

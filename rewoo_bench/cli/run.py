@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def _value(option: click.Option, key: str, value: Any, where: str) -> Any:
         return json.dumps(value)
     elif option.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
-    elif isinstance(value, dict | bool) or (isinstance(value, list) and option.name != "ids"):
+    elif isinstance(value, dict | bool | date | time) or (isinstance(value, list) and option.name != "ids"):
         expected = "one value"
     elif isinstance(value, float) and isinstance(option.type, click.types.IntParamType):
         expected = "a whole number"
@@ -156,7 +157,7 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
 
 def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
-    from rewoo_bench.evaluation.resume import check_trusted, resumed  # as above
+    from rewoo_bench.evaluation.resume import check_trusted, check_whole, resumed  # as above
 
     agents = tuple(f"agent:{command}" for command in flags.pop("agents"))
     trust = flags.pop("trust")
@@ -176,6 +177,8 @@ def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     if trust and not manifest:
         raise UsageError("--trust: give it with --resume, or with --from and the run.json of a run")
     check_trusted(manifest, {name: flags[name] for name in given if name in flags}, f"--from {file}", trust=trust)
+    if manifest:
+        check_whole(flags, given, f"--from {file}")
     if not is_any_named:
         raise click.UsageError("Missing option '--arch' (names are in `rewoo-bench list`).", context)
     if not flags["architectures"]:

@@ -20,7 +20,7 @@ from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
 from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.runs.comparability import wait
-from rewoo_bench.runs.folder import load_table
+from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest
 from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
 from rewoo_bench.text.escaping import terminal
@@ -137,7 +137,16 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
     verdicts = [verdict for verdict, stop in ends if stop != "error"]  # a question that failed isn't judged
     judge = manifest.options.get("judge_model")
     if judge and (missing := verdicts.count(None)):
-        yield f"the judge {judge} gave no verdict on {missing} of {len(verdicts)} answers: no reply says yes or no"
+        errors = _judge_errors(outcome.folder)
+        why = f"most common error: {_most_common(errors)}" if errors else "no reply says yes or no"
+        yield f"the judge {judge} gave no verdict on {missing} of {len(verdicts)} answers: {why}"
+
+
+def _judge_errors(folder: Path) -> list[str]:
+    """Why the judge failed, of each answer where it did."""
+    with (folder / TRACES_FILE).open(encoding="utf-8") as lines:
+        traces = [json.loads(line) for line in lines if '"judge_error"' in line]
+    return [trace["judge_error"] for trace in traces if "judge_error" in trace]
 
 
 def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:
@@ -154,8 +163,8 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
             "then start a new run"
         )
         return
-    included = ", failed ones included" if errors else ""
-    finished = rows - len(errors)
+    finished = outcome.finished
+    included = ", failed ones included" if finished < rows else ""
     cap = higher_cap(reason, done=max(finished, 1) / max(len(outcome.keys), 1))
     changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"

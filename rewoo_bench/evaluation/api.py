@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_WITH_FOLDER = ("answer_cache", "otel", "engine")
+"""Options of a run that is written."""
+
+
 async def evaluate(
     dataset: str | Sequence[Example],
     architectures: str | Architecture | Sequence[str | Architecture],
@@ -102,8 +106,8 @@ async def evaluate(
         settings,
     )
     if run_options.out is None:
-        if run_options.answer_cache is not None:
-            raise UsageError("answer_cache: give out=, too; without a folder no answer is kept")
+        if alone := next((name for name in _WITH_FOLDER if getattr(run_options, name) != OPTIONS[name].default), None):
+            raise UsageError(f"{alone}: give out=, too; it has no effect without a folder")
         return await _in_memory(run_options, python_inputs, Listeners(on_result, on_event))
     results: list[Result] = []
     kept = Listeners(in_turn(results.append, on_result), on_event)

@@ -5,7 +5,7 @@ do: with an exemplar's plan, its turns one after the other, its answer. So the n
 exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
 are a guess. Exemplars are single questions: for a task of several (`?objectives=`) whose gold chain is known the
 oracle answers, so that the calls are those of the chain. Without a chain an agent takes the turns of as many
-exemplars, and a plan counts as that of one question.
+exemplars, and a plan counts as that of one question. A judge is one call more for each answer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import ModelError, RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import Task
+from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.providers import find_route, given_entry, price
 from rewoo_bench.models.open import is_own_model
@@ -126,7 +127,7 @@ async def estimate_run(
     estimates = []
     for architecture in architectures:
         model = DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
-        evaluator = Evaluator({"": model}, scoring, toolbox)
+        evaluator = Evaluator({"": model}, scoring, toolbox, judge=ModelJudge() if "judge" in models else None)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")

@@ -46,7 +46,7 @@ from rewoo_bench.text.scoring import Score, Scorer
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import counted
 from rewoo_bench.tools.mcp_server import QuestionServers
-from rewoo_bench.types import Example, GoldAware, Model, Runner, Step, StopReason, Tool, Trajectory
+from rewoo_bench.types import Example, GoldAware, HasPlaces, Model, Runner, Step, StopReason, Tool, Trajectory
 
 
 @contextmanager
@@ -198,7 +198,10 @@ class Evaluator:
         }
         watch = PromptWatch(questions, task.example) if questions else None
         meter = Meter(models, self.limits, question=task.example.question, watch=watch)
-        async with self.toolbox.servers(task.architecture, begin=not (recorder and recorder.has_records)) as servers:
+        runner = task.architecture.runner
+        place = runner.question_places if isinstance(runner, HasPlaces) else nullcontext()
+        begin = not (recorder and recorder.has_records)
+        async with place, self.toolbox.servers(task.architecture, begin=begin) as servers:
             started_at, start = datetime.now(UTC), time.monotonic()
             with noting(meter.notes):
                 asked = self._ask_and_score(task, meter, recorder, servers, on_event, live.shutdown)
@@ -225,7 +228,7 @@ class Evaluator:
             started_at=started_at,
             cost_usd=meter.cost_usd,
             refused=next((each.refused for each in (failure, unjudged) if each and each.refused), None),
-            is_retryable=failure is not None and failure.is_retryable,
+            is_retryable=any(each.is_retryable for each in (failure, unjudged) if each),
             crashes=tuple(each.crash for each in (failure, unjudged) if each and each.crash),
             traceback=failure.crash.traceback if failure and failure.crash else None,
             judge_error=unjudged.error if unjudged else None,
@@ -483,7 +486,7 @@ class Session:
         """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many."""
         if self._store:
             await self._store(result)
-        self._totals.add(result.error or "failed" if result.has_failed else None)
+        self._totals.add(result.failure)
         self._on_result(result)
         # Where every model call is recalled, the crash is known, and mustn't end each later session.
         measured = [call.call_cost.measured_s for call in result.calls if call.kind == "model"]

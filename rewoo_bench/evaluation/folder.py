@@ -70,7 +70,7 @@ class Result:
     refused: RequestRefused | None = None
     """Refusal of a request by the provider, which may mean that it refuses all."""
     is_retryable: bool = False
-    """Whether a failed question may succeed when it is tried again: the provider failed or refused."""
+    """Whether a question that failed, or its judge, may succeed when tried again: the provider failed or refused."""
     crashes: tuple[Crash, ...] = ()
     """Unexpected exceptions of the architecture and of the judge."""
     traceback: str | None = None
@@ -84,8 +84,15 @@ class Result:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the infrastructure failed the question."""
-        return self.trajectory.stop_reason == "error"
+        """Whether the infrastructure failed the question, or its judge: a resumed run asks again."""
+        return self.failure is not None
+
+    @property
+    def failure(self) -> str | None:
+        """The error of the infrastructure, if any."""
+        if self.trajectory.stop_reason == "error":
+            return self.error or "failed"
+        return f"the judge failed: {self.judge_error}" if self.is_retryable else None
 
 
 _OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
@@ -357,6 +364,8 @@ class Outcome:
     """Questions x trials x architectures in the order of the tables, finished or not."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The columns of questions.parquet that all rows share."""
+    finished: int = 0
+    """Number of the keys that `--resume` needn't ask again."""
     was_interrupted: bool = False
     """Whether a signal ended it; a run may be done for all that."""
 

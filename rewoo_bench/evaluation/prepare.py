@@ -210,16 +210,18 @@ def make_evaluator(
             name=wanted.name,
             cache_key_part=opened.cache_key_part,
             prices=opened.prices,
+            price=opened.price,
             max_retries=options.max_retries,
             limiter=limiters.get(wanted.name),
         )
-    is_free = all(costs_nothing(model.name) for model in options.role_models.values())
+    paid = {role for role, model in options.role_models.items() if not costs_nothing(model.name)}
+    question_cost = options.question_cost if paid - {"judge"} else None  # a judge's calls aren't the question's
     return Evaluator(
         models=models,
         scoring=run.dataset.scorer,
         toolbox=run.toolbox,
-        limits=Limits(options.question_tokens, options.question_time, None if is_free else options.question_cost),
-        run_limits=RunLimits(options.run_tokens, None if is_free else options.run_cost, options.fail_on_error),
+        limits=Limits(options.question_tokens, options.question_time, question_cost),
+        run_limits=RunLimits(options.run_tokens, options.run_cost if paid else None, options.fail_on_error),
         judge=ModelJudge() if options.judge_model else None,
         recorder=recorder,
         grace_s=options.grace,

@@ -110,7 +110,7 @@ def _line(result: Result) -> str:
     """`rewoo q12: right, 'Seine', 1,431 tokens, 2.1 s`."""
     task, answer = result.task, result.trajectory.answer
     if result.has_failed:
-        outcome = f"failed, {result.error}"
+        outcome = f"failed, {result.failure}"
     else:
         outcome = "not scored"
         if result.score is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example
 
 _SHOWN = 5  # ids in an error message
+_MOST_MADE = 1_000  # generated questions, without a larger -n, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
 
 
@@ -82,8 +84,8 @@ def load_chosen(options: RunOptions) -> Dataset:
     dataset = _load(options, None)
     if "hub" in (source := dataset.manifest.get("source") or {}):
         dataset = _load(options, sys.maxsize)  # the choice is among all rows, beyond the default limit
-    elif "generator" in source and options.questions:
-        dataset = _load(options, max(options.questions, len(dataset.examples)))
+    elif "generator" in source:
+        dataset = _with_ids(options, dataset)
     chosen: Sequence[Example] = dataset.examples
     if options.ids:
         known = {example.id for example in chosen}
@@ -92,6 +94,8 @@ def load_chosen(options: RunOptions) -> Dataset:
             more = f" and {len(strangers) - _SHOWN:,} more" if len(strangers) > _SHOWN else ""
             flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
             hint = "; give the --dataset of that run" if flags else ""
+            if "generator" in source and not flags:
+                hint = f"; it made {len(chosen):,} questions, and a larger -n makes more"
             raise UsageError(
                 f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
                 f"its ids are like {chosen[0].id!r}{hint}"
@@ -112,6 +116,22 @@ def load_chosen(options: RunOptions) -> Dataset:
     digest = ids_hash(example.id for example in chosen)
     facts = {**dataset.manifest, "limit": options.questions, "examples": len(chosen), "ids_hash": digest}
     return replace(dataset, examples=tuple(chosen), ids_hash=digest, manifest=facts)
+
+
+def _with_ids(options: RunOptions, dataset: Dataset) -> Dataset:
+    """As many questions of a generator, which may be endless, as the ids need; their number depends on nothing else."""
+    most = _MOST_MADE
+    for run in _recorded_runs(options).values():
+        with suppress(DataError):  # a resumed run has the ids, and that run may be gone
+            most = max(most, read_manifest(run).dataset.examples or 0)
+    limit = max(options.questions or 0, len(dataset.examples))
+    while True:
+        if limit > len(dataset.examples):
+            dataset = _load(options, limit)
+        is_whole = len(dataset.examples) < limit
+        if is_whole or limit >= most or {example.id for example in dataset.examples}.issuperset(options.ids):
+            return dataset
+        limit *= 4
 
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:

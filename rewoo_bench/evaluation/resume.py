@@ -17,7 +17,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ from rewoo_bench.runs.manifest import (
 )
 from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
 from rewoo_bench.text.escaping import plain_line
-from rewoo_bench.text.redaction import HIDDEN, redact_settings, sent_in
+from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
 from rewoo_bench.text.tokens import TOKENIZER
 
 # A run that this user begins on this machine is sealed: `seal` in its run.json is an HMAC over the run's id and the
@@ -114,6 +114,13 @@ def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: s
         f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
         "Give these flags again, or --trust"
     )
+
+
+def check_whole(options: Mapping[str, Any], given: Collection[str], flag: str) -> None:
+    """Raises `UsageError` for an option of a run.json whose credentials aren't kept, unless it is `given` again."""
+    for name, value in options.items():
+        if name in OPTIONS and name not in given and was_redacted(str(value)):
+            raise UsageError(f"{flag}: give {OPTIONS[name].flag} again; its credentials aren't kept in the run")
 
 
 def _dangers(name: str, value: Any) -> Iterator[str]:
@@ -221,6 +228,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         )
     options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].role.saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
+    shown = redact_settings(values, sent_in(values.get("api_base")))  # the same
     if values.get("out") not in (None, str(folder)):
         raise UsageError(f"--resume: the run goes on in its own folder {str(folder)!r}; leave --out out")
     for name, value in values.items():
@@ -231,7 +239,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
             if before is not None and value < before:
                 fewer = f"this run has {before:,} questions, and -n {value:,} would be fewer"
                 raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
-        elif OPTIONS[name].role.resume and value != recorded.get(name):
+        elif OPTIONS[name].role.resume and recorded.get(name) not in (value, shown[name]):
             what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
             raise UsageError(f"--resume: {what}; leave it out, or start a new run")
     check_trusted(manifest.as_json(), given, "--resume", trust=trust)
@@ -240,8 +248,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
             f"--resume: {str(folder / MANIFEST)!r} has options that were damaged or edited, and they would ask and pay "
             "for calls again; bring back the file, or take it as it stands with --trust"
         )
-    if HIDDEN in str(options.get("api_base")) and "api_base" not in given:
-        raise UsageError("--resume: give --api-base again; its credentials aren't kept in the run")
+    check_whole(options, given, "--resume")
     paths = {name: Path(value) for name, value in options.items() if value and is_path(OPTIONS[name])}
     lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
     return RunOptions(**{**options, **lists, **paths, **given, "resume": folder})
@@ -270,7 +277,9 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     grown = (before.dataset.limit or 0) < (now.dataset.limit or 0)
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
         raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
-    old, new = before.as_json(), json.loads(json.dumps(now.as_json(), default=str))  # as `before` was written
+    written = json.loads(json.dumps(now.as_json(), default=str))
+    secrets = sent_in(now.options.get("api_base"))
+    old, new = (redact_settings(each, secrets) for each in (before.as_json(), written))  # as `before` was written
     if before.restored_rows is not None:  # it was published, and has the names of files in the place of paths
         old, new = file_names(old), file_names(new)
     more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions

@@ -148,6 +148,15 @@ async def run(
             opened = await stack.enter_async_context(
                 open_run(folder, columns, recorded_calls=manifest.recorded_calls or 0, accept_loss=options.accept_loss)
             )
+        if options.accept_loss:
+            manifest = manifest.model_copy(update={"recorded_calls": opened.journal.recorded_calls})
+        if options.otel:
+            try:
+                from rewoo_bench.evaluation.telemetry import exporting
+            except ImportError:
+                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
+            export = stack.enter_context(exporting(options.otel, manifest.run_id))
+            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         begin(folder, manifest, "--out" if options.resume is None else "--resume")
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
@@ -184,13 +193,6 @@ async def run(
                     remove_run(folder)  # nothing was asked: the same --out can be used again
                 raise
             evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
-        if options.otel:
-            try:
-                from rewoo_bench.evaluation.telemetry import exporting
-            except ImportError:
-                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
-            export = stack.enter_context(exporting(options.otel, manifest.run_id))
-            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
         shutdown = recorder.shutdown
         return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
@@ -271,7 +273,8 @@ async def _evaluated(
     if end.wrong and (is_empty or not end.is_refused):
         raise end.wrong
     is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error, len(tasks)))
-    return Outcome(folder, end.status, end.reason, is_resumable, keys=tasks, columns=opened.columns)
+    finished = len(opened.journal.finished())
+    return Outcome(folder, end.status, end.reason, is_resumable, keys=tasks, columns=opened.columns, finished=finished)
 
 
 async def _ask(

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.resources import Resource
@@ -150,10 +150,16 @@ def _open(target: str, stack: ExitStack) -> SpanExporter:
         address = urlsplit(target)
         return OTLPSpanExporter(target if address.path.strip("/") else f"{target.rstrip('/')}/v1/traces", timeout=10)
     try:
-        file = stack.enter_context(Path(target).open("a", encoding="utf-8"))  # noqa: SIM115 - the stack is its context
+        file = Path(target).open("a", encoding="utf-8")  # noqa: SIM115 - the stack closes it
     except OSError as error:
         raise UsageError(f"--otel: can't write {target!r}: {error.strerror}") from None
+    stack.callback(_close, file)
     return ConsoleSpanExporter(out=file, formatter=lambda span: span.to_json(indent=None) + "\n")
+
+
+def _close(file: IO[str]) -> None:
+    with suppress(OSError):  # of what a failed export left to be written, of which the warning says enough
+        file.close()
 
 
 class _Exporter(SpanExporter):
@@ -167,7 +173,10 @@ class _Exporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Exports spans; a failure is noted once."""
-        result = self._exporter.export(spans)
+        try:
+            result = self._exporter.export(spans)
+        except Exception:  # a full disk, or whatever a library raises
+            result = SpanExportResult.FAILURE
         if result is not SpanExportResult.SUCCESS and not self._has_warned:
             self._has_warned = True
             _log.warning("--otel: spans can't be exported to %s; the run goes on", self._target)

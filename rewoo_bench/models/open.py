@@ -32,7 +32,7 @@ from rewoo_bench.config.plugins import find_plugin
 from rewoo_bench.config.specs import import_object
 from rewoo_bench.errors import DataError, ModelError, UsageError
 from rewoo_bench.models.hosted.client import DEFAULT_SETTINGS, HostedModel, ModelSettings
-from rewoo_bench.models.hosted.providers import PromptForm, is_provider_name, price_list, route_to_ours
+from rewoo_bench.models.hosted.providers import PromptForm, is_provider_name, price, price_list, route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_local_model, stamped_sha256
 from rewoo_bench.models.local.server import (
     LocalServer,
@@ -45,7 +45,7 @@ from rewoo_bench.models.local.server import (
 from rewoo_bench.models.oracle.model import open_oracle
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.system.files import cache_dir
-from rewoo_bench.types import Completion, GoldAware, Model, Request
+from rewoo_bench.types import Completion, GoldAware, Model, Request, Usage
 
 __all__ = ["ModelSettings", "OpenModel", "open_model"]
 
@@ -71,6 +71,8 @@ class OpenModel:
     concurrency: int
     manifest: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, float] | None = None
+    price: Callable[[Usage], float | None] | None = None
+    """Dollars of a call at these prices; None for a model that counts its own dollars, or has none."""
     sent: Callable[[], Mapping[str, Any]] = dict
     """How requests differ so far from the settings, since the endpoint refused a part of them."""
     recall: Callable[[Mapping[str, Any]], None] = lambda _: None
@@ -119,8 +121,18 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
             model.check()
             import_module("aiohttp")  # now, and not in the first question's seconds
             manifest = {**model.manifest(), "api_base": settings.api_base, "litellm": version("litellm")}
-            prices, wire_name = price_list(model.route("chat")), model.wire_name
-            yield OpenModel(model, name, HOSTED_CONCURRENCY, manifest, prices, model.sent, model.recall, wire_name)
+            route = model.route("chat")
+            yield OpenModel(
+                model,
+                name,
+                HOSTED_CONCURRENCY,
+                manifest,
+                price_list(route),
+                price=partial(price, route),
+                sent=model.sent,
+                recall=model.recall,
+                wire_name=model.wire_name,
+            )
 
 
 def is_hosted(name: str) -> bool:
@@ -179,7 +191,8 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
                 del served["threads"]  # the arguments say it
         manifest = {**client.manifest(), **facts, **served}
         model = PerArchitectureModel(servers, clients)
-        yield OpenModel(model, name, settings.n_parallel, manifest, settings.prices, wire_name=label)
+        of_call = partial(price, client.route("chat"))
+        yield OpenModel(model, name, settings.n_parallel, manifest, settings.prices, price=of_call, wire_name=label)
 
 
 def _local_file(name: str) -> tuple[Path, PromptForm, dict[str, Any]]:

@@ -90,6 +90,11 @@ def new_file(path: Path) -> IO[bytes]:
     return os.fdopen(os.open(path, flags, 0o666), "wb")
 
 
+def is_file(path: Path | str) -> bool:
+    """Whether a file is there; False for a text that can be no path, such as a long one."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises OSError for these
+
+
 def is_stream(path: Path) -> bool:
     """Whether a path is a pipe or a device; /dev/stdout is one even where it is redirected to a file."""
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file())

@@ -47,7 +47,11 @@ class ProcessGroups:
         process, self._reaper = self._reaper, None
         if process is not None:
             with suppress(OSError):
-                process.communicate(timeout=_TERM_GRACE_S)
+                try:
+                    process.communicate(timeout=_TERM_GRACE_S)
+                except subprocess.TimeoutExpired:  # of a busy machine; no process is left for it to end
+                    process.kill()
+                    process.wait()
 
     @asynccontextmanager
     async def start(
@@ -95,11 +99,18 @@ class ProcessGroups:
 
 
 async def _end(process: Process) -> None:
-    """Ends the whole group: asked first, then killed, also where only its leader has ended."""
-    _signal(process, signal.SIGTERM)
-    with anyio.move_on_after(_TERM_GRACE_S):
-        await process.wait()
-    _signal(process, signal.SIGKILL)
+    """Ends the whole group: asked first, then killed, also where only its leader has ended.
+
+    Windows has no groups: the process alone is ended.
+    """
+    if hasattr(os, "killpg"):
+        _signal(process, signal.SIGTERM)
+        with anyio.move_on_after(_TERM_GRACE_S):
+            await process.wait()
+        _signal(process, signal.SIGKILL)
+    else:
+        with suppress(OSError):
+            process.terminate()
     await process.wait()
     await process.aclose()
 

@@ -30,8 +30,11 @@ def reap(lines: Iterable[str]) -> None:
         if line.startswith("+"):
             groups[mark] = int(number)
     for group in groups.values():
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(group, signal.SIGKILL)
+            else:  # Windows, where this ends the process
+                os.kill(group, signal.SIGTERM)
     for again_after_s in (0.0, 0.2, 0.5) if groups else ():  # one that was just being started had no environment yet
         time.sleep(again_after_s)
         for mark in groups:
@@ -58,6 +61,7 @@ def _marked(mark: bytes) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     reap(sys.stdin)

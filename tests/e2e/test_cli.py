@@ -168,6 +168,29 @@ def test_a_judge_is_not_blamed_for_questions_that_failed(
     assert (said in told) if said else ("verdict" not in told)
 
 
+def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    down = True
+
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        if request["model"] == "judge":
+            return ServerFault(status=503, message="the judge is out") if down else "yes"
+        return "Answer: Neva"
+
+    with ModelServer(reply) as server:
+        judged = ("--judge-model", "openai/judge", "--max-retries", 0, "--out", "here")
+        assert hosted(server, *judged) == 3
+        told = capfd.readouterr().err
+        assert "gave no verdict on 6 of 6 answers: most common error: " in told
+        assert "the judge is out" in told
+        assert "0 of 6 answers finished; continue with the rest, failed ones included:" in told
+        down = False
+        assert quiet("--resume", "here") == 0
+        assert [entry.request["model"] for entry in server.books].count("test") == 6
+    assert load("here")["judged_correct"].all()
+
+
 def test_code_of_ones_own_is_found_beside_the_command(tmp_path: Path, server: ModelServer) -> None:
     (tmp_path / "parrot.py").write_text(
         "from rewoo_bench import Trajectory\n\n\nclass Parrot:\n    def __init__(self, prompts): ...\n\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -157,3 +158,22 @@ def test_an_older_copy_of_a_finished_journal_is_refused(server: ModelServer, cap
     assert "here/journal.sqlite: 2 of 5 recorded calls are missing; " in err
     assert "--resume here --accept-loss" in err
     assert resumed(server, "--accept-loss") == (0, 2)
+
+
+def test_a_loss_that_was_accepted_is_no_loss_when_the_run_is_killed_then() -> None:
+    expected: list[int] = []
+
+    def reply(request: dict[str, Any]) -> ServerReply:
+        if Path("older.sqlite").exists():
+            expected.append(json.loads(Path("here/run.json").read_text())["recorded_calls"])
+        return ServerReply("Answer: Neva")
+
+    with ModelServer(reply) as server:
+        hosted = ("--model", "openai/test", "--api-base", server.api_base)
+        assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "here") == 0
+        shutil.copy("here/journal.sqlite", "older.sqlite")
+        assert quiet("--resume", "here", "-n", 5) == 0
+        expected.clear()
+        shutil.copy("older.sqlite", "here/journal.sqlite")
+        assert resumed(server, "--accept-loss") == (0, 2)
+    assert expected == [3, 3]  # and no longer 5, while it goes on

@@ -175,6 +175,20 @@ def test_an_address_with_a_password_has_to_be_given_again(
     assert quiet("--resume", "here", "--api-base", address) in (0, 3)
 
 
+def test_a_field_that_holds_a_key_is_given_again_and_never_sent_without_it(
+    server: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fields = ("--extra-body", '{"user": "sk-0123456789abcdefghij"}')
+    assert new(server, *fields, "--run-tokens", 1, "--concurrency", 1, "--out", "here") == 3
+    for again in (("--resume", "here"), ("--from", "here/run.json", "--out", "there")):
+        assert quiet(*again) == 2
+        assert "give --extra-body again; its credentials aren't kept in the run" in capfd.readouterr().err
+    assert quiet("--resume", "here", "--extra-body", '{"user": "me"}') == 2
+    assert "--extra-body was" in capfd.readouterr().err
+    assert quiet("--resume", "here", *fields, "--run-tokens", "none") == 0
+    assert {book.request["user"] for book in server.books} == {"sk-0123456789abcdefghij"}
+
+
 def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -> None:
     def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
         return ServerReply("Answer: Neva") if len(slow.books) < 3 or waiting == 0 else ServerFault("hang")

@@ -183,6 +183,7 @@ def test_a_module_that_ends_the_program_is_refused(
         ("arch = ", "not valid TOML"),
         ("quiet = 3", "quiet = 3: expected true or false"),
         ("model = ['a', 'b']", "model = ['a', 'b']: expected one value"),
+        ("question-time = 00:05:00", "question-time = datetime.time(0, 5): expected one value"),
         ("resume = 'x'", "unknown flag 'resume'"),
         ("questions = 2.9", "questions = 2.9: expected a whole number"),
         ("seed = 1.0", "seed = 1.0: expected a whole number"),

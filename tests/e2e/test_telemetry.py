@@ -141,3 +141,12 @@ def test_a_collector_gets_all_spans_before_the_command_ends(collector: tuple[str
 def test_a_file_that_cannot_be_written_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet("--arch", "rewoo", "--model", "oracle", "-n", "1", "--out", "run", "--otel", "no/such/file") == 2
     assert "--otel: can't write 'no/such/file': No such file or directory" in capfd.readouterr().err
+    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", "1", "--out", "run") == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_one_warning_and_ends_no_run(capfd: pytest.CaptureFixture[str]) -> None:
+    assert quiet("--arch", "direct", "--model", "oracle", "-n", "3", "--out", "run", "--otel", "/dev/full") == 0
+    said = capfd.readouterr().err
+    assert said.count("--otel: spans can't be exported to /dev/full; the run goes on") == 1
+    assert "Traceback" not in said

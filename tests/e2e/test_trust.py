@@ -318,7 +318,7 @@ def test_a_damaged_option_is_no_other_run(capsys: pytest.CaptureFixture[str]) ->
         assert len(server.books) == asked
 
 
-@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-count", "journal.sqlite-lock", "run.lock"])
+@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-count", "journal.sqlite-wal", "run.lock"])
 def test_a_link_in_the_place_of_a_runs_file_is_not_written_through(
     name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -191,6 +191,8 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"limit": 3}, "limit is now questions"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
         ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
+        ({"otel": "spans.jsonl"}, "otel: give out=, too"),
+        ({"engine": "ray"}, "engine: give out=, too"),
     ],
 )
 def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:

@@ -37,6 +37,7 @@ CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(
     task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS counts(calls INTEGER NOT NULL, crc INTEGER);
+INSERT INTO counts VALUES (0, {crc32(b"0")});
 PRAGMA user_version = {JOURNAL_VERSION};
 COMMIT;
 """

@@ -24,7 +24,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -54,7 +54,6 @@ from rewoo_bench.runs.journal.records import (
     recorded_answer,
     unpacked,
 )
-from rewoo_bench.system.files import locked
 from rewoo_bench.text.escaping import replace_surrogates
 
 _log = logging.getLogger(__name__)
@@ -374,26 +373,18 @@ class Journal(JournalReader):
 
 @asynccontextmanager
 async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool = False) -> AsyncIterator[Journal]:
-    """The journal in a file, created if it doesn't exist.
+    """The journal in a file, created if it doesn't exist. Its folder is locked, or nobody else's: one process writes.
 
     `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing or
-    damaged, unless `accept_loss`, and for another kind of file; and `UsageError` where another process writes it.
+    damaged, unless `accept_loss`, and for another kind of file.
     """
-    lock = path.with_name(f"{path.name}-lock")
-    busy = f"another process is at work on this run: it has {str(path)!r} open"
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(lock, busy))
-        except OSError as error:
-            raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-        stack.callback(lock.unlink, missing_ok=True)
-        connection, count_file, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
-        reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
-        journal = Journal(JournalFile(path, reading), Writer(path, connection, count_file, survey.calls), survey)
-        try:
-            yield journal
-        finally:
-            await journal.close()
+    connection, count_file, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
+    reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    journal = Journal(JournalFile(path, reading), Writer(path, connection, count_file, survey.calls), survey)
+    try:
+        yield journal
+    finally:
+        await journal.close()
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator
+from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.runs.journal.store import Spent, open_journal
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, Trajectory, Usage
@@ -107,6 +108,23 @@ async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path
             reason = await run(provider, RunLimits(run_tokens=cap), Recorder(journal))
         assert provider.calls == calls
         assert f"used {calls},000 of {cap:,} tokens" in reason
+
+
+async def test_waiting_for_room_under_a_cap_is_no_work(tmp_path: Path) -> None:
+    class Slow(Provider):
+        async def complete(self, request: Request) -> Completion:
+            await anyio.sleep(0.05)
+            return await super().complete(request)
+
+    results: list[Result] = []
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        limits: dict[str, Any] = {"run_limits": RunLimits(run_tokens=10**6), "recorder": Recorder(journal)}
+        evaluator = Evaluator({"": Slow()}, "hotpotqa", concurrency=2, **limits)
+        await evaluator.run(EXAMPLES[:2], [architecture(runner=ThreeCalls())], on_result=results.append)
+        receipts = [record.answer["receipt"] for each in results for record in journal.calls(each.task.key)]
+    # The first call is made alone, and the other question's waits for it.
+    assert max(result.latency_s - result.working_s for result in results) >= 0.03
+    assert all(receipt["ended_at"] - receipt["sent_at"] >= 0.03 for receipt in receipts)
 
 
 async def test_a_cancelled_call_gives_its_room_back() -> None:

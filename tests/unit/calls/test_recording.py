@@ -19,12 +19,14 @@ from parts import Query, Told
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText, recorded_tools
 from rewoo_bench.calls.recorder import NotRecorded, QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import RetryingModel
-from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError, UsageError
+from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
 from rewoo_bench.events import at_place
+from rewoo_bench.runs.journal.database import connect_to_write
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
+from rewoo_bench.tools.guards import Faults, FaultyTool
 from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage, WireRequest
 
 pytestmark = pytest.mark.anyio
@@ -150,6 +152,25 @@ async def test_a_tools_failure_is_remembered_too(tmp_path: Path) -> None:
                 await recorded_tools(recorder, {"Search": tool})["Search"](Query(query="a"))
 
 
+@pytest.mark.parametrize("is_stateful", [False, True])
+async def test_a_resumed_question_meets_the_faults_that_it_would_have_met(tmp_path: Path, is_stateful: bool) -> None:
+    async def struck(folder: Path, calls: int) -> list[bool]:
+        told = Told()
+        told.stateful = is_stateful  # type: ignore[attr-defined]
+        async with session(folder) as recorder:
+            tools = recorded_tools(recorder, {"Search": FaultyTool(told, Faults(0.5), "q7")})
+            with at_place("agent"):  # which has no number, so that of the call decides
+                return [await tools["Search"](Query(query="a")) == "" for _ in range(calls)]
+
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    whole.mkdir()
+    resumed.mkdir()
+    expected = await struck(whole, 9)
+    assert await struck(resumed, 4) == expected[:4]
+    assert await struck(resumed, 9) == expected
+    assert expected[4:] != expected[:5]  # as if it were counted from 1 again
+
+
 async def test_a_tool_that_asks_a_model_is_left_to_the_models_record(tmp_path: Path) -> None:
     tool = Told()
     tool.asks_model = True  # type: ignore[attr-defined]
@@ -224,14 +245,10 @@ async def test_a_file_that_is_no_journal_is_named(tmp_path: Path, content: bytes
             pass
 
 
-async def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "journal.sqlite"
-    async with open_journal(path):
-        with pytest.raises(UsageError, match="another process is at work on this run"):
-            async with open_journal(path):
-                pass
-    async with open_journal(path):
-        pass
+async def test_a_journal_that_is_closed_is_one_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        async with open_journal(tmp_path / "journal.sqlite"):
+            pass
     assert files_in(tmp_path) == ["journal.sqlite"]
 
 
@@ -245,6 +262,12 @@ async def test_what_a_killed_run_has_written_is_there_to_be_read_and_gone_on_fro
     async with session(copy) as recorder:
         assert (await ask(recorder, [])).text == "Neva"
     assert files_in(copy) == ["journal.sqlite"]
+
+
+async def test_a_run_that_is_killed_while_its_journal_is_made_can_begin_again(tmp_path: Path) -> None:
+    connect_to_write(tmp_path / "journal.sqlite").close()
+    async with open_journal(tmp_path / "journal.sqlite") as journal:
+        assert journal.is_new
 
 
 async def test_what_the_body_raises_comes_as_it_is(tmp_path: Path) -> None:

@@ -42,3 +42,16 @@ def test_a_flag_given_twice_says_that_the_last_one_counts(capfd: pytest.CaptureF
     said, refused = capfd.readouterr().err.splitlines()
     assert said == "rewoo-bench: --format is given 2 times, the last one counts"
     assert "is no run" in refused
+
+
+@pytest.mark.parametrize("name", ["import", "runs", "view", "compare", "show", "report", "route", "new arch"])
+def test_a_name_that_no_file_can_have_is_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main([*name.split(), "a" * 300])
+    (line,) = capfd.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert line.startswith("rewoo-bench: '")
+    assert line.endswith("' …: File name too long")

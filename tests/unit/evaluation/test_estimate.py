@@ -63,6 +63,17 @@ def test_each_role_is_priced_by_its_own_model() -> None:
     assert estimated("rewoo", questions=5)["rewoo"].cost_usd is None
 
 
+@pytest.mark.parametrize("dataset", ["sample", "sample?objectives=2"])
+def test_a_judge_is_asked_once_for_each_answer_at_its_own_price(dataset: str) -> None:
+    asked = {"dataset": dataset, "questions": 5, "trials": 2, "model": "openai/gpt-4o-mini"}
+    names = ("direct", "rewoo")
+    alone, judged = (estimated(*names, **asked, **more) for more in ({}, {"judge_model": "openai/gpt-4o"}))
+    for name in names:
+        assert judged[name].llm_calls == alone[name].llm_calls + 10
+        without, with_judge = (each[name].cost_usd or 0.0 for each in (alone, judged))
+        assert 0 < 1.5 * without < with_judge
+
+
 def test_the_table_ends_with_the_sum() -> None:
     lines = estimate_table(
         [RunEstimate("a", 10, 20, 3000, 40, 0.5), RunEstimate("b", 10, 30, 1000, 10, None)]

@@ -159,6 +159,7 @@ def test_map_tokens_counts_for_each_question_of_a_task_unless_an_option_says_oth
         return [each.manifest["settings"]["map_tokens"] for each in loaded]
 
     assert caps("rewoo", "react-code", "rewoo?map_tokens=700") == [4500, 4500, 700]
+    assert caps("rewoo-react", "rewoo-react?map_tokens=700") == [4500, 700]
     router = load_architecture("router", style="multihop", objectives=3)
     assert router.parents[0].manifest["settings"]["map_tokens"] == 4500
     assert "map_tokens" not in load_architecture("react", style="multihop", objectives=3).manifest["settings"]

@@ -70,8 +70,9 @@ async def test_a_tools_own_timeout_is_its_failure() -> None:
     async def answer(query: str) -> str:
         raise TimeoutError
 
-    with pytest.raises(ToolError, match="timeout"):
-        await Deadline(Told(answer), DEFAULT)(Query(query="a"))
+    for settings in (DEFAULT, ToolSettings(timeout_s=30)):
+        with pytest.raises(ToolError, match=r"^timeout$"):
+            await Deadline(Told(answer), settings)(Query(query="a"))
 
 
 async def test_a_fault_in_a_tools_code_is_a_failed_call_and_told() -> None:

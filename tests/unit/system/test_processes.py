@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -35,6 +36,28 @@ def test_a_start_that_is_cut_off_leaves_no_process() -> None:
 
     left = [anyio.run(start, number * 0.0001) for number in range(60)]  # before, in and after the start
     assert left == [set()] * 60
+
+
+def test_a_run_ends_where_the_reaper_gets_no_time_to_end() -> None:
+    async def start() -> None:
+        async with ProcessGroups() as groups, groups.start(["sleep", "600"], env={"PATH": os.environ["PATH"]}):
+            assert groups._reaper is not None
+            groups._reaper.send_signal(signal.SIGSTOP)
+
+    anyio.run(start)
+
+
+def test_without_process_groups_as_on_windows_the_process_itself_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "killpg")
+    monkeypatch.delattr(signal, "SIGKILL")
+
+    async def start() -> int | None:
+        async with ProcessGroups() as groups:
+            async with groups.start(["sleep", "600"], env={"PATH": os.environ["PATH"]}) as process:
+                pass
+            return process.returncode
+
+    assert anyio.run(start) == -signal.SIGTERM
 
 
 def children() -> set[str]:
