@@ -176,9 +176,9 @@ def _head(of: CellResults) -> str:
 
 
 def price_title(price: str) -> str:
-    """`$ gpt-5-mini, OpenAI's rule, from 1,024`; nominal prices have no model."""
+    """`$ gpt-5-mini, OpenAI's rule, from 1,024`; prices that nobody asks are `nominal $`."""
     tariff = named_tariff(price)
-    return f"$ {tariff_title(tariff)}" if tariff.prices_are else f"$ {tariff.model}, {tariff_title(tariff)}"
+    return f"{'nominal $' if tariff.prices_are else f'$ {tariff.model}'}, {tariff_title(tariff)}"
 
 
 def _log_axis(panel: Axes, bounds: Sequence[float], inches: float) -> None:
