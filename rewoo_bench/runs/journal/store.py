@@ -418,6 +418,7 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
     """A connection to write with, the file of the count, and what was in the journal. Raises `DataError`."""
     count_file = CountFile(path)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         survey = Survey()
         if path.exists() and path.stat().st_size:
             try:

@@ -133,7 +133,7 @@ def test_the_published_figures_are_those_of_the_rows(
     assert {kind for kind in kinds if "outcomes.csv" not in kind} == {
         *("means: exact match", "means: tokens and calls", "means: dollars per 1,000 questions", "shares in loops"),
         *("ratios: tokens", "ratios: dollars", "ratios: dollars, with tokens before", "differences of exact match"),
-        *("pass^k and flips", "main, these questions", "outcomes"),
+        *("pass^k and flips", "main, these questions", "outcomes", "shares without an answer"),
     }
     assert all(
         counted.split(" of ")[0] == counted.split(" of ")[1].removesuffix(" agree") for counted in kinds.values()
