@@ -21,7 +21,7 @@ from rewoo_bench.text.escaping import csv_text
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"
 PAGE = (FOLDER / "page.md").read_text("utf-8")
-HORIZON = ("horizon-one-qwen", "horizon-two-qwen")
+HORIZON = ("horizon-one-qwen", "horizon-two-qwen", "horizon-three-qwen")
 TRACES = Path(os.environ.get("REWOO_BENCH_DATA", "nowhere"), "traces", "tau_bench_gpt4o_airline_100.json")
 
 
@@ -125,10 +125,9 @@ def test_what_the_page_says_of_first_turns_and_of_new_plans_holds() -> None:
     tokens = pd.read_parquet(folder / "questions.parquet").groupby("architecture")["total_tokens"].sum()
     spent = (first["input_tokens"] + first["output_tokens"])["model"][is_lookup].sum()
     assert f"without these calls {(tokens['react'] - spent) / tokens['rewoo']:.2f}." in PAGE
-    for name in HORIZON:
-        rows = pd.read_parquet(FOLDER / "runs" / name / "questions.parquet")
-        lazy = rows[rows["architecture"] == "rewoo-lazy"]
-        assert (lazy["broken_plans"] > lazy["replans"])[lazy["replans"] > 0].all()
+    rows = pd.concat([pd.read_parquet(FOLDER / "runs" / name / "questions.parquet") for name in HORIZON])
+    lazy = rows[(rows["architecture"] == "rewoo-lazy") & (rows["replans"] > 0)]
+    assert (lazy["broken_plans"] >= lazy["replans"]).all()  # each new plan comes after one that is broken
 
 
 def test_what_the_page_says_of_several_questions_a_task_holds(committed: StudyResults) -> None:
