@@ -145,8 +145,8 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
 def _judge_errors(folder: Path) -> list[str]:
     """Why the judge failed, of each answer where it did."""
     with (folder / TRACES_FILE).open(encoding="utf-8") as lines:
-        traces = [json.loads(line) for line in lines if '"judge_error"' in line]
-    return [trace["judge_error"] for trace in traces if "judge_error" in trace]
+        traces = (json.loads(line) for line in lines if '"judge_error"' in line)
+        return [trace["judge_error"] for trace in traces if "judge_error" in trace]
 
 
 def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:

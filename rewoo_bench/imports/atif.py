@@ -39,6 +39,7 @@ from rewoo_bench.imports.record import (
     times_of,
     turns_of,
 )
+from rewoo_bench.system.files import is_file
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, Usage
 
@@ -92,8 +93,7 @@ def _referred(folder: Path, _changed: int) -> frozenset[Path]:
 def _target(reference: str, file: Path) -> Path:
     """The file that another refers to: where it says, in the folder of that one, else one of its name beside it."""
     named = Path(os.path.normpath(file.parent / reference))
-    is_there = named.is_relative_to(file.parent) and os.path.isfile(named)  # noqa: PTH113 - a long name raises there
-    return named if is_there else file.parent / named.name
+    return named if named.is_relative_to(file.parent) and is_file(named) else file.parent / named.name
 
 
 def _content(file: Path, most: int) -> bytes:
