@@ -197,6 +197,8 @@ def priced(
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
         cached, written = cached_tokens(sizes, None if batch else tariff.rule, context)
+        if calls.stands_in and not batch and tariff.rule and tariff.rule.scope == "question":
+            cached = written = np.full(len(cached), np.nan)  # llama.cpp doesn't say whose prompt it had
         if recorded:
             cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
         written = written * float(tariff.cache_write is not None)

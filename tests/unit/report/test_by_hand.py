@@ -139,6 +139,12 @@ def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) ->
     assert line.cached_share.estimate == pytest.approx(2000 / (2100 + 2400 + 2100))
 
 
+def test_what_llama_cpp_reported_does_not_say_whose_prompt_was_found() -> None:
+    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b"
+    with pytest.raises(DataError, match="doesn't say what its prompts share with earlier ones"):
+        rewoo_bench.reprice(run, prices="openai_question:gpt-5-mini")
+
+
 def test_a_batch_without_a_cache(tmp_path: Path) -> None:
     """Input 0.5 and output 2 dollars a million in a batch.
 
