@@ -53,7 +53,7 @@ SHORT = {
 """Short names of prices: the sheet and the model of each."""
 ROW, PAIR = ["architecture", "example_id", "trial"], ["example_id", "trial"]
 COUNTS = ("llm_calls", "input_tokens", "output_tokens", "total_tokens")
-SCORES = ("exact_match", "objectives_right", "f1")
+SCORES = ("exact_match", "judged_correct", "objectives_right", "f1")
 COLUMNS = [*ROW, *COUNTS, *SCORES, "cost_usd", "latency_s", "loop_tokens", "oracle", "flags", "stop_reason"]
 SHARED = (
     *("shared_question_tokens", "shared_question_age_s", "shared_run_tokens", "shared_run_age_s"),
@@ -545,8 +545,10 @@ def of_architecture(run: Run, name: str, what: str) -> Found:
         ended = (rows["stop_reason"] != "answered").to_numpy(dtype=float)
         return Found("shares without an answer", share_of(ended, questions), len(set(questions)))
     values = column(run, what)[rows.index].to_numpy()
-    if what == "exact_match":
-        return Found("means: exact match", share_of(values, questions), len(set(questions)))
+    if what in ("exact_match", "judged_correct"):
+        known = np.isfinite(values)  # a judge may have failed
+        asked = questions[known]
+        return Found(f"means: {what.replace('_', ' ')}", share_of(values[known], asked), len(set(asked)))
     if what == "objectives_right":
         means = averages(values, questions)
         return Found("means: questions of a task right", scale_mean_of(means), len(means))

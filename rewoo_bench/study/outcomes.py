@@ -56,7 +56,15 @@ BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 _PRICED_PER_RIGHT = next(name for name, amount in PER_SOLVED.items() if amount == PRICED)
 _KEY = ["example_id", "trial"]
 MEASURES = (
-    *("exact_match", "objectives_right", "llm_calls", "input_tokens", "output_tokens", "total_tokens"),
+    *(
+        "exact_match",
+        "judged_correct",
+        "objectives_right",
+        "llm_calls",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+    ),
     *("unanswered", "in loops", "flips"),
 )
 """Figures of every run whose rows have what they are made of."""
@@ -328,7 +336,8 @@ def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResul
 
 
 def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
-    estimates: dict[str, Estimate] = {"exact_match": summary.exact_match, "objectives_right": summary.objectives_right}
+    scores = ("exact_match", "judged_correct", "objectives_right")
+    estimates: dict[str, Estimate] = {score: getattr(summary, score) for score in scores}
     estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
     for what, each in estimates.items():
         if each.mean is not None and each.low is not None and each.high is not None:

@@ -11,7 +11,9 @@ The page is `page.md` beside the study's file with its places filled in; without
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{asking 50 main}}                          what so many questions of some cells take
     {{model NAME}}                              the model that has this name in the study
-    {{table main}}, {{table means trials}}      a table; the means of some cells
+    {{table main}}                              a table
+    {{table means trials}}                      the means of some cells
+    {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
 
 A place of runs that weren't made says so. The same runs give the same files.
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from html import escape
 from pathlib import Path
@@ -30,7 +32,7 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
-from rewoo_bench.analysis.prices import SHOWN
+from rewoo_bench.analysis.prices import EXAMPLE, SHOWN
 from rewoo_bench.analysis.summary import OF_OBJECTIVES
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
@@ -72,7 +74,9 @@ _DEFAULT = """# {{title}}
 
 {{table main}}
 
-{{table others}}
+{{table ratios}}
+
+{{table trials}}
 
 {{table prices}}
 
@@ -163,7 +167,6 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     tables: Mapping[str, Callable[[], list[list[str]]]] = {
         "outcomes": lambda: _outcomes(results),
         "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
-        "others": lambda: _others(results),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
         "claims": lambda: _claims(runs),
@@ -172,6 +175,12 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     }
     outcomes = {each.name: each for each in results.outcomes}
 
+    def of_cells(kind: str, cells: str) -> Callable[[], list[list[str]]] | None:
+        chosen = _of_cells(results, cells)
+        if kind == "means" and cells:
+            return lambda: _means(results, chosen, (NO_CACHE, EXAMPLE))
+        return (lambda: _ratios(results, chosen if cells else results.cells)) if kind == "ratios" else None
+
     def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
         kind, _, of = name.partition(" ")
@@ -179,8 +188,8 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             return _title(results)
         if name == "question":
             return about.question
-        if kind == "table" and (of in tables or of.startswith("means ")):
-            cells = tables[of]() if of in tables else _means(results, _of_cells(results, of.partition(" ")[2]))
+        if kind == "table" and (made := tables.get(of) or of_cells(*of.partition(" ")[::2])):
+            cells = made()
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in outcomes:
             return outcomes[of].verdict_shown
@@ -248,9 +257,8 @@ def _asking(results: StudyResults, questions: str, cells: str) -> str:
 def _range(results: StudyResults, cells: str, price: str) -> str:
     """The least and the greatest ratio of dollars over the runs of some cells under a price: `0.75 to 1.33`."""
     price, _, given = price.partition(" ")
-    runs = [each for name in cells.split(",") for each in _of_cells(results, name)]
     values = []
-    for each in runs:
+    for each in _of_cells(results, cells):
         pair = given or " / ".join(next(iter(loops_and_plans(each.names)), PAIR))
         for context in (0, *CONTEXTS):
             figure = results.figures.get(f"{each.cell.name}/{pair}/{with_context(price, context)}")
@@ -313,45 +321,41 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
 
 
 def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
-    return [each for each in results.cells if each.cell.cells == cells]
+    """The runs of some cells (`steps,form`), in the order of the study."""
+    return [each for each in results.cells if each.cell.cells in cells.split(",")]
 
 
-def _means(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
+def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[str] = SHOWN) -> list[list[str]]:
     """Each architecture of some runs."""
     systems = [(each, name, f"{each.cell.name}/{name}") for each in runs for name in each.names]
     is_joined = any(f"{of}/objectives_right" in results.figures for _, _, of in systems)
     joined = {"objectives_right": OF_OBJECTIVES} if is_joined else {}
     shown = {"exact_match": "exact match [95% CI]", **joined, "total_tokens": "tokens", "llm_calls": "model calls"}
-    shown |= {name: f"{price_title(name)}, for 1,000" for name in SHOWN}
+    shown |= {name: f"{price_title(name)}, for 1,000" for name in prices}
     rows = [["data set, model", "architecture", "n", *shown.values()]]
     rows += [[each.cell.title, name, f"{each.n:,}", *_texts(results, of, *shown)] for each, name, of in systems]
     return rows
 
 
-def _others(results: StudyResults) -> list[list[str]]:
+def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
     """Each run but the main ones and the map's: ratios of two architectures and their difference of exact match.
 
-    Below it stands the main run on the same questions, where there is one.
+    Beside each ratio stands the main run's on the same questions, where there is one.
     """
-    titles = [price_title(name) for name in SHOWN]
-    rows = [["run", "architectures", "n", "tokens", *titles, "exact match"]]
-    for each in results.cells:
+    measures = {"total_tokens": "tokens", EXAMPLE: price_title(EXAMPLE)}
+    rows = [["run", "architectures", "n", *(each for title in measures.values() for each in (title, UNCHANGED))]]
+    rows[0].append("exact match, difference")
+    for each in runs:
         names = each.names
         if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
             continue
-        pair = next(iter(loops_and_plans(names)), (names[1], names[0]))
-        rows.append([each.cell.name, " against ".join(pair), *_pair_cells(results, each.cell.name, *pair)])
-        unchanged = _pair_cells(results, f"{each.cell.name}/{UNCHANGED}", *PAIR)
-        if loops_and_plans(names) and unchanged[0] != "-":
-            rows.append([UNCHANGED, " against ".join(PAIR), *unchanged])
+        first, second = next(iter(loops_and_plans(names)), (names[1], names[0]))
+        of = f"{each.cell.name}/{first} / {second}"
+        unchanged = f"{each.cell.name}/{UNCHANGED}/{' / '.join(PAIR)}" if loops_and_plans(names) else ""
+        ratios = [text for name in measures for its in (of, unchanged) for text in _texts(results, its, name)]
+        difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
+        rows.append([each.cell.name, f"{first} / {second}", f"{each.n:,}", *ratios, *difference])
     return rows
-
-
-def _pair_cells(results: StudyResults, of: str, first: str, second: str) -> list[str]:
-    ratios = [f"{of}/{first} / {second}/{measure}" for measure in ("total_tokens", *SHOWN)]
-    found = [results.figures.get(name) for name in (*ratios, f"{of}/{first} - {second}/exact_match")]
-    n = max((figure.n for figure in found if figure is not None), default=0)
-    return [f"{n:,}" if n else "-", *("-" if figure is None else figure.text for figure in found)]
 
 
 def _prices(results: StudyResults) -> list[list[str]]:
@@ -365,12 +369,12 @@ def _prices(results: StudyResults) -> list[list[str]]:
 
 
 def _trials(results: StudyResults) -> list[list[str]]:
-    rows = [["run", "architecture", "n", "pass@1", "pass^k", "trials differ"]]
+    rows = [["run", "architecture", "n", "trials", "pass@1", "pass^k", "trials differ"]]
     for each in results.cells:
         trials = each.cell.options.trials
         for name in each.names if trials > 1 else ():
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
-            rows.append([each.cell.name, name, f"{each.n:,}", *texts])
+            rows.append([each.cell.name, name, f"{each.n:,}", str(trials), *texts])
     return rows
 
 

@@ -42,6 +42,7 @@ def zeroed(path: Path, *columns: str) -> None:
     pq.write_table(table, path)
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("name", "runner", "how", "cause"),
     [

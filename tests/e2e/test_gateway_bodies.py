@@ -36,6 +36,7 @@ async def post(path: str, body: str) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/tools/Search"])
 async def test_a_body_that_cannot_be_read_is_an_error_of_the_dialect(path: str, body: str) -> None:

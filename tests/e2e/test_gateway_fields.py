@@ -98,6 +98,7 @@ def check(asked: OpenQuestion, provider: DialectServer, thief: DialectServer, ca
     assert booked(asked) == provider.total
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", BODIES)
 async def test_no_keyword_of_litellm_is_obeyed(path: str, provider: DialectServer, thief: DialectServer) -> None:
     own = [name for name in keywords(listed=False) if name not in {*FIELDS[path], "model"}]

@@ -39,6 +39,7 @@ def test_it_loads_and_compares() -> None:
     )
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize(
     "command",
     [

@@ -68,6 +68,7 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("mode", "message"),
     [

@@ -57,6 +57,7 @@ def test_a_gate_keeps_its_exit_code_where_nobody_reads(folder: str, budget: str,
     assert ended("gate", folder, "--budgets", f"{budget}.toml", closed=closed) == (code, "")
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("arguments", [["--help"], ["list"], ["compare", "here"], ["runs", "."], ["run", "--help"]])
 def test_a_command_is_silent_where_nobody_reads(folder: str, arguments: list[str]) -> None:
     assert ended(*arguments, closed="stdout") == (0, "")

@@ -110,6 +110,7 @@ def test_parallelqa_has_113_questions_and_no_chain() -> None:
     assert kinds == {"2 branches": 21, "3 branches": 31, "4 branches": 31, "5 branches": 30}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(("path", "questions", "misses"), [(MUSIQUE, 100, 0), (WIKI, 80, 2)], ids=["musique", "2wiki"])
 @pytest.mark.parametrize("architecture", ["rewoo", "react"])
 async def test_the_oracle_reaches_the_answers(path: Path, questions: int, misses: int, architecture: str) -> None:

@@ -122,6 +122,7 @@ def test_a_resumed_run_writes_a_page_where_it_began_with_one(tmp_path: Path) -> 
     assert (tmp_path / "run" / "report.html").is_file()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["hotpotqa-qwen-1.5b", "triviaqa-smollm2-135m-300", "chain-smollm2-135m"])
 def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     run = Path(__file__).parents[1] / "golden" / "models" / name

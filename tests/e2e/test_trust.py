@@ -78,6 +78,7 @@ SPENDING = ["price", "trials", "questions", "ids", "reply_tokens", "reasoning_ef
 SPENDING += ["provider_cache", "max_retries", "max_steps"]
 
 
+@pytest.mark.by_day(16)
 @pytest.mark.parametrize("name", NAMES + SPENDING)
 @pytest.mark.parametrize("dry", [False, True])
 def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
@@ -131,6 +132,7 @@ def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
     assert "code or commands of 'react?tools=evil_code%3Amake' (--arch)" in capsys.readouterr().err
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(
     "name",
     [
@@ -286,6 +288,7 @@ def test_a_trust_without_a_run_is_refused() -> None:
     assert run("--arch", "direct", "--trust") == 2
 
 
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize(
     "command",
     [

@@ -129,6 +129,7 @@ def test_a_cheap_one_that_is_worse_by_the_margin_is_seldom_recommended(repeats: 
     assert np.mean(wrong) <= 0.09
 
 
+@pytest.mark.nightly
 def test_of_two_equals_the_dearer_one_is_hardly_ever_recommended() -> None:
     """At a quarter of the questions answered by one alone the dearer one is often shown not to be worse."""
     recommended = []

@@ -125,6 +125,7 @@ def test_the_threshold_goes_from_always_the_dearer_to_always_the_cheaper(
     assert out_of_fold(decided, threshold).mean() == share
 
 
+@pytest.mark.nightly
 def test_chance_teaches_nothing_though_the_best_of_both_looks_far_better(tmp_path: Path) -> None:
     """A leak between folds would show as a gain that isn't there."""
     gains, naive = [], []

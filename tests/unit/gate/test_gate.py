@@ -467,6 +467,7 @@ def test_a_row_that_its_calls_contradict_is_no_measurement(tmp_path: Path, docto
         check_run(run, baseline=write_run(tmp_path / "before", rows(2)))
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(
     ("call_index", "doctored", "said"),
     [

@@ -318,6 +318,7 @@ WRONG: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 ]
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize(("change", "message"), WRONG)
 def test_a_wrong_value_in_a_baseline_file_is_named(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str

@@ -314,6 +314,7 @@ def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, draws: Callable[
     assert faults > 100
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", ["nemo", "nemo-delegated"])
 def test_broken_documents_of_nemo_end_in_rows_or_faults(name: str, tmp_path: Path, draws: Callable[[int], int]) -> None:
     random_ = random.Random(5)

@@ -138,6 +138,7 @@ def test_a_conversation_that_is_larger_than_a_record_may_be_is_a_fault(tmp_path:
     ]
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("unit", [b" ", b"\n", b"[1]\n", b"a"])
 def test_a_small_file_that_unpacks_to_much_is_refused(unit: bytes, tmp_path: Path) -> None:
     path = tmp_path / "a.json.gz"

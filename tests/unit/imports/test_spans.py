@@ -37,6 +37,7 @@ def test_calls_prompts_and_tools_are_those_of_the_ledger(name: str) -> None:
     assert conversations(read(name)) == ledger_of(name, WITH_TEXTS[name])
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("name", WITH_TEXTS)
 def test_the_rows_of_the_run_are_those_of_the_ledger(name: str, tmp_path: Path) -> None:
     assert imported_calls(name, tmp_path) == ledger_calls(name, WITH_TEXTS[name])

@@ -247,6 +247,7 @@ def tool_of(names: list[str], optional: int = 0) -> Tool:
     return Told(name="some-tool", arguments=create_model("Some", __config__=config, **kinds))
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("form", ["json", "named", "positional"])
 @pytest.mark.parametrize("notation", ["text", "numbered"])
 @given(names=NAMES, data=st.data())

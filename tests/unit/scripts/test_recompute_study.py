@@ -68,6 +68,15 @@ n = 20
 settings.trials = 3
 exploratory = true
 
+[[cells]]
+name = "judged"
+models = ["oracle"]
+datasets = ["chain"]
+architectures = ["rewoo", "react"]
+n = 6
+settings = { judge_model = "every_third:Judge", trials = 2 }
+exploratory = true
+
 [traces]
 loops = "main-chain-oracle"
 """ + "".join(
@@ -92,12 +101,28 @@ statistic = "{statistic}"
 )
 
 
+JUDGE = """
+from itertools import count
+from rewoo_bench import Completion, Usage
+
+class Judge:
+    def __init__(self):
+        self.calls = count()
+
+    async def complete(self, request):
+        return Completion(("yes", "no", "I can't say.")[next(self.calls) % 3], Usage(7, 0, 2))
+"""
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("study")
     (folder / "study.toml").write_text(DECLARED)
+    (folder / "every_third.py").write_text(JUDGE)
     study = read_study(folder / "study.toml")
-    assert not anyio.run(partial(run_study, study, study.cells, folder / "runs")).unfinished
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        assert not anyio.run(partial(run_study, study, study.cells, folder / "runs")).unfinished
     publish_study(study, folder / "runs", folder / "page")
     (folder / "page/study.toml").write_text(DECLARED)  # it has the families of outcomes
     return study
@@ -131,7 +156,13 @@ def test_the_published_figures_are_those_of_the_rows(
     figures, outcomes = (len(pd.read_csv(published / f"{name}.csv")) for name in ("figures", "outcomes"))
     kinds = dict(line.rsplit(": ", 1) for line in lines if line.endswith("agree"))
     assert {kind for kind in kinds if "outcomes.csv" not in kind} == {
-        *("means: exact match", "means: tokens and calls", "means: dollars per 1,000 questions", "shares in loops"),
+        *(
+            "means: exact match",
+            "means: judged correct",
+            "means: tokens and calls",
+            "means: dollars per 1,000 questions",
+            "shares in loops",
+        ),
         *("ratios: tokens", "ratios: dollars", "ratios: dollars, with tokens before", "differences of exact match"),
         *("pass^k and flips", "main, these questions", "outcomes", "shares without an answer"),
     }

@@ -32,7 +32,7 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.runs.publish import publish, rescore, restore
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
-from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
+from rewoo_bench.study.publish import filled, outcomes_table, page_of, publish_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 
 DECLARED = """
@@ -156,6 +156,35 @@ def test_a_run_with_a_change_stands_beside_the_main_run_on_its_questions(made: t
     react, rewoo = (same[same["architecture"] == name]["total_tokens"].astype(float) for name in ("react", "rewoo"))
     assert figure.n == len(react) == 5
     assert figure.estimate == pytest.approx(react.mean() / rewoo.mean())
+
+
+def test_a_table_of_ratios_has_the_main_runs_beside_those_of_some_cells(
+    made: tuple[Study, Path], tmp_path: Path
+) -> None:
+    study, folder = made
+    results = read_results(study, folder)
+
+    def table(place: str) -> list[list[str]]:
+        made = filled(results, folder, f"{{{{table {place}}}}}", tmp_path)
+        return [line.strip("| ").split(" | ") for line in made.splitlines()]
+
+    short, main = "short-sample-oracle", "main, these questions"
+    heads, _, row = table("ratios short")
+    changed = f"{short}/react?max_exemplars=0 / rewoo?max_exemplars=0"
+    both = [
+        f"{of}/{price}" for price in ("total_tokens", "openai") for of in (changed, f"{short}/{main}/react / rewoo")
+    ]
+    difference = f"{changed.replace(' / ', ' - ')}/exact_match"
+    assert row == [
+        short,
+        changed.removeprefix(f"{short}/"),
+        "5",
+        *(results.figures[name].text for name in (*both, difference)),
+    ]
+    assert heads[3:5] == ["tokens", main]
+    assert [row[0] for row in table("ratios")[2:]] == [row[0] for row in table("ratios short,twice,main,map")[2:]]
+    (twice,) = table("ratios twice")[2:]
+    assert (twice[4], twice[6]) == ("-", "-")  # neither is a ReAct or a ReWOO
 
 
 def test_the_map_has_prices_with_more_tokens_before_each_prompt(made: tuple[Study, Path]) -> None:
@@ -583,7 +612,7 @@ async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path
     await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
     publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
     page = (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
-    assert "| twice-sample-oracle | cot against direct | 2 |" in page
+    assert "| twice-sample-oracle | cot / direct | 2 |" in page
 
 
 @pytest.mark.anyio

@@ -70,6 +70,7 @@ def test_json_holds_no_raw_control_character() -> None:
     assert json.loads(written) == values
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("sign", ["\n", "\n ", " ", "\r\n", "\t", "::", "##[", "\x1b[", "\u2028"])
 def test_a_longer_text_takes_longer_in_proportion(sign: str) -> None:
     """A reply of 400,000 line ends would take an hour if every line were looked through to the end of the text."""
