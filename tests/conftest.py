@@ -37,7 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _is_by_day(config: pytest.Config) -> bool:
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.getoption("--nightly")
+    is_named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or "nightly" in config.getoption("markexpr")
+    return not (is_named or config.getoption("--nightly"))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
