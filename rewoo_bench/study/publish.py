@@ -42,7 +42,7 @@ from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.study.declaration import Study, decides, outcome_name
+from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, price_title
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
@@ -295,8 +295,9 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
 
 
 def _outcomes(results: StudyResults) -> list[list[str]]:
-    rows = [["outcome", "data set, model", "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
-    for each in results.outcomes:
+    head, *titles = _titles([each.cell for each in results.outcomes])
+    rows = [["outcome", head, "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
+    for each, title in zip(results.outcomes, titles, strict=True):
         p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
         first, second = each.outcome.architectures
         named = f"{each.outcome.name}: {first} {'/' if each.outcome.statistic == 'ratio' else '-'} {second}"
@@ -305,8 +306,15 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
         verdict = each.verdict_shown
         if each.detectable is not None and math.isfinite(each.detectable):
             verdict += f" (McNemar's test would see a difference of {each.detectable:.2f} 4 times in 5)"
-        rows.append([named, each.cell.title, _reached_n(each), results.figures[each.name].text, p, verdict])
+        rows.append([named, title, _reached_n(each), results.figures[each.name].text, p, verdict])
     return rows
+
+
+def _titles(cells: Sequence[Cell]) -> list[str]:
+    """The heading of a table's column and what it says of each row's run: the model only where they differ."""
+    if len({each.model for each in cells}) > 1:
+        return ["data set, model", *(each.title for each in cells)]
+    return ["data set", *(", ".join([each.dataset, *each.conditions_shown]) for each in cells)]
 
 
 def _reached_n(of: Decided) -> str:
@@ -332,8 +340,10 @@ def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[
     joined = {"objectives_right": OF_OBJECTIVES} if is_joined else {}
     shown = {"exact_match": "exact match [95% CI]", **joined, "total_tokens": "tokens", "llm_calls": "model calls"}
     shown |= {name: f"{price_title(name)}, for 1,000" for name in prices}
-    rows = [["data set, model", "architecture", "n", *shown.values()]]
-    rows += [[each.cell.title, name, f"{each.n:,}", *_texts(results, of, *shown)] for each, name, of in systems]
+    head, *titles = _titles([each.cell for each, _, _ in systems])
+    rows = [[head, "architecture", "n", *shown.values()]]
+    for title, (each, name, of) in zip(titles, systems, strict=True):
+        rows.append([title, name, f"{each.n:,}", *_texts(results, of, *shown)])
     return rows
 
 

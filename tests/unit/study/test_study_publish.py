@@ -187,6 +187,20 @@ def test_a_table_of_ratios_has_the_main_runs_beside_those_of_some_cells(
     assert (twice[4], twice[6]) == ("-", "-")  # neither is a ReAct or a ReWOO
 
 
+def test_a_table_names_the_model_of_each_run_where_they_differ(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    results = read_results(study, folder)
+    main, short = (next(each for each in results.cells if each.cell.cells == name) for name in ("main", "short"))
+    for model, head, first, last in (
+        ("oracle", "data set", "sample", "sample"),
+        ("other", "data set, model", "sample, oracle", "sample, other"),
+    ):
+        cells = [main, replace(short, cell=replace(short.cell, model=model))]
+        lines = filled(replace(results, cells=cells), folder, "{{table means main,short}}", tmp_path).splitlines()
+        names = [line.strip("| ").split(" | ")[0] for line in lines]
+        assert (names[0], names[2], names[-1]) == (head, first, last)
+
+
 def test_the_map_has_prices_with_more_tokens_before_each_prompt(made: tuple[Study, Path]) -> None:
     study, folder = made
     figures = read_results(study, folder).figures
@@ -285,7 +299,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
             "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
         )
         text = page_of(read_results(study, folder), folder)
-        assert "| sample, oracle | cot | 4 |" in text
+        assert "| sample | cot | 4 |" in text
         figures = read_results(study, folder).figures
         ends = [
             [
