@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
@@ -241,16 +242,26 @@ def _change(values: dict[str, Any], change: str) -> None:
     *tables, name = path.split(".")
     if not equals or not tables or not name:
         raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
-    place: Any = values
+    places = [values]
     for table in tables:
-        if not isinstance(place, dict) or not isinstance(place.get(table), dict):
-            known = [each for each in place if isinstance(place[each], dict)] if isinstance(place, dict) else []
+        named = [_tables(place) for place in places]
+        if not (places := [each for tables in named for key, each in tables if key == table]):
+            known = sorted({key for tables in named for key, _ in tables})
             raise UsageError(f"--set {change}: {unknown('table', table, known)}")
-        place = place[table]
-    try:
-        place[name] = json.loads(text)
-    except (ValueError, RecursionError):
-        place[name] = text
+    if tables[0] == "cells" and tables[2:] != ["settings"]:
+        raise UsageError(f"--set {change}: of cells only settings can be set: cells.NAME.settings.KEY=VALUE")
+    value: Any = text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    for place in places:
+        place[name] = value
+
+
+def _tables(place: Any) -> list[tuple[str, Any]]:
+    """The tables in a table, by their keys, or in a list of tables (`[[cells]]`), by their names."""
+    if isinstance(place, dict):
+        return [(key, each) for key, each in place.items() if isinstance(each, dict | list)]
+    return [(str(each.get("name")), each) for each in place if isinstance(each, dict)]
 
 
 def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
