@@ -5,8 +5,8 @@
     python scripts/measure_house.py compare tests/golden/models/hotpotqa-qwen-1.5b    # what a comparison runs through
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
-`<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, and the tables of two pages whose
-sentences a person wrote.
+`<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, places for figures (`{{NAME}}`), and
+the tables of two pages whose sentences a person wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import rewoo_bench
 ROOT = Path(__file__).parents[1]
 GENERATED = re.compile(r"results/study/(README|captions)\.md|tests/golden/.*")
 GENERATED_TABLES = ("results/coverage.md", "results/gate.md")
-_PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->", re.DOTALL)
+_PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->|\{\{[^{}]+\}\}", re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
 
 

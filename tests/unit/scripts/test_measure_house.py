@@ -27,7 +27,7 @@ def script() -> dict[str, Any]:
         ("datasets/README.md", "One.\n\n| two |\n", "One. | two |"),
         ("results/study/captions.md", "One two.\n", ""),
         ("results/study/README.md", "One two.\n", ""),
-        ("results/study/page.md", "One two.\n", "One two."),
+        ("results/study/page.md", "One {{table main}} two {{a/react / rewoo/b}}.\n", "One two ."),
         ("tests/golden/compare/small.md", "One two.\n", ""),
     ],
 )
