@@ -592,7 +592,7 @@ def both(run: Run, first: str, second: str, what: str, among: set[str] | None = 
 def of_pair(run: Run, first: str, second: str, what: str, among: set[str] | None = None) -> Found:
     """A ratio or a difference of two architectures."""
     if what.endswith(PER_RIGHT):
-        return of_right_answers(run, first, second, what.removesuffix(PER_RIGHT))
+        return of_right_answers(run, first, second, what.removesuffix(PER_RIGHT), among)
     if what.endswith(BOTH_ANSWERED):
         what = what.removesuffix(BOTH_ANSWERED)
         rows = run.rows[run.rows["architecture"].isin([run.names[first], run.names[second]])]
@@ -611,9 +611,9 @@ def of_pair(run: Run, first: str, second: str, what: str, among: set[str] | None
     return Found(f"ratios: {kind}", interval, n, p, rare)
 
 
-def of_right_answers(run: Run, first: str, second: str, what: str) -> Found:
+def of_right_answers(run: Run, first: str, second: str, what: str, among: set[str] | None) -> Found:
     """The ratio of what two architectures take for each right answer."""
-    amounts, right = both(run, first, second, what), both(run, first, second, "exact_match")
+    amounts, right = (both(run, first, second, each, among) for each in (what, "exact_match"))
     questions = amounts[2]
 
     def side(which: int) -> tuple[Numbers, Numbers]:

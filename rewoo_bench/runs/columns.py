@@ -242,7 +242,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "answers_sha256", LIST,
         "SHA-256 of each gold answer as exact match compares it "
-        "([score a run again](../../results/README.md#score-a-run-again))",
+        "([score a run again](../cli/README.md#publish-a-run-and-score-it-again))",
         lambda q: q.result.answers_sha256,
         null="where exact match is no equality (PhysicsQA and ParallelQA have margins, a scorer of your own may)",
     ),
