@@ -138,8 +138,9 @@ def test_what_the_page_says_of_first_turns_and_of_new_plans_holds() -> None:
 def test_the_first_questions_asked_again_gave_the_same(data: str) -> None:
     columns = ["input_tokens", "cached_input_tokens", "output_tokens", "llm_calls", "tool_calls", "stop_reason"]
     main, again = (
-        pd.read_parquet(FOLDER / "runs" / f"{name}-{data}-qwen" / "questions.parquet")
-        .set_index(["architecture", "example_id"])[[*columns, "exact_match", "f1"]]
+        pd.read_parquet(FOLDER / "runs" / f"{name}-{data}-qwen" / "questions.parquet").set_index(
+            ["architecture", "example_id"]
+        )[[*columns, "exact_match", "f1"]]
         for name in ("main", "again")
     )
     assert len(again) == 4 * 20
