@@ -81,7 +81,8 @@ def test_figures_of_right_answers_and_of_answered_questions_are_those_of_the_row
 
 def test_the_page_is_short_and_its_links_lead_somewhere() -> None:
     text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert len(re.sub(r"^\|.*$", "", text, flags=re.MULTILINE).split()) <= 1200  # an interval counts as three
+    without_tables = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
+    assert len(re.sub(r" \[[-+\d.,%]+, [-+\d.,%]+\]", "", without_tables).split()) <= 1200  # a figure is a word
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (FOLDER / link).exists(), link
 
@@ -98,18 +99,24 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
     """Its template has no place for these: they are true of this study's runs, or the sentence must change."""
     figures = {name: each.estimate for name, each in committed.figures.items()}
     before: dict[int, list[float]] = {512: [], 1024: []}
+    of_more: list[float] = []
     for rule, hops in product(("openai", "anthropic-5m"), (1, 2, 4, 6, 8)):
         one, *more = (f"map-chain-oracle-hops={hops}-objectives={k}/react / rewoo/{rule}" for k in (1, 3, 5))
         assert figures[one] < 1 < min(figures[name] for name in more)
+        of_more += [figures[f"{name}, 512 tokens before"] for name in more]
         before[512].append(figures[f"{one}, 512 tokens before"])
         before[1024] += [figures[f"{one}, {size:,} tokens before"] for size in (1024, 2048, 4096)]
     pair = "react?observation_tokens=1000 / rewoo?slot_tokens=1000&map_tokens=20000"
     long_pages = [
-        figures[f"results-pages-oracle-hops={hops}-words=600/{pair}/{rule}, {size} tokens before"]
-        for rule, hops, size in product(("openai", "anthropic-5m"), (1, 2, 4, 6, 8), ("1,024", "2,048", "4,096"))
+        [
+            figures[f"results-pages-oracle-hops={hops}-words=600/{pair}/{rule}{context}"]
+            for rule, hops, context in product(("openai", "anthropic-5m"), (1, 2, 4, 6, 8), contexts)
+        ]
+        for contexts in ([""], [f", {size} tokens before" for size in ("1,024", "2,048", "4,096")])
     ]
-    ends = [f"{min(each):.2f} to {max(each):.2f}" for each in (*before.values(), long_pages)]
-    assert f"give {ends[0]}, 1,024 and more {ends[1]}; with pages of 600 words {ends[2]}." in PAGE
+    ends = [f"{min(each):.2f} to {max(each):.2f}" for each in (*before.values(), *long_pages)]
+    assert f"give {ends[0]}, 1,024 and more {ends[1]}; pages of 600 words {ends[2]}, both {ends[3]}." in PAGE
+    assert f"(with 512 tokens before each prompt {min(of_more):.2f} to {max(of_more):.2f})" in PAGE
     for data in ("hotpotqa", "triviaqa"):
         cell = f"main-{data}-qwen"
         assert figures[f"{cell}/direct/total_tokens"] < 0.1 * figures[f"{cell}/rewoo/total_tokens"]
@@ -119,7 +126,34 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         assert is_long["rewoo"] == 0
         assert is_long["react"] == 1 if data == "hotpotqa" else is_long["react"] < 0.2
     without = figures["main-triviaqa-qwen/direct/exact_match"]
-    assert without > max(figures[f"main-triviaqa-qwen/{name}/exact_match"] for name in ("rewoo", "react"))
+    assert without > figures["main-triviaqa-qwen/react/exact_match"]
+    assert 1 - figures["exemplars-hotpotqa-qwen-exemplars=0/react?max_exemplars=0/unanswered"] == pytest.approx(0.1)
+    unanswered = {
+        names: [
+            round(100 * figures[f"horizon-{task}-qwen/{name}/unanswered"])
+            for task, name in product(("two", "three"), names)
+        ]
+        for names in (("rewoo-lazy", "rewoo-code"), ("react", "react-json"))
+    }
+    plans, loops = (f"{min(each)} to {max(each)}%" for each in unanswered.values())
+    said = f"{plans} of `rewoo-lazy`'s and `rewoo-code`'s tasks of two and three end unanswered, {loops} of the loops'"
+    assert said in PAGE
+
+
+def test_what_the_guard_changes_where_it_acts_is_on_the_page() -> None:
+    stopped, ratios = [], []
+    for data in ("hotpotqa", "triviaqa"):
+        rows = pd.read_parquet(FOLDER / "runs" / f"main-{data}-qwen" / "questions.parquet")
+        tokens, ends = (
+            rows.pivot(index="example_id", columns="architecture", values=column)
+            for column in ("total_tokens", "stop_reason")
+        )
+        acted = ends["react?repeat_guard=stop"] == "repeated"
+        alone = tokens["react"].where(~acted, tokens["react?repeat_guard=stop"])
+        stopped.append(acted.sum())
+        ratios.append(alone.mean() / tokens["rewoo"].mean())
+    said = f"stopped {' and '.join(map(str, stopped))} questions; where it acted alone the ratios are "
+    assert f"{said}{' and '.join(f'{ratio:.2f}' for ratio in ratios)}, the rest is chance." in PAGE
 
 
 def test_what_the_page_says_of_first_turns_and_of_new_plans_holds() -> None:
