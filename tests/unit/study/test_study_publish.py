@@ -494,7 +494,7 @@ async def test_an_outcome_is_decided_under_each_condition(tmp_path: Path) -> Non
         assert each.interval.estimate > 1
         assert each.is_partial
     text = page_of(results, tmp_path / "runs")
-    assert "| sample, oracle, tool_failure_rate=0.5 | 8 of 12 |" in text
+    assert "| sample, tool_failure_rate=0.5 | 8 of 12 |" in text
     assert "so far: undecided" in text
 
 
