@@ -242,14 +242,16 @@ def _change(values: dict[str, Any], change: str) -> None:
     *tables, name = path.split(".")
     if not equals or not tables or not name:
         raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
-    places = [values]
-    for table in tables:
-        named = [_tables(place) for place in places]
-        if not (places := [each for tables in named for key, each in tables if key == table]):
-            known = sorted({key for tables in named for key, _ in tables})
-            raise UsageError(f"--set {change}: {unknown('table', table, known)}")
-    if tables[0] == "cells" and tables[2:] != ["settings"]:
-        raise UsageError(f"--set {change}: of cells only settings can be set: cells.NAME.settings.KEY=VALUE")
+    if tables[0] == "cells":
+        places = _settings_of_cells(values["cells"], tables[1:], change)
+    else:
+        place: Any = values
+        for table in tables:
+            if not isinstance(place, dict) or not isinstance(place.get(table), dict):
+                known = [each for each in place if isinstance(place[each], dict)] if isinstance(place, dict) else []
+                raise UsageError(f"--set {change}: {unknown('table', table, known)}")
+            place = place[table]
+        places = [place]
     value: Any = text
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
@@ -257,11 +259,13 @@ def _change(values: dict[str, Any], change: str) -> None:
         place[name] = value
 
 
-def _tables(place: Any) -> list[tuple[str, Any]]:
-    """The tables in a table, by their keys, or in a list of tables (`[[cells]]`), by their names."""
-    if isinstance(place, dict):
-        return [(key, each) for key, each in place.items() if isinstance(each, dict | list)]
-    return [(str(each.get("name")), each) for each in place if isinstance(each, dict)]
+def _settings_of_cells(cells: Sequence[dict[str, Any]], path: Sequence[str], change: str) -> list[dict[str, Any]]:
+    """The settings of each table of cells that has a name. Raises `UsageError` for a path to anything else."""
+    if path[1:] != ["settings"]:
+        raise UsageError(f"--set {change}: of cells only settings can be set: cells.NAME.settings.KEY=VALUE")
+    if not (own := [each for each in cells if each["name"] == path[0]]):
+        raise UsageError(f"--set {change}: {unknown('cells', path[0], [each['name'] for each in cells])}")
+    return [each.setdefault("settings", {}) for each in own]
 
 
 def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:

@@ -167,6 +167,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     tables: Mapping[str, Callable[[], list[list[str]]]] = {
         "outcomes": lambda: _outcomes(results),
         "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
+        "ratios": lambda: _ratios(results, results.cells),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
         "claims": lambda: _claims(runs),
@@ -175,11 +176,14 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     }
     outcomes = {each.name: each for each in results.outcomes}
 
-    def of_cells(kind: str, cells: str) -> Callable[[], list[list[str]]] | None:
+    def table(of: str) -> list[list[str]] | None:
+        kind, _, cells = of.partition(" ")
+        if of in tables or kind not in ("means", "ratios"):
+            return tables[of]() if of in tables else None
+        if not {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
+            return None
         chosen = _of_cells(results, cells)
-        if kind == "means" and cells:
-            return lambda: _means(results, chosen, (NO_CACHE, EXAMPLE))
-        return (lambda: _ratios(results, chosen if cells else results.cells)) if kind == "ratios" else None
+        return _means(results, chosen, (NO_CACHE, EXAMPLE)) if kind == "means" else _ratios(results, chosen)
 
     def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
@@ -188,8 +192,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             return _title(results)
         if name == "question":
             return about.question
-        if kind == "table" and (made := tables.get(of) or of_cells(*of.partition(" ")[::2])):
-            cells = made()
+        if kind == "table" and (cells := table(of)) is not None:
             return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
         if kind == "verdict" and of in outcomes:
             return outcomes[of].verdict_shown

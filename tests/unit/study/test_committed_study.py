@@ -115,7 +115,10 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         for contexts in ([""], [f", {size} tokens before" for size in ("1,024", "2,048", "4,096")])
     ]
     ends = [f"{min(each):.2f} to {max(each):.2f}" for each in (*before.values(), *long_pages)]
-    assert f"give {ends[0]}, 1,024 and more {ends[1]}; pages of 600 words {ends[2]}, both {ends[3]}." in PAGE
+    assert (
+        f"give {ends[0]}, 1,024 and more {ends[1]}; pages of 600 words {ends[2]}, {ends[3]} behind 1,024 and more."
+        in PAGE
+    )
     assert f"(with 512 tokens before each prompt {min(of_more):.2f} to {max(of_more):.2f})" in PAGE
     for data in ("hotpotqa", "triviaqa"):
         cell = f"main-{data}-qwen"
@@ -152,8 +155,8 @@ def test_what_the_guard_changes_where_it_acts_is_on_the_page() -> None:
         alone = tokens["react"].where(~acted, tokens["react?repeat_guard=stop"])
         stopped.append(acted.sum())
         ratios.append(alone.mean() / tokens["rewoo"].mean())
-    said = f"stopped {' and '.join(map(str, stopped))} questions; where it acted alone the ratios are "
-    assert f"{said}{' and '.join(f'{ratio:.2f}' for ratio in ratios)}, the rest is chance." in PAGE
+    said = f"stopped {' and '.join(map(str, stopped))} questions; counted in these alone, the ratios are "
+    assert f"{said}{' and '.join(f'{ratio:.2f}' for ratio in ratios)}: the rest is chance." in PAGE
 
 
 def test_what_the_page_says_of_first_turns_and_of_new_plans_holds() -> None:

@@ -117,11 +117,12 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
 def test_a_change_of_cells_is_one_of_each_table_with_their_name(tmp_path: Path) -> None:
     other = OTHER_MAIN[OTHER_MAIN.index("[[cells]]") :]
     first = DECLARED.replace("n = 2", "n = 2\nsettings.reply_tokens = 8", 1)
-    both = f"{first}\n{other}\nsettings.reply_tokens = 9\n"
+    third = other.replace("hops = [1]", "hops = [2]")  # without settings of its own
+    both = f"{first}\n{other}\nsettings.reply_tokens = 9\n{third}"
     study = declared(tmp_path, both, "cells.main.settings.judge_model=local/mine.gguf")
     own = [cell for cell in study.cells if cell.cells == "main"]
     assert {cell.options.judge_model for cell in own} == {"local/mine.gguf"}
-    assert {cell.options.reply_tokens for cell in own} == {8, 9}
+    assert {cell.options.reply_tokens for cell in own} == {8, 9, 512}
     assert {cell.options.judge_model for cell in study.cells if cell.cells != "main"} == {None}
 
 
@@ -179,8 +180,10 @@ def test_a_fault_is_one_line_that_says_where(old: str, new: str, said: str, tmp_
         ("n=3", "expected TABLE.NAME.KEY=VALUE"),
         ("datasets.semple.dataset=x", "unknown table 'semple', did you mean 'sample'?"),
         ("cells.main.n=3", "of cells only settings can be set: cells.NAME.settings.KEY=VALUE"),
+        ("outcomes.tokens.measure=input_tokens", "unknown table 'outcomes'"),
+        ("datasets.sample.ids.x=3", "unknown table 'ids'"),
         ("cells.main=3", "of cells only settings can be set"),
-        ("cells.mian.settings.seed=3", "unknown table 'mian', did you mean 'main'?"),
+        ("cells.mian.settings.seed=3", "unknown cells 'mian', did you mean 'main'?"),
         ("cells.main.conditions.hops=3", "of cells only settings can be set"),
     ],
 )

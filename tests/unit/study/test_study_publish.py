@@ -294,6 +294,10 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
             page_of(read_results(study, folder), folder)
         assert len(str(refused.value)) < 400
+        for misspelt in ("means twise", "ratios short,twise", "means", "ratois"):
+            page.write_text(f"{{{{table {misspelt}}}}}")
+            with pytest.raises(SpecError, match="unknown figure"):
+                page_of(read_results(study, folder), folder)
         page.write_text(
             "{{range map openai}}; {{range map,map none}}; {{range map none react / rewoo}}; "
             "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
