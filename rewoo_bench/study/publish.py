@@ -63,6 +63,7 @@ from rewoo_bench.text.escaping import csv_text, markdown_table
 
 PAGE = "page.md"
 NOT_RUN = "(not run)"
+NO_ROWS = "No run has these figures yet."
 _ASKED = ("llm_calls", "total_tokens")
 _MADE = "<!-- made by rewoo-bench study publish -->"
 _PLACE = re.compile(r"\{\{([^{}]+)\}\}")
@@ -156,8 +157,11 @@ def _check_replaceable(page: Path, copies: Sequence[Path]) -> None:
 def page_of(results: StudyResults, folder: Path) -> str:
     """The page of a study. Raises `SpecError` for a place that names nothing."""
     path = results.study.file.with_name(PAGE)
-    text = path.read_text(encoding="utf-8") if path.is_file() else _DEFAULT
-    return f"{_MADE}\n\n{filled(results, folder, text, path).rstrip()}\n"
+    if path.is_file():
+        page = filled(results, folder, path.read_text(encoding="utf-8"), path)
+    else:  # nobody asked for a table that has no rows
+        page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "").removesuffix(f"{NO_ROWS}\n")
+    return f"{_MADE}\n\n{page.rstrip()}\n"
 
 
 def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
@@ -193,7 +197,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if name == "question":
             return about.question
         if kind == "table" and (cells := table(of)) is not None:
-            return "\n".join(markdown_table(cells)) if len(cells) > 1 else "No run has these figures yet."
+            return "\n".join(markdown_table(cells)) if len(cells) > 1 else NO_ROWS
         if kind == "verdict" and of in outcomes:
             return outcomes[of].verdict_shown
         if kind == "reached" and of in outcomes:

@@ -631,6 +631,8 @@ async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path
     publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
     page = (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
     assert "| twice-sample-oracle | cot / direct | 2 |" in page
+    assert "| twice-sample-oracle | cot | 2 | 2 |" in page
+    assert "No run has these figures yet." not in page
 
 
 @pytest.mark.anyio
