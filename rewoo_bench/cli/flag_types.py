@@ -167,7 +167,7 @@ def models(_: click.Context, __: click.Parameter, incomplete: str) -> list[Compl
 
     replays = (f"{REPLAY}{folder}" for folder in _past_runs())
     local = (f"{LOCAL}{name}" for name in catalogue())
-    return _matching([ORACLE_MODEL, *local, *_names("models"), *replays], incomplete)
+    return _matching(dict.fromkeys([ORACLE_MODEL, *local, *_names("models"), *replays]), incomplete)
 
 
 def run_folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

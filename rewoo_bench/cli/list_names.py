@@ -26,11 +26,11 @@ def list_names(agents: bool) -> int:
             click.echo(f"  {'':18} {folder}")
         return DONE
     click.echo("architectures (--arch)")
-    for name in bundled_names("architectures", "architecture.toml"):
+    for name in bundled_names("architectures"):
         _line(name, read_architecture(Named(name, bundled_folder("architectures") / name)).description)
     _installed("architectures")
     click.echo("data sets (--dataset)")
-    for name in bundled_names("datasets", "dataset.toml"):
+    for name in bundled_names("datasets"):
         _line(name, read_dataset(Named(name, bundled_folder("datasets") / name)).description)
     _installed("datasets")
     click.echo("tools ([tools.NAME] in architecture.toml)")

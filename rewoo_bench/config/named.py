@@ -12,10 +12,10 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from rewoo_bench.config.names import RECORDED, TOOLS, bundled_folder, bundled_names
-from rewoo_bench.config.plugins import PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
+from rewoo_bench.config.names import DESCRIPTIONS, RECORDED, TOOLS, FolderKind, bundled_folder, bundled_names
+from rewoo_bench.config.plugins import KINDS, PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
     ArchitectureSpec,
     DatasetSpec,
@@ -27,9 +27,6 @@ from rewoo_bench.config.specs import (
 )
 from rewoo_bench.errors import SpecError, unknown
 from rewoo_bench.text.scoring import BUNDLED, Scorer
-
-FolderKind = Literal["architectures", "datasets"]
-DESCRIPTIONS = {"architectures": "architecture.toml", "datasets": "dataset.toml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +44,19 @@ def find_named(kind: FolderKind, name: str) -> Named | None:
 
     Raises `SpecError` where two packages have the name, or an installed one is faulty.
     """
-    description = DESCRIPTIONS[kind]
     check_name(kind, name)
-    if name in bundled_names(kind, description):
+    if name in bundled_names(kind):
         return Named(name, bundled_folder(kind) / name)
     if plugin := next((each for each in installed_plugins(kind) if each.name == name), None):
         where = f"{name!r} of the package {plugin.distribution}"
-        folder = plugin_folder(find_plugin(kind, name), description, where)
+        folder = plugin_folder(find_plugin(kind, name), DESCRIPTIONS[kind], where)
         return Named(name, folder, "" if folder else plugin.value, plugin.distribution)
     return Named(name, Path(name)) if name and Path(name).is_dir() else None
 
 
 def known_names(kind: PluginKind) -> list[str]:
     """Bundled and installed names, sorted."""
-    bundled = bundled_names(kind, DESCRIPTIONS[kind]) if kind in ("architectures", "datasets") else []
-    return sorted({*bundled, *(plugin.name for plugin in installed_plugins(kind))})
+    return sorted({*KINDS[kind].bundled(), *(plugin.name for plugin in installed_plugins(kind))})
 
 
 def read_architecture(named: Named) -> ArchitectureSpec:
@@ -95,7 +90,7 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
     """
     if tuple(names) == (WITHOUT_TOOLS,):
         return (WITHOUT_TOOLS,)
-    known = {*TOOLS, *(each.name for each in installed_plugins("tools"))} if names else set()
+    known = known_names("tools") if names else []
     for name in names:
         if ":" in name:
             named_settings(name, where)
@@ -181,8 +176,7 @@ def find_scorer(name: str | Scorer, where: str = "scoring", folder: Path | None 
     if name in BUNDLED:
         return BUNDLED[name]
     if plugin is None and ":" not in name:
-        known = {*BUNDLED, *(each.name for each in installed_plugins("scorers"))}
-        raise SpecError(f"{where}: {unknown('scoring', name, known)}; or package.module:function")
+        raise SpecError(f"{where}: {unknown('scoring', name, known_names('scorers'))}; or package.module:function")
     function = import_object(name, where, folder) if plugin is None else plugin
     if not callable(function):
         raise SpecError(f"{where}: the scorer {name!r} is {function!r}, expected (prediction, answers) -> Score")

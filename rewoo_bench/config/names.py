@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
+FolderKind = Literal["architectures", "datasets"]
+DESCRIPTIONS = {"architectures": "architecture.toml", "datasets": "dataset.toml"}
 LOCAL = "local/"
 WIRE_NAME = "wire_name"
 """Key of a model's manifest: its name in the requests of external agents."""
@@ -115,7 +117,7 @@ def short_name(path: str) -> str:
     return _SHORT.get(path, path)
 
 
-def bundled_folder(kind: Literal["architectures", "datasets"]) -> Path:
+def bundled_folder(kind: FolderKind) -> Path:
     """The folder of that kind; it exists in a wheel, a clone and an editable install."""
     installed = _PACKAGE / "_bundled" / kind
     return installed if installed.is_dir() else _PACKAGE.parent / kind
@@ -126,6 +128,6 @@ def agents_folder() -> Path:
     return bundled_folder("architectures") / "agents"
 
 
-def bundled_names(kind: Literal["architectures", "datasets"], description: str) -> list[str]:
-    """Names of the bundled folders that hold the file `description`, sorted."""
-    return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{description}"))
+def bundled_names(kind: FolderKind) -> list[str]:
+    """Names of the bundled folders that hold a description, sorted."""
+    return sorted(path.parent.name for path in bundled_folder(kind).glob(f"*/{DESCRIPTIONS[kind]}"))

@@ -40,16 +40,14 @@ class _Kind(NamedTuple):
     bundled: Callable[[], Sequence[str]]
 
 
-_KINDS: Mapping[PluginKind, _Kind] = {
+KINDS: Mapping[PluginKind, _Kind] = {
     "architectures": _Kind(
         "architecture",
         "a folder with architecture.toml, or a runner class",
-        lambda: bundled_names("architectures", "architecture.toml"),
+        lambda: bundled_names("architectures"),
     ),
     "datasets": _Kind(
-        "data set",
-        "a folder with dataset.toml, or a generator class",
-        lambda: bundled_names("datasets", "dataset.toml"),
+        "data set", "a folder with dataset.toml, or a generator class", lambda: bundled_names("datasets")
     ),
     "tools": _Kind("tool", "a function or class that makes a tool", lambda: TOOLS),
     "models": _Kind("model", "a model, or a function or class that makes one", lambda: (ORACLE_MODEL,)),
@@ -72,7 +70,7 @@ def installed_plugins(kind: PluginKind) -> list[Plugin]:
 
 def packages_with(kind: PluginKind, name: str) -> list[str]:
     """The packages that have something of that kind under the name, this one included."""
-    own = [_THIS_PACKAGE] if name in _KINDS[kind].bundled() else []
+    own = [_THIS_PACKAGE] if name in KINDS[kind].bundled() else []
     return own + [plugin.distribution for plugin in installed_plugins(kind) if plugin.name == name]
 
 
@@ -81,7 +79,7 @@ def check_name(kind: PluginKind, name: str) -> None:
     packages = packages_with(kind, name)
     if len(packages) > 1:
         raise SpecError(
-            f"the {_KINDS[kind].what} {name!r} is in {len(packages)} packages: {', '.join(packages)}; "
+            f"the {KINDS[kind].what} {name!r} is in {len(packages)} packages: {', '.join(packages)}; "
             f"uninstall all but one of them"
         )
 
@@ -95,14 +93,14 @@ def find_plugin(kind: PluginKind, name: str) -> Any | None:
     plugin = next((each for each in installed_plugins(kind) if each.name == name), None)
     if plugin is None:
         return None
-    where = f"{_KINDS[kind].what} {name!r} of the package {plugin.distribution}"
+    where = f"{KINDS[kind].what} {name!r} of the package {plugin.distribution}"
     try:
         loaded = EntryPoint(name, plugin.value, f"rewoo_bench.{kind}").load()
     except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
         what = f"can't import {plugin.value!r}: {type(error).__name__}: {error}"
         raise SpecError(f"{where}: {what}") from error
     if loaded is None:
-        raise SpecError(f"{where}: {plugin.value!r} is None, expected {_KINDS[kind].expected}")
+        raise SpecError(f"{where}: {plugin.value!r} is None, expected {KINDS[kind].expected}")
     return loaded
 
 

@@ -24,7 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rewoo_bench.config.named import DESCRIPTIONS, Named, checked_tools, find_scorer, read_dataset
+from rewoo_bench.config.named import Named, checked_tools, find_scorer, read_dataset
+from rewoo_bench.config.names import DESCRIPTIONS
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders.formats import ROW_FORMATS, Defaults, RowFormat, format_named, read_examples

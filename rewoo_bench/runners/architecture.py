@@ -19,16 +19,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from rewoo_bench.config.named import (
-    DESCRIPTIONS,
-    find_named,
-    known_names,
-    named_settings,
-    read_architecture,
-    tools_for,
-    with_own,
-)
-from rewoo_bench.config.names import AGENT_RUNNER, RUNNERS, read_options, short_name
+from rewoo_bench.config.named import find_named, known_names, named_settings, read_architecture, tools_for, with_own
+from rewoo_bench.config.names import AGENT_RUNNER, DESCRIPTIONS, RUNNERS, read_options, short_name
 from rewoo_bench.config.specs import (
     AGENT_NAME,
     ArchitectureSpec,

@@ -17,8 +17,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewoo_bench.config.named import known_names
 from rewoo_bench.config.names import TOOLS
-from rewoo_bench.config.plugins import find_plugin, installed_plugins
+from rewoo_bench.config.plugins import find_plugin
 from rewoo_bench.config.specs import ToolSettings, import_object
 from rewoo_bench.errors import RewooBenchError, SpecError, unknown
 from rewoo_bench.runners.notation.grammars import answer_grammar
@@ -86,8 +87,7 @@ def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory |
         if name in TOOLS:
             return None
         if function is None:
-            known = {*TOOLS, *(each.name for each in installed_plugins("tools"))}
-            raise SpecError(f"{where}: {unknown('tool', name, known)}; or give it a factory")
+            raise SpecError(f"{where}: {unknown('tool', name, known_names('tools'))}; or give it a factory")
     if not callable(function):
         raise SpecError(f"{where}: the factory is {function!r:.80}, expected a function or a class that makes a tool")
     try:

@@ -18,7 +18,7 @@ from rewoo_bench.events import Event
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
-NAMES = bundled_names("architectures", "architecture.toml")
+NAMES = bundled_names("architectures")
 SLOWEST = ("llmcompiler", "plan-execute", "react-code", "rewoo-json", "rewoo-lazy")
 Ask = Callable[[str], list[Result]]
 

@@ -131,7 +131,7 @@ def test_bundled_sets_have_the_defaults_of_their_formats(tmp_path: Path) -> None
     from rewoo_bench.config.named import Named, read_dataset
     from rewoo_bench.config.names import bundled_folder, bundled_names
 
-    for name in bundled_names("datasets", "dataset.toml"):
+    for name in bundled_names("datasets"):
         spec = read_dataset(Named(name, bundled_folder("datasets") / name))
         (defaults,) = {each.defaults for each in ROW_FORMATS if each.name == spec.format}
         if spec.format != "sample":

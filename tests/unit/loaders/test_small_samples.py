@@ -25,7 +25,7 @@ CARDS = {name: (folder / "README.md").read_text(encoding="utf-8") for name, fold
 SUMS, YES_NO = EXAMPLES["sample-arithmetic"], EXAMPLES["sample-yes-no"]
 PASSAGES = list(read_passages(FOLDERS["sample-yes-no"] / "passages.jsonl"))
 TEXTS = {passage.title: passage.text for passage in PASSAGES}
-ARCHITECTURES = bundled_names("architectures", "architecture.toml")
+ARCHITECTURES = bundled_names("architectures")
 
 
 def kinds(examples: Sequence[Example]) -> dict[str, list[Example]]:

@@ -30,7 +30,7 @@ from rewoo_bench.types import Document, Example, Hop, Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
-ALL = bundled_names("architectures", "architecture.toml")
+ALL = bundled_names("architectures")
 SEARCHING = [name for name in ALL if name not in ("direct", "cot")]
 PAGES = (
     Document("Kyiv", "Kyiv is a city on the Dnieper."),

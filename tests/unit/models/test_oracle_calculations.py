@@ -19,7 +19,7 @@ from rewoo_bench.types import Document, Example, Hop, Message
 
 pytestmark = pytest.mark.anyio
 
-ALL = bundled_names("architectures", "architecture.toml")
+ALL = bundled_names("architectures")
 PLANNED = ("rewoo", "rewoo-json", "rewoo-code", "rewoo-react")
 TOOLS = {
     "rewoo": "LLM+Calculator",

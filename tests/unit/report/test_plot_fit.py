@@ -28,7 +28,7 @@ VARIANTS = [
     "my-own-architecture-with-a-name-of-sixty-characters-and-more-x",
 ]
 NEWER = ("react-code", "react-json", "rewoo-code", "rewoo-lazy")
-TWELVE = [*(name for name in bundled_names("architectures", "architecture.toml") if name not in NEWER), *VARIANTS]
+TWELVE = [*(name for name in bundled_names("architectures") if name not in NEWER), *VARIANTS]
 LONG = "a-data-set-with-a-name-of-sixty-characters-and-then-some-more"
 
 

@@ -15,7 +15,7 @@ from rewoo_bench.config.names import bundled_names
 from rewoo_bench.report.plots.ratios import METHODS, band, front, published
 from rewoo_bench.report.plots.style import MANY, drawn, label_points, sampled, series_styles, sheet, spread
 
-BUNDLED = bundled_names("architectures", "architecture.toml")
+BUNDLED = bundled_names("architectures")
 STYLES = series_styles(BUNDLED)
 NAMES = {name: style.name for name, style in STYLES.items()}
 
