@@ -11,7 +11,7 @@ as in the plan-and-execute agents built on it. All calls of a question share one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from rewoo_bench.errors import ActionError
@@ -19,10 +19,9 @@ from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.grammars import action_grammar, answer_grammar, words_grammar
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer, parse_action
 from rewoo_bench.runners.notation.tools import describe_tools
-from rewoo_bench.runners.prompts import Prompts, check_shorten
-from rewoo_bench.runners.react import ReActSettings, ReActTurns
+from rewoo_bench.runners.react import ReActLoop, ReActTurns
 from rewoo_bench.text.loops import AT_LIMIT
-from rewoo_bench.types import Completion, Hop, Message, Model, Request, Tool, Trajectory
+from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
 
 _T = TypeVar("_T")
 _ITEM = re.compile(r"^(?:[^\S\n]|[*`-])*\d{1,3}[.):][\s*`]*(.+)$", re.MULTILINE)
@@ -31,22 +30,15 @@ _LAST = "No step is left: answer now."
 _FAULT = "Write a plan as numbered lines under 'Plan:', or one line 'Answer:' and the answer."
 
 
-class PlanExecute:
+class PlanExecute(ReActLoop):
     """Plans, does one step, plans anew from the observation."""
 
-    Settings = ReActSettings
-
-    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
-        self.prompts = prompts
-        self.settings = settings or ReActSettings()
-        self.max_steps = self.settings.max_steps
-        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        check_shorten(self.settings.shorten, prompts)
+    prompt = "planner"
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question with at most `max_steps` executed steps; after them it ends as `step_limit`."""
         limit = self.settings.max_steps
-        turns = ReActTurns(self.settings, tools, model, self.prompts)
+        turns = ReActTurns(self, model, tools)
         opening = self.prompts.conversation(
             "planner", f"Question: {question}", tools=describe_tools(tools), max_steps=limit
         )
@@ -82,10 +74,6 @@ class PlanExecute:
         if intent is None:
             return turns.end(None, "unparsable", replans=plans - 1)
         return turns.end(*answered(str(intent), conversation.last), replans=plans - 1)
-
-    def steps_needed(self, chain: Sequence[Hop]) -> int:
-        """A step for each hop, and one for the answer."""
-        return len(chain) + 1
 
 
 def read_items(text: str) -> list[str]:

@@ -60,22 +60,35 @@ class ReActSettings(BaseModel):
     """Tokens to which an observation is shortened."""
 
 
+class ReActLoop:
+    """What the loops with these settings have in common. The placeholders are those of their `prompt`."""
+
+    Settings = ReActSettings
+    prompt = "agent"
+    placeholders: Sequence[str] = ("tools", "max_steps")
+    notation: Notation = "text"
+
+    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
+        self.prompts = prompts
+        self.settings = settings or ReActSettings()
+        self.max_steps = self.settings.max_steps
+        prompts.fill(self.prompt, **dict.fromkeys(self.placeholders, ""))  # a wrong one is found before a question
+        check_shorten(self.settings.shorten, prompts)
+
+    def steps_needed(self, chain: Sequence[Hop]) -> int:
+        """A turn for each hop, and one for the answer."""
+        return len(chain) + 1
+
+
 class ReActTurns:
     """The tool calls of one question, observed. `steps` holds them in order."""
 
-    def __init__(
-        self,
-        settings: ReActSettings,
-        tools: Mapping[str, Tool],
-        model: Model,
-        prompts: Prompts,
-        notation: Notation = "text",
-    ) -> None:
+    def __init__(self, loop: ReActLoop, model: Model, tools: Mapping[str, Tool]) -> None:
         self.steps: list[Step] = []
-        self._settings = settings
+        self._settings = loop.settings
         self._tools = tools
-        self._notation: Notation = notation
-        self._evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
+        self._notation = loop.notation
+        self._evidence_budget = EvidenceBudget(loop.settings.shorten, model, loop.prompts)
         self._done: list[tuple[object, ...]] = []  # by each turn
         self._is_nudged = False
 
@@ -121,17 +134,8 @@ class ReActTurns:
         return Trajectory(answer, stop_reason, tuple(self.steps), replans=replans, notes=notes)
 
 
-class ReAct:
+class ReAct(ReActLoop):
     """One model call a turn, each with the trace so far."""
-
-    Settings = ReActSettings
-
-    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
-        self.prompts = prompts
-        self.settings = settings or ReActSettings()
-        self.max_steps = self.settings.max_steps
-        prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        check_shorten(self.settings.shorten, prompts)
 
     async def run(
         self, question: str, *, model: Model, tools: Mapping[str, Tool], before: Sequence[Step] = ()
@@ -143,7 +147,7 @@ class ReAct:
         finish = self.finish()
         actions: dict[str, Tool | None] = {**tools, **finish}
         form = self.form(actions)
-        turns = ReActTurns(self.settings, tools, model, self.prompts, self.notation)
+        turns = ReActTurns(self, model, tools)
         messages = self.prompts.conversation(
             "agent", f"Question: {question}", tools=self.describe(tools), max_steps=self.max_steps
         )
@@ -188,7 +192,6 @@ class ReAct:
 
     # How a turn is written; JsonReAct writes it in another way.
 
-    notation: Notation = "text"
     stop: Sequence[str] = ("\nObservation",)
 
     def finish(self) -> Mapping[str, Tool | None]:
@@ -215,10 +218,6 @@ class ReAct:
     def observed(self, id_: str, text: str) -> str:
         """An observation, or what is wrong with a turn, as the model sees it."""
         return f"Observation: {text}"
-
-    def steps_needed(self, chain: Sequence[Hop]) -> int:
-        """A turn for each hop, and one for the answer."""
-        return len(chain) + 1
 
 
 class JsonReAct(ReAct):

@@ -19,8 +19,7 @@ from itertools import islice
 
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
-from rewoo_bench.runners.prompts import Prompts, check_shorten
-from rewoo_bench.runners.react import ReActSettings, ReActTurns, longest_path
+from rewoo_bench.runners.react import ReActLoop, ReActTurns, longest_path
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.text.model_output import check_fields, decode
@@ -33,21 +32,15 @@ _NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply wi
 _LAST = "No turn is left. Reply with one line 'Answer: …' and the best answer there is."
 
 
-class NativeReAct:
+class NativeReAct(ReActLoop):
     """One model call a turn, with tools as the provider's API has them."""
 
-    Settings = ReActSettings
-
-    def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
-        self.prompts = prompts
-        self.settings = settings or ReActSettings()
-        self.max_steps = self.settings.max_steps
-        prompts.fill("agent", max_steps=0)  # a wrong placeholder is found before the first question
-        check_shorten(self.settings.shorten, prompts)
+    placeholders = ("max_steps",)
+    notation = "json"
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
-        turns = ReActTurns(self.settings, tools, model, self.prompts, "json")
+        turns = ReActTurns(self, model, tools)
         messages = self.prompts.conversation("agent", f"Question: {question}", max_steps=self.max_steps)
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
