@@ -76,7 +76,7 @@ class LLMCompiler:
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; without any sound plan it ends as `invalid_plan`, without an answer as `step_limit`."""
-        return await _Course(question, model, tools, self.prompts, self.settings).run()
+        return await _Course(self, question, model, tools).run()
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """Tasks of a plan without a mistake."""
@@ -86,25 +86,17 @@ class LLMCompiler:
 class _Course:
     """One question: the planner's conversation, all plans, and the results of their tasks."""
 
-    def __init__(
-        self,
-        question: str,
-        model: Model,
-        tools: Mapping[str, Tool],
-        prompts: Prompts,
-        settings: LLMCompilerSettings,
-    ) -> None:
-        self.question, self.model, self.tools, self.prompts, self.settings = question, model, tools, prompts, settings
+    def __init__(self, compiler: LLMCompiler, question: str, model: Model, tools: Mapping[str, Tool]) -> None:
+        self.question, self.model, self.tools = question, model, tools
+        self.prompts, self.settings = compiler.prompts, compiler.settings
         described = describe_tools(tools, "numbered")
-        self.messages = prompts.conversation(
-            "planner", f"Question: {question}", tools=described, max_steps=settings.max_steps
+        self.messages = self.prompts.conversation(
+            "planner", f"Question: {question}", tools=described, max_steps=self.settings.max_steps
         )
-        self.evidence_budget = EvidenceBudget(settings.shorten, model, prompts)
-        self.caller = StepCaller(
-            tools, self.evidence_budget, slot_tokens=settings.slot_tokens, failed_input=settings.failed_input
-        )
+        self.evidence_budget = EvidenceBudget(self.settings.shorten, model, self.prompts)
+        self.caller = StepCaller(tools, self.evidence_budget, self.settings.slot_tokens, self.settings.failed_input)
         self.done: dict[str, Step] = {}
-        self.planned: list[PlanStep] = []
+        self.planned = Plan(steps=())
         self.evidence: dict[str, str] = {}
         self.drafts: list[dict[str, Any]] = []
         self.joined: list[str] = []
@@ -124,7 +116,7 @@ class _Course:
             wanted = (
                 f"Still missing: {joined.missing}\nWrite a plan of the tasks that are still needed, with numbers from"
             )
-            task = f"{self.results()}\n\n{wanted} {self.next_number}.\n\nQuestion: {self.question}"
+            task = f"{self.results()}\n\n{wanted} {self.planned.next_number}.\n\nQuestion: {self.question}"
             self.messages.append(Message("user", task))
         return self.end(None, "invalid_plan")
 
@@ -133,26 +125,22 @@ class _Course:
         return len(self.drafts) <= self.settings.max_replans
 
     @property
-    def next_number(self) -> int:
-        return 1 + max((step.number for step in self.planned), default=0)
-
-    @property
     def steps(self) -> tuple[Step, ...]:
-        return tuple(self.done[step.id] for step in self.planned)
+        return tuple(self.done[step.id] for step in self.planned.steps)
 
     async def plan_and_run(self) -> bool:
         """Runs the next sound plan, if one is written. Returns whether there is any result for the joiner."""
         async with background_tasks() as start:
-            fetcher = TaskFetcher(start, self.caller, self.tools, self.done, max_steps=self.settings.max_steps)
+            fetcher = TaskFetcher(start, self.caller, self.done, self.settings.max_steps)
             plan = await self.plan(fetcher)
             await fetcher.finish(plan.steps if plan else ())
             self.early_steps += fetcher.early
             self.discarded += fetcher.discarded
         if plan is not None:
-            self.planned += plan.steps
+            self.planned = self.planned.then(plan)
             with at_place(f"map {len(self.joined)}"):
                 self.evidence = await self.evidence_budget.all_shortened(self.steps, self.settings.map_tokens)
-        return bool(self.planned)
+        return bool(self.planned.steps)
 
     async def plan(self, fetcher: TaskFetcher) -> Plan | None:
         """The first sound plan of the planner calls that are left. Its tasks are started while it is written."""
@@ -163,7 +151,7 @@ class _Course:
                 self.messages,
                 role="planner",
                 stop=_STOP,
-                grammar=numbered_grammar(self.tools, self.settings.max_steps, self.next_number),
+                grammar=numbered_grammar(self.tools, self.settings.max_steps, self.planned.next_number),
                 on_text=fetcher.read if self.settings.stream else None,
             )
             with at_place(f"planner {attempt}"):
@@ -174,7 +162,7 @@ class _Course:
                 self.tools,
                 self.settings.max_steps,
                 self.settings.too_long,
-                [step.id for step in self.planned],
+                [step.id for step in self.planned.steps],
             )
             self.drafts.append({"text": completion.text, "faults": faults})
             self.messages.append(Message("assistant", completion.text))
@@ -205,7 +193,7 @@ class _Course:
         """The tasks and what they found, as joiner and planner see them; the same text is sent once."""
         first: dict[str, int] = {}  # result -> its first task
         lines = []
-        for step in self.planned:
+        for step in self.planned.steps:
             text = self.evidence[step.id]
             same_as = first.setdefault(text, step.number)
             shown = text if same_as == step.number else f"the same as ${same_as}"
@@ -225,8 +213,8 @@ class _Course:
             answer,
             stop_reason,
             self.steps,
-            plan=Plan(steps=tuple(self.planned)).as_json() or None,
-            evidence=self.evidence if self.planned else None,
+            plan=self.planned.as_json() or None,
+            evidence=self.evidence if self.planned.steps else None,
             replans=len(self.drafts) - 1,
             notes=notes,
         )
@@ -246,18 +234,11 @@ class TaskFetcher:
     `early` counts tasks that were started before their plan was whole, and `discarded` lists those that didn't count.
     """
 
-    def __init__(
-        self,
-        start: TaskStarter,
-        caller: StepCaller,
-        tools: Mapping[str, Tool],
-        done: dict[str, Step],
-        *,
-        max_steps: int,
-    ) -> None:
+    def __init__(self, start: TaskStarter, caller: StepCaller, done: dict[str, Step], max_steps: int) -> None:
         self.early = 0
         self.discarded: list[dict[str, Any]] = []
-        self._start, self._caller, self._tools, self._done, self._max_steps = start, caller, tools, done, max_steps
+        self._start, self._caller, self._done, self._max_steps = start, caller, done, max_steps
+        self._tools = caller.tools
         self._earlier = frozenset(done)
         self._tasks: dict[str, _Task] = {}
         self._lines = ""

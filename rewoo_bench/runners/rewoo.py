@@ -31,31 +31,23 @@ from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, To
 NO_EVIDENCE = "No evidence found."
 
 
+@dataclass(eq=False)
 class StepCaller:
     """Makes the calls of steps. One with a failed input is skipped, or gets its text (`failed_input` "pass").
 
     The text of a failed step is its error, or with `show_errors` off `NO_EVIDENCE`; `errors` keeps its beginning.
     """
 
-    def __init__(
-        self,
-        tools: Mapping[str, Tool],
-        evidence_budget: EvidenceBudget,
-        *,
-        slot_tokens: int,
-        failed_input: Literal["skip", "pass"] = "skip",
-        show_errors: bool = True,
-    ) -> None:
-        self.errors: dict[str, str] = {}
-        self.evidence_budget = evidence_budget
-        self._tools = tools
-        self._slot_tokens = slot_tokens
-        self._failed_input = failed_input
-        self._show_errors = show_errors
+    tools: Mapping[str, Tool]
+    evidence_budget: EvidenceBudget
+    slot_tokens: int
+    failed_input: Literal["skip", "pass"] = "skip"
+    show_errors: bool = True
+    errors: dict[str, str] = field(default_factory=dict)
 
     def failed_inputs(self, step: PlanStep, done: Mapping[str, Step]) -> list[str]:
         """The failed inputs that a step is skipped for."""
-        return [need for need in step.depends_on if done[need].failed] if self._failed_input == "skip" else []
+        return [need for need in step.depends_on if done[need].failed] if self.failed_input == "skip" else []
 
     async def call(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
         """The step's result; `done` has its inputs, `level` is its depth in the plan."""
@@ -66,12 +58,12 @@ class StepCaller:
             if failed := self.failed_inputs(step, done):
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
             else:
-                observation = await call_tool(self._tools[step.tool], args)
-            if observation.failed and not self._show_errors:
-                self.errors[step.id], _ = truncate(observation.text, self._slot_tokens)
+                observation = await call_tool(self.tools[step.tool], args)
+            if observation.failed and not self.show_errors:
+                self.errors[step.id], _ = truncate(observation.text, self.slot_tokens)
                 observation = Observation(NO_EVIDENCE, failed=True)
             text = await self.evidence_budget.shortened(
-                step.id, observation.text, query=f"{step.thought} {argument}", max_tokens=self._slot_tokens
+                step.id, observation.text, query=f"{step.thought} {argument}", max_tokens=self.slot_tokens
             )
         return Step(step.id, step.thought, step.tool, argument, text, observation.failed)
 
@@ -178,11 +170,6 @@ class PlanAndEvidence:
         self.plan = Plan(steps=tuple(step for step in self.plan.steps if step.id in self.done))
 
     @property
-    def next_number(self) -> int:
-        """The number of a new plan's first step."""
-        return 1 + max((step.number for step in self.plan.steps), default=0)
-
-    @property
     def steps(self) -> tuple[Step, ...]:
         """The steps done, in the order of the plan."""
         return tuple(self.done[step.id] for step in self.plan.steps)
@@ -260,13 +247,7 @@ class ReWOO:
         settings = self.settings
         tools = tools if settings.solver else {**tools, FINISH: Finish()}
         budget = EvidenceBudget(settings.shorten, model, self.prompts)
-        caller = StepCaller(
-            tools,
-            budget,
-            slot_tokens=settings.slot_tokens,
-            failed_input=settings.failed_input,
-            show_errors=settings.show_errors,
-        )
+        caller = StepCaller(tools, budget, settings.slot_tokens, settings.failed_input, settings.show_errors)
         planned = PlanAndEvidence(caller, stops_on_failure=settings.replan == "on_failure")
         described = describe_tools(tools, settings.notation)
         messages = self.prompts.conversation(
@@ -278,7 +259,7 @@ class ReWOO:
                 break
             form: dict[str, Any] = {"schema": plan_schema(tools, left, bare=settings.bare_steps)}
             if settings.notation == "text":
-                form = {"grammar": plan_grammar(tools, left, planned.next_number)}
+                form = {"grammar": plan_grammar(tools, left, planned.plan.next_number)}
             emit("planner_started", attempt=attempt)
             with at_place(f"planner {attempt}"):
                 completion = await model.complete(Request(messages, role="planner", stop=["\nQuestion:"], **form))
@@ -292,7 +273,7 @@ class ReWOO:
                 emit("plan_rejected", faults=faults)
                 asked = f"The plan can't be run: {'; '.join(faults)}.\nWrite a new plan.\n\nQuestion: {question}"
             else:
-                planned.plan = Plan(steps=(*planned.plan.steps, *plan.steps))
+                planned.plan = planned.plan.then(plan)
                 planned.dropped_steps += dropped
                 emit("plan_created", plan=plan.as_json())
                 await planned.work(settings.schedule)
@@ -332,7 +313,7 @@ class ReWOO:
             steps = [replace(step, observation=errors.get(step.id, step.observation)) for step in planned.steps]
             shown = await budget.all_shortened(steps, self.settings.map_tokens)
         lines = [f"#{step.id} = {step.call}\nResult: {shown[step.id]}" for step in planned.plan.steps]
-        return self.prompts.fill("replan", results="\n\n".join(lines), next=f"E{planned.next_number}")
+        return self.prompts.fill("replan", results="\n\n".join(lines), next=f"E{planned.plan.next_number}")
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""

@@ -66,6 +66,15 @@ class Plan(BaseModel):
 
     steps: tuple[PlanStep, ...]
 
+    @property
+    def next_number(self) -> int:
+        """The number of the first step of a plan that goes on from here."""
+        return 1 + max((step.number for step in self.steps), default=0)
+
+    def then(self, more: Plan) -> Plan:
+        """The steps of both."""
+        return Plan(steps=(*self.steps, *more.steps))
+
     def as_json(self) -> list[dict[str, Any]]:
         """The steps as traces have them."""
         return [step.model_dump(mode="json") for step in self.steps]

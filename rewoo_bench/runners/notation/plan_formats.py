@@ -101,7 +101,7 @@ def write_plan(plan: Plan, notation: Notation = "text", *, bare: bool = False) -
     if notation == "json":
         return '{"steps": [\n' + ",\n".join(lines) + "\n]}"
     if notation == "numbered":
-        lines.append(f"{1 + max((step.number for step in plan.steps), default=0)}. join()")
+        lines.append(f"{plan.next_number}. join()")
     return "\n".join(lines)
 
 
