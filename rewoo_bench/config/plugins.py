@@ -42,9 +42,7 @@ class _Kind(NamedTuple):
 
 KINDS: Mapping[PluginKind, _Kind] = {
     "architectures": _Kind(
-        "architecture",
-        "a folder with architecture.toml, or a runner class",
-        lambda: bundled_names("architectures"),
+        "architecture", "a folder with architecture.toml, or a runner class", lambda: bundled_names("architectures")
     ),
     "datasets": _Kind(
         "data set", "a folder with dataset.toml, or a generator class", lambda: bundled_names("datasets")

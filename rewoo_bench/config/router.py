@@ -155,9 +155,6 @@ def read_router(path: Path) -> RouterFile:
     return validated(RouterFile, found, where)
 
 
-PolicyName = Literal["rule", "model", "learned"]
-
-
 class RoutingRule(BaseModel):
     """A rule about a question's text. It fits where all of its conditions hold."""
 
@@ -220,7 +217,7 @@ class RouterSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    policy: PolicyName = "rule"
+    policy: Literal["rule", "model", "learned"] = "rule"
     parents: tuple[str, str] = ("rewoo", "react")
     """The two architectures to choose from. The first is taken where no rule fits, or a model's reply names neither."""
     rules: tuple[RoutingRule, ...] = ()

@@ -204,7 +204,7 @@ def _joined(task: list[Example]) -> Example:
     listed = " ".join(f"({number}) {example.question}" for number, example in enumerate(task, start=1))
     hops = list[Hop]()
     for example in task:
-        hops += _moved(example.chain, len(hops))
+        hops += [_moved(hop, len(hops)) for hop in example.chain]
     most = max(len(example.answers) for example in task)
     golds = [[example.answers[min(n, len(example.answers) - 1)] for example in task] for n in range(most)]
     asked = f"Answer these {len(task)} questions in their order, with{BETWEEN_ANSWERS}between the answers: {listed}"
@@ -219,17 +219,9 @@ def _joined(task: list[Example]) -> Example:
     )
 
 
-def _moved(hops: Iterable[Hop], by: int) -> list[Hop]:
-    """Hops at later positions of a chain."""
-
-    def move(place: re.Match[str]) -> str:
-        return f"{{{int(place[1]) + by}}}"
-
-    return [
-        replace(
-            hop,
-            needs=tuple(need + by for need in hop.needs),
-            title=re.sub(r"\{(\d+)\}", move, hop.title) if hop.tool == "Calculator" else hop.title,
-        )
-        for hop in hops
-    ]
+def _moved(hop: Hop, by: int) -> Hop:
+    """The hop in a chain that has so many others before it."""
+    title = hop.title
+    if hop.tool == "Calculator":
+        title = re.sub(r"\{(\d+)\}", lambda place: f"{{{int(place[1]) + by}}}", title)
+    return replace(hop, title=title, needs=tuple(need + by for need in hop.needs))

@@ -172,16 +172,11 @@ class EvidenceBudget:
     async def all_shortened(self, steps: Sequence[Step], max_tokens: int) -> dict[str, str]:
         """The evidence of steps within `max_tokens`: slots that are too long share the tokens that short ones leave."""
         allowed = shares({step.id: count_tokens(step.observation) for step in steps}, max_tokens)
-        return {
-            step.id: await self.shortened(
-                step.id,
-                step.observation,
-                query=f"{step.thought} {step.argument}",
-                max_tokens=allowed[step.id],
-                where="map",
-            )
-            for step in steps
-        }
+        kept: dict[str, str] = {}
+        for step in steps:
+            query, most = f"{step.thought} {step.argument}", allowed[step.id]
+            kept[step.id] = await self.shortened(step.id, step.observation, query=query, max_tokens=most, where="map")
+        return kept
 
 
 def check_shorten(shorten: Shorten, prompts: Prompts) -> None:

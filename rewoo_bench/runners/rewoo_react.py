@@ -54,11 +54,10 @@ class ReWOOReAct:
 
     def __init__(self, prompts: Prompts, settings: ReWOOReActSettings | None = None) -> None:
         self.settings = settings or ReWOOReActSettings()
-        own = {"max_steps": self.settings.max_steps, "map_tokens": self.settings.map_tokens}
-        given = {name: value for name, value in own.items() if value is not None}
+        given = self.settings.model_dump(include={"max_steps", "map_tokens"}, exclude_none=True)
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=given))
         self.max_steps = self.rewoo.max_steps
-        guard = {} if self.settings.repeat_guard is None else {"repeat_guard": self.settings.repeat_guard}
+        guard = self.settings.model_dump(include={"repeat_guard"}, exclude_none=True)
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:

@@ -71,8 +71,7 @@ def with_tool_names(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
         name, args = names.spelt(step.tool), step.args
         if isinstance(args, str) and name in tools:
             args = read_arguments(args, inputs(tools[name].arguments))
-        is_same = (name, args) == (step.tool, step.args)
-        steps.append(step if is_same else step.model_copy(update={"tool": name, "args": args}))
+        steps.append(step.model_copy(update={"tool": name, "args": args}))
     return Plan(steps=tuple(steps))
 
 

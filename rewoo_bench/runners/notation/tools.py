@@ -185,7 +185,8 @@ class Function:
             return check_fields(args[0])  # as those who are used to JSON write it
         names = list(self.parameters)
         if len(args) > len(names):
-            raise Misfit(f"{len(args)} arguments are given, and there {_are(len(names))}")
+            are = "is 1" if len(names) == 1 else f"are {len(names) or 'none'}"
+            raise Misfit(f"{len(args)} arguments are given, and there {are}")
         given = dict(zip(names, args, strict=False))
         if twice := next((name for name in kwargs if name in given), None):
             raise Misfit(f"{twice!r} is given twice")
@@ -230,7 +231,3 @@ def _type(schema: Schema, part: object, depth: int = _DEEPEST) -> str:
     else:
         types = {**_TYPES, "array": "list"}
     return " | ".join(types.get(kind, "Any") for kind in sorted(kinds, key=lambda kind: (kind == "null", kind)))
-
-
-def _are(count: int) -> str:
-    return "is 1" if count == 1 else f"are {count or 'none'}"
