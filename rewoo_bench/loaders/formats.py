@@ -36,10 +36,6 @@ class Defaults:
     tools: tuple[str, ...] = ()
 
 
-def _always(_: RawRow) -> bool:
-    return True
-
-
 def _never(_: RawRow) -> bool:
     return False
 
@@ -56,7 +52,7 @@ class RowFormat:
     """None is a row that can't be answered, and is left out."""
     defaults: Defaults = Defaults()
     """What its questions need, where no dataset.toml says so."""
-    is_evident: Callable[[RawRow], bool] = _always
+    is_evident: Callable[[RawRow], bool] = lambda _: True
     """Whether a row with these keys is surely of this format, though nobody names the data set."""
     numbered: bool = False
     """Whether a row without an id has its number for one."""

@@ -39,7 +39,7 @@ def hotpotqa_example(row: RawRow) -> Example:
     pages. Raises `RowError`.
     """
     id_, question = identifier(row, "_id" if "_id" in row else "id"), text_field(row, "question")
-    if row.get("answer", "") is None or "answer" not in row:
+    if row.get("answer") is None:
         raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
     answer, kind = text_field(row, "answer"), str(row.get("type") or "")
     documents: list[Document] = []

@@ -238,7 +238,6 @@ class TaskFetcher:
         self.early = 0
         self.discarded: list[dict[str, Any]] = []
         self._start, self._caller, self._done, self._max_steps = start, caller, done, max_steps
-        self._tools = caller.tools
         self._earlier = frozenset(done)
         self._tasks: dict[str, _Task] = {}
         self._lines = ""
@@ -249,7 +248,7 @@ class TaskFetcher:
         if lines == self._lines:
             return
         self._lines = lines
-        plan = with_tool_names(Plan(steps=tuple(complete_steps(lines, self._tools))), self._tools)
+        plan = with_tool_names(Plan(steps=tuple(complete_steps(lines, self._caller.tools))), self._caller.tools)
         first: dict[str, PlanStep] = {}
         for step in plan.steps[: self._max_steps]:
             first.setdefault(step.id, step)
@@ -271,7 +270,7 @@ class TaskFetcher:
             known = len(self._tasks)
             for step in steps:
                 started = {*self._tasks, *self._earlier}
-                if step.id in started or step_faults(step, started, self._tools):
+                if step.id in started or step_faults(step, started, self._caller.tools):
                     continue
                 levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
                 self._tasks[step.id] = task = _Task(step, 1 + max(levels) if levels else 0)

@@ -86,7 +86,7 @@ _BLOCK = re.compile(
 
 def program_in(text: str) -> str | None:
     """The program in a reply, which is its first fenced block; None where it has none."""
-    match = _BLOCK.search(_with_newlines(text))
+    match = _BLOCK.search(text.replace("\r\n", "\n"))
     return match[2].strip("\n") if match else None
 
 
@@ -96,15 +96,11 @@ def read_turn(text: str) -> tuple[str, str | None]:
     >>> read_turn("Thought: Look it up.\\n```python\\nprint(1)\\n```\\nOutput: 1")
     ('Look it up.', 'print(1)')
     """
-    text = _with_newlines(text)
+    text = text.replace("\r\n", "\n")
     match = _BLOCK.search(text)
     before = text[: match.start()] if match else text
     thought = " ".join(_THOUGHT.sub("", before, count=1).split()).strip("* ")
     return thought, None if match is None or names_answer(before) else match[2].strip("\n")
-
-
-def _with_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n")
 
 
 def fenced(program: str) -> str:
