@@ -222,7 +222,7 @@ class ProgramTools:
 
 
 class Programs:
-    """The worker processes of a runner: opened by the first program of a run, and closed with it.
+    """The worker processes of a runner, each started by the first program that needs one.
 
     `timeout_s` are the seconds that a program may compute; it may wait for tools as long as they take. Raises
     `SpecError` where the sandbox isn't installed.
@@ -232,28 +232,18 @@ class Programs:
         _check_installed()
         self.timeout_s = timeout_s
         self.memory_mb = memory_mb
-        self._run: AsyncExitStack | None = None
-        self._opening = anyio.Lock()
         self._pool: AsyncMonty | None = None
 
-    def connect(self, stack: AsyncExitStack) -> None:
+    async def connect(self, stack: AsyncExitStack) -> None:
         """The workers of all questions are the same, and end with `stack`; else each question has its own."""
-        self._run, self._opening, self._pool = stack, anyio.Lock(), None
-        stack.callback(self._disconnect)
-
-    def _disconnect(self) -> None:
-        self._run = self._pool = None
+        self._pool = await self._open(stack)
+        stack.callback(setattr, self, "_pool", None)
 
     @asynccontextmanager
     async def session(self, tools: ProgramTools) -> AsyncIterator[ProgramSession]:
         """A session of one question, in which variables live on from program to program."""
         async with AsyncExitStack() as own:
-            if self._run is None:
-                pool = await self._open(own)
-            else:
-                async with self._opening:
-                    pool = self._pool = self._pool or await self._open(self._run)
-            session = ProgramSession(self, pool, tools)
+            session = ProgramSession(self, self._pool or await self._open(own), tools)
             try:
                 yield session
             finally:

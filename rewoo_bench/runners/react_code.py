@@ -65,7 +65,7 @@ class ReActCode:
 
     async def connect(self, stack: AsyncExitStack) -> None:
         """The processes that run programs serve all questions of a run, and end with `stack`."""
-        self.programs.connect(stack)
+        await self.programs.connect(stack)
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for all hops that need no other, one for those that need only these, and so on; one for the answer."""

@@ -72,7 +72,7 @@ class ReWOOCode:
 
     async def connect(self, stack: AsyncExitStack) -> None:
         """The processes that run programs serve all questions of a run, and end with `stack`."""
-        self.programs.connect(stack)
+        await self.programs.connect(stack)
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """The calls of a plan, and one for each hop that only turns out to be needed: the program goes on to it."""

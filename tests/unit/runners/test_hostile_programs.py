@@ -131,7 +131,7 @@ class Sandbox:
 async def sandbox() -> object:
     programs = Programs(0.2, 32)
     async with AsyncExitStack() as stack:
-        programs.connect(stack)
+        await programs.connect(stack)
         yield Sandbox(programs)
 
 

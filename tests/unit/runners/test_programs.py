@@ -304,7 +304,7 @@ async def test_tools_with_several_inputs_are_shown_and_called_with_their_types()
 async def test_questions_share_the_workers_of_a_run() -> None:
     lab = Lab()
     async with AsyncExitStack() as run:
-        lab.programs.connect(run)
+        await lab.programs.connect(run)
         outcomes: list[Outcome] = []
 
         async def one(n: int) -> None:
@@ -322,7 +322,7 @@ async def test_questions_share_the_workers_of_a_run() -> None:
 async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
     lab = Lab(timeout_s=60)
     async with AsyncExitStack() as run:
-        lab.programs.connect(run)
+        await lab.programs.connect(run)
         for program in ("while True: pass", 'await Search("a")\nwhile True: pass'):
             with anyio.move_on_after(0.2) as scope:
                 await lab.run(program)
