@@ -213,8 +213,9 @@ class ToolSchema:
             own = own and not hasattr(_McpArguments, each.name)
             described = Field(default, alias=None if own else each.name)
             fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
-        base = _McpArguments if known.is_open else _ClosedMcpArguments
-        made: type[BaseModel] = create_model(self.name.replace("\0", ""), __base__=base, **fields)
+        others = {"extra": "allow" if known.is_open else "forbid"}
+        title = self.name.replace("\0", "")
+        made: type[BaseModel] = create_model(title, __base__=_McpArguments, __cls_kwargs__=others, **fields)
         made.json_schema = whole  # type: ignore[attr-defined]
         return made
 
@@ -248,15 +249,9 @@ def _fitting(about: Schema, part: Mapping[str, Any], value: Any) -> Any:
 
 
 class _McpArguments(BaseModel):
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
         schema: dict[str, Any] = cls.json_schema  # type: ignore[attr-defined]
         return schema
-
-
-class _ClosedMcpArguments(_McpArguments):
-    """Of a schema that allows no other properties."""
-
-    model_config = ConfigDict(extra="forbid")

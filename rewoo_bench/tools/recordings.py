@@ -39,6 +39,7 @@ from pydantic import BaseModel
 from rewoo_bench.config.names import RECORDED
 from rewoo_bench.errors import DataError, NotRecorded, ToolError
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runners.notation.schemas import kind_of
 from rewoo_bench.runs.folder import TRACES_FILE
 from rewoo_bench.runs.journal.database import connect_to_read, is_sound
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_answer
@@ -275,9 +276,6 @@ def _functions(tools: Any) -> Iterator[Mapping[str, Any]]:
                 yield tool["function"] if isinstance(tool.get("function"), dict) else tool
 
 
-_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-
-
 def _schema_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The JSON Schema of recorded arguments: their names and types, required where each call has them."""
     names = dict.fromkeys(name for call in calls for name in call)
@@ -290,7 +288,7 @@ def _schema_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _part(values: Sequence[Any], depth: int) -> dict[str, Any]:
     """The schema of some values."""
-    kinds = list(dict.fromkeys(_KINDS[type(value)] for value in values if value is not None))
+    kinds = list(dict.fromkeys(kind_of(value) for value in values if value is not None))
     if "number" in kinds:
         kinds = [kind for kind in kinds if kind != "integer"]
     if not kinds or not depth:

@@ -175,7 +175,7 @@ class Schema:
             return None
         part = self.resolve(part)
         if (listed := choices(part)) is not None:
-            return {_kind(each) for each in listed}
+            return {kind_of(each) for each in listed}
         if named := _named_kinds(part):
             return set(named)
         if branches := _branches(part):
@@ -310,7 +310,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """The type of a value in JSON; a whole number's is `integer`."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):
@@ -320,7 +321,7 @@ def _kind(value: Any) -> str:
 
 def is_one_of(kinds: set[str], value: Any) -> bool:
     """Whether a value has one of these types of JSON."""
-    kind = _kind(value)
+    kind = kind_of(value)
     whole = isinstance(value, float) and value.is_integer()
     return kind in kinds or ("number" in kinds and kind == "integer") or (whole and "integer" in kinds)
 
