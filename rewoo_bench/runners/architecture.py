@@ -31,7 +31,7 @@ from rewoo_bench.config.specs import (
     validated,
 )
 from rewoo_bench.errors import SpecError, unknown
-from rewoo_bench.runners.prompts import Prompts, read_prompts
+from rewoo_bench.runners.prompts import Prompts, read_prompt, read_prompts
 from rewoo_bench.system.files import is_file
 from rewoo_bench.text.argument_checks import take_values
 from rewoo_bench.types import Runner
@@ -122,8 +122,8 @@ def load_architecture(
         styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()}
         shots = {name: (files[styles[name]], spec.most_exemplars(name)) for name, files in spec.exemplars.items()}
         prompts = read_prompts(folder, spec.prompts, shots)
-        texts = read_prompts(folder, {name: tool.prompt for name, tool in spec.tools.items() if tool.prompt}).texts
-        tool_prompts = {name: text.strip() for name, text in texts.items()}
+        tool_files = {name: folder / tool.prompt for name, tool in spec.tools.items() if tool.prompt}
+        tool_prompts = {name: read_prompt(file).strip() for name, file in tool_files.items()}
         fallbacks = {prompt: each for prompt, each in styles.items() if each != style and prompts.exemplars[prompt]}
         if spec.runner == AGENT_NAME:
             overrides["folder"] = str(folder.absolute())

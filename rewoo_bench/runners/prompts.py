@@ -86,16 +86,12 @@ class Prompts:
         return {name: sha256(text.encode()).hexdigest() for name, text in sorted({**texts, **shots}.items())}
 
 
-def read_prompts(
-    folder: Path,
-    prompts: Mapping[str, str],
-    exemplars: Mapping[str, tuple[str, int | None]] | None = None,
-) -> Prompts:
+def read_prompts(folder: Path, prompts: Mapping[str, str], exemplars: Mapping[str, tuple[str, int | None]]) -> Prompts:
     """The prompt files of a folder, and for some of them the first exemplars of a file, or all. Raises `SpecError`."""
-    texts = {name: _read(folder / file) for name, file in prompts.items()}
+    texts = {name: read_prompt(folder / file) for name, file in prompts.items()}
     shots: dict[str, Sequence[Exemplar]] = {}
-    for name, (file, limit) in (exemplars or {}).items():
-        first = list(parse_exemplars(_read(folder / file), str(folder / file))[:limit])
+    for name, (file, limit) in exemplars.items():
+        first = list(parse_exemplars(read_prompt(folder / file), str(folder / file))[:limit])
         if first:  # the last message that is the same for every question ends the prefix
             first[-1] = (*first[-1][:-1], replace(first[-1][-1], ends_prefix=True))
         shots[name] = tuple(first)
@@ -123,7 +119,8 @@ def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:
     return tuple(exemplars)
 
 
-def _read(path: Path) -> str:
+def read_prompt(path: Path) -> str:
+    """The text of a prompt file. Raises `SpecError`."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
