@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from rewoo_bench.config.named import find_scorer
-from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import ModelError, RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
@@ -24,7 +23,7 @@ from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.providers import find_route, given_entry, price
-from rewoo_bench.models.open import is_own_model
+from rewoo_bench.models.open import is_hosted
 from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
@@ -156,9 +155,7 @@ def _price(model: str, usage: Usage, api_base: str | None, given: Mapping[str, f
     """Dollars; None where the price isn't known, as for a model of one's own."""
     if given:
         return given_entry(model, given, None).price(usage)
-    if model.startswith((LOCAL, REPLAY)) or is_oracle(model) or is_own_model(model):
-        return None
-    return price(find_route(model, api_base), usage)
+    return price(find_route(model, api_base), usage) if is_hosted(model) else None
 
 
 def _total(costs: Sequence[float | None]) -> float | None:

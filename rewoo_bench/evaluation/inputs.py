@@ -26,7 +26,7 @@ from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
-from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel, is_own_model
+from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel, is_hosted
 from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import OPTIONS, RunOptions
@@ -373,13 +373,13 @@ def _check_flags(options: RunOptions, python_inputs: PythonInputs) -> None:
         if value and not any(name.startswith(LOCAL) for name in names):
             raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
     own = options.model if python_inputs.model is not None else None
-    hosted = [name for name in names if name != own and not _is_ours(name)]
+    hosted = [name for name in names if name != own and is_hosted(name)]
     for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
         if value and not hosted and options.resume is None:  # a resumed run stays as it is
             raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
-    if options.embedding_model and _is_ours(options.embedding_model):
+    if options.embedding_model and not is_hosted(options.embedding_model):
         reason = "a replay has the recorded embeddings" if options.model.startswith(REPLAY) else "it has no embeddings"
         raise UsageError(f"--embedding-model {options.embedding_model}: {reason}; name a provider's model")
     for flag, other in (("--planner-model", options.planner_model), ("--solver-model", options.solver_model)):
@@ -398,11 +398,6 @@ def _check_api_base(api_base: str) -> None:
         is_address = False
     if not is_address or "@" in f"{parts.path}{parts.query}{parts.fragment}":
         raise UsageError("--api-base: an '@' or a port in the wrong place; percent-encode the password ('/' is %2F)")
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a model is asked at no address of a provider: a local one, a replay, the oracle, or a user's own."""
-    return name.startswith((LOCAL, REPLAY)) or is_oracle(name) or is_own_model(name)
 
 
 def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list[Architecture]:
