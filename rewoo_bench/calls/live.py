@@ -144,13 +144,7 @@ class RequestRefused(ModelError):
         self.response = error.response
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (str(self), self.model, self.__dict__)
-
-
-def _rebuilt(message: str, model: str, state: dict[str, Any]) -> RequestRefused:
-    error = RequestRefused(ModelError(message), model)
-    error.__dict__.update(state)
-    return error
+        return RequestRefused, (ModelError(str(self)), self.model), self.__dict__
 
 
 class CallCaps(Protocol):
