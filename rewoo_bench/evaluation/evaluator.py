@@ -351,16 +351,8 @@ _FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended
 
 
-class AskTask(Protocol):
-    """Asks one question of one architecture: the evaluator's `run_task`."""
-
-    async def __call__(
-        self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None
-    ) -> Result: ...
-
-
 class Engine(Protocol):
-    """Asks questions in other processes; its `ask` is an `AskTask`."""
+    """Asks questions in other processes."""
 
     async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
         """Raises the errors that end a run."""
@@ -372,44 +364,31 @@ class Engine(Protocol):
         """Facts for the manifest: those of this process, and what the others learnt."""
 
 
+@dataclass(eq=False)
 class Session:
-    """The remaining tasks of a run, and the reason for an early end."""
+    """The remaining tasks of a run, and the reason for an early end. `ask` is an engine's, or the evaluator's own."""
 
-    def __init__(
-        self,
-        ask: AskTask,
-        tasks: Iterator[Task],
-        totals: Totals,
-        *,
-        run_limits: RunLimits,
-        live: LiveCalls,
-        concurrency: int,
-        grace_s: float,
-        on_result: Callable[[Result], None],
-        store: Callable[[Result], Awaitable[None]] | None,
-        on_event: Callable[[Task, Event], None] | None,
-    ) -> None:
-        self._ask = ask
-        self._run_limits = run_limits
-        self._concurrency = concurrency
-        self._grace_s = grace_s
-        self._tasks = tasks
-        self._totals = totals
-        self._on_result = on_result
-        self._store = store
-        self._on_event = on_event
-        self._live = live
-        self._crashes = CrashCounter()
-        self._pending: list[Result] = []
-        self._must_stop: RewooBenchError | None = None
+    ask: Callable[[Task, Callable[[Task, Event], None] | None, LiveCalls | None], Awaitable[Result]]
+    tasks: Iterator[Task]
+    totals: Totals
+    run_limits: RunLimits
+    live: LiveCalls
+    concurrency: int
+    grace_s: float
+    on_result: Callable[[Result], None]
+    store: Callable[[Result], Awaitable[None]] | None
+    on_event: Callable[[Task, Event], None] | None
+    _crashes: CrashCounter = field(default_factory=CrashCounter)
+    _pending: list[Result] = field(default_factory=list)
+    _must_stop: RewooBenchError | None = None
 
     async def run(self) -> None:
         """Works until no question is left. Raises the reason of an early end."""
-        shutdown = self._live.shutdown
+        shutdown = self.live.shutdown
         async with anyio.create_task_group() as group:
             group.start_soon(self._end, group.cancel_scope)
             async with anyio.create_task_group() as workers:
-                for _ in range(min(self._concurrency, self._totals.tasks)):
+                for _ in range(min(self.concurrency, self.totals.tasks)):
                     workers.start_soon(self._work)
             if not shutdown.requested.is_set():
                 try:
@@ -419,8 +398,8 @@ class Session:
             group.cancel_scope.cancel()
         if self._must_stop is not None:
             raise self._must_stop
-        reached = self._run_limits.exceeded(self._totals)  # with the calls that were in flight
-        left = self._totals.tasks - self._totals.done
+        reached = self.run_limits.exceeded(self.totals)  # with the calls that were in flight
+        left = self.totals.tasks - self.totals.done
         if shutdown.requested.is_set() and (left or reached):
             if reached and isinstance(shutdown.reason, RunStopped):
                 raise RunStopped(reached)
@@ -430,26 +409,26 @@ class Session:
 
     async def _end(self, scope: anyio.CancelScope) -> None:
         """After a request for shutdown, waits for calls in flight and ends the run."""
-        shutdown = self._live.shutdown
+        shutdown = self.live.shutdown
         await shutdown.requested.wait()
         if not isinstance(shutdown.reason, JournalError):  # without a journal, their answers couldn't be kept
-            await shutdown.wait_idle(self._grace_s)
+            await shutdown.wait_idle(self.grace_s)
             await anyio.sleep(_LAST_STEPS_S)
         scope.cancel()
 
     def _stop(self, error: RewooBenchError) -> None:
         """Requests the shutdown because of an error that ends a run."""
         self._must_stop = self._must_stop or error
-        self._live.shutdown.request(error)
+        self.live.shutdown.request(error)
 
     async def _work(self) -> None:
         """Asks one question after another, until none is left or the run ends."""
         try:
-            for task in self._tasks:
-                if self._live.shutdown.requested.is_set():
+            for task in self.tasks:
+                if self.live.shutdown.requested.is_set():
                     return
                 with in_architecture(task.architecture.name):
-                    result = await self._ask(task, self._on_event, self._live)
+                    result = await self.ask(task, self.on_event, self.live)
                 if self._is_undecided(result):
                     self._add_pending(result)
                     continue
@@ -462,7 +441,7 @@ class Session:
 
     def _is_undecided(self, result: Result) -> bool:
         refused = result.refused
-        return refused is not None and self._live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
+        return refused is not None and self.live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
 
     def _add_pending(self, result: Result) -> None:
         """Raises `ProviderRefused` where all first calls were refused, on several questions."""
@@ -470,28 +449,28 @@ class Session:
         self._pending.append(result)
         model = result.refused.model
         questions = {each.task.example.id for each in self._pending if each.refused and each.refused.model == model}
-        if len(questions) >= _FEWEST_REFUSED and not self._live.endpoint(model).first_calls:
+        if len(questions) >= _FEWEST_REFUSED and not self.live.endpoint(model).first_calls:
             raise ProviderRefused(str(result.refused))
 
     async def _decide_pending(self) -> None:
         """Counts pending results at the end. Raises `ProviderRefused` where the run has no other result."""
         pending, self._pending = self._pending, []
         undecided = [result for result in pending if self._is_undecided(result)]
-        if undecided and not self._totals.done and len(undecided) == len(pending):
+        if undecided and not self.totals.done and len(undecided) == len(pending):
             raise ProviderRefused(str(undecided[0].refused))
         for result in pending:
             await self._count(result)
 
     async def _count(self, result: Result) -> None:
         """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many."""
-        if self._store:
-            await self._store(result)
-        self._totals.add(result.failure)
-        self._on_result(result)
+        if self.store:
+            await self.store(result)
+        self.totals.add(result.failure)
+        self.on_result(result)
         # Where every model call is recalled, the crash is known, and mustn't end each later session.
         measured = [call.call_cost.measured_s for call in result.calls if call.kind == "model"]
         for crash in () if measured and None not in measured else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RepeatedCrash(reason)
-        if reason := self._run_limits.exceeded(self._totals):
-            self._live.shutdown.request(RunStopped(reason))
+        if reason := self.run_limits.exceeded(self.totals):
+            self.live.shutdown.request(RunStopped(reason))
