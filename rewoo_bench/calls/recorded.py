@@ -301,9 +301,9 @@ class RecordedTool(WrappedTool):
 
     async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
         self._recorder.check_live(key, (request,))
-        await self._recorder.shutdown.admit()
+        await self._recorder.live.shutdown.admit()
         start = time.monotonic()
-        with self._recorder.shutdown:
+        with self._recorder.live.shutdown:
             try:
                 result: dict[str, Any] = {"text": await self._tool(arguments)}
             except ToolError as error:

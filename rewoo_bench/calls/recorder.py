@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from rewoo_bench.calls.caps import GracefulShutdown
 from rewoo_bench.calls.live import SHORTEST_WAIT_S, LiveCalls
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import current_place
@@ -36,7 +35,7 @@ class NotRecorded(ModelError):
     """A call of a replay that isn't in the recorded run."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CallRecorder(ABC):
     """Records the calls of questions, and answers recorded ones.
 
@@ -49,11 +48,6 @@ class CallRecorder(ABC):
     cache: AnswerCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
-    @property
-    def shutdown(self) -> GracefulShutdown:
-        """Ends the run."""
-        return self.live.shutdown
-
     @abstractmethod
     async def keep(self, record: CallRecord) -> None:
         """Returns when the record is in the run's journal. Raises `JournalError`."""
@@ -63,19 +57,11 @@ class CallRecorder(ABC):
         """The recorder of one question, with its recorded calls."""
 
 
+@dataclass
 class Recorder(CallRecorder):
     """Records into the run's own `journal`."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        replay: JournalReader | None = None,
-        live_roles: frozenset[str] = frozenset(),
-        cache: AnswerCache | None = None,
-        live: LiveCalls | None = None,
-    ) -> None:
-        super().__init__(replay, live_roles, cache, live or LiveCalls())
-        self.journal = journal
+    journal: Journal
 
     async def keep(self, record: CallRecord) -> None:
         await self.journal.add_call(record)
@@ -103,7 +89,6 @@ class QuestionRecorder:
     ) -> None:
         self.task = task
         self.live = recorder.live
-        self.shutdown = recorder.shutdown
         self._recorder = recorder
         self._counts: dict[CallKey, int] = {}
         self._done = _without_failed(records)

@@ -194,7 +194,7 @@ async def _replay_recorder(prepared_run: PreparedRun) -> AsyncIterator[Recorder 
         return
     with TemporaryDirectory(prefix="rewoo-bench-") as folder:
         async with open_journal(Path(folder) / JOURNAL) as journal:
-            yield Recorder(journal, prepared_run.replay)
+            yield Recorder(journal, replay=prepared_run.replay)
 
 
 def _checked_examples(dataset: Any) -> Sequence[Example] | None:

@@ -161,8 +161,9 @@ async def run(
         begin(folder, manifest, "--out" if options.resume is None else "--resume")
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
-        recorder = Recorder(opened.journal, prepared_run.replay, live, prepared_run.cache)
-        on_signal = partial(shutdown_on_signal, recorder.shutdown, options.grace, resume_command(folder))
+        recorder = Recorder(opened.journal, replay=prepared_run.replay, live_roles=live, cache=prepared_run.cache)
+        shutdown = recorder.live.shutdown
+        on_signal = partial(shutdown_on_signal, shutdown, options.grace, resume_command(folder))
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
         if options.engine == "ray":
@@ -194,7 +195,6 @@ async def run(
                 raise
             evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
         done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
-        shutdown = recorder.shutdown
         return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
 
 

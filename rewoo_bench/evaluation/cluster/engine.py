@@ -119,7 +119,7 @@ class Dispatcher:
         try:
             await self.recorder.keep(record)
         except JournalError as error:
-            self.recorder.shutdown.request(error)
+            self.recorder.live.shutdown.request(error)
             return DriverReply(message.number, error=("JournalError", str(error)))
         except (TypeError, ValueError, RecursionError) as error:  # an answer that is no JSON
             return DriverReply(message.number, error=(type(error).__name__, str(error)))
@@ -313,7 +313,7 @@ class RayEngine:
 
     async def _stop_when_requested(self) -> None:
         """Passes the shutdown of the run on to the workers; their calls in flight count as the driver's."""
-        shutdown = self.recorder.shutdown
+        shutdown = self.recorder.live.shutdown
         with shutdown:
             await shutdown.requested.wait()
             self._stopping = True

@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class RemoteRecorder(CallRecorder):
     """Records into the driver's journal. `leased` has the recorded calls that came with each lease."""
 
-    link: Link = field(kw_only=True)
+    link: Link
     leased: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
 
     async def keep(self, record: CallRecord) -> None:
