@@ -33,7 +33,7 @@ _FEWEST_REFUSALS = 3  # refused connections, after which a server counts as abse
 
 
 class CallLimiter:
-    """A limit on the calls in flight, for `async with`, that is told how each attempt ended."""
+    """Is told how each attempt ended. For `async with`, in which subclasses limit the calls in flight."""
 
     def __init__(self) -> None:
         self._answered = False
@@ -58,15 +58,12 @@ class CallLimiter:
 
     def halve(self) -> None:
         """The provider wants fewer calls at the same time."""
-        raise NotImplementedError
 
     async def acquire(self) -> None:
         """Waits for a place."""
-        raise NotImplementedError
 
     def release(self) -> None:
         """Gives a place back."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> None:
         await self.acquire()
@@ -162,7 +159,7 @@ class RetryingModel:
         self.price = price
         self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries
-        self._limiter = limiter or _NoLimit()
+        self._limiter = limiter or CallLimiter()
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
@@ -198,20 +195,3 @@ class RetryingModel:
         """Seconds to wait after the failed attempt number `attempt`, from 0."""
         longest = min(self._max_delay, self._base_delay * 2.0**attempt)
         return min(self._max_delay, max(self._rng.uniform(0, longest), retry_after or 0.0))
-
-
-class _NoLimit(CallLimiter):
-    """No limit on the calls in flight."""
-
-    @property
-    def nobody_there(self) -> bool:
-        return False
-
-    def halve(self) -> None:
-        pass
-
-    async def acquire(self) -> None:
-        pass
-
-    def release(self) -> None:
-        pass
