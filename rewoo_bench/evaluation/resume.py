@@ -71,21 +71,12 @@ _MOST_CHARACTERS = 60  # of a value in an error message
 
 def seal(run_id: str, options: Mapping[str, Any]) -> str | None:
     """The seal of a run's options as its manifest has them; None where the user's key can't be kept."""
-    shown = redact_settings(options, sent_in(options.get("api_base")))  # as they are written
-    key = _key()
-    return None if key is None else _signed(key, run_id, shown)
+    return _signed(run_id, redact_settings(options, sent_in(options.get("api_base"))))  # as they are written
 
 
 def seal_of_sent(run_id: str, sent: Mapping[str, Any]) -> str | None:
     """The seal of what a session learnt of its endpoints."""
-    key = _key()
-    return None if key is None else _mac(key, {"run_id": run_id, "sent": redact_settings(sent)})
-
-
-def is_own_sent(manifest: Manifest) -> bool:
-    """Whether this user's sessions learnt what the manifest says of its endpoints: else it is learnt again."""
-    expected = seal_of_sent(manifest.run_id, manifest.sent)
-    return expected is not None and hmac.compare_digest(expected.encode(), (manifest.sent_seal or "").encode())
+    return _mac({"run_id": run_id, "sent": redact_settings(sent)})
 
 
 def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: str, *, trust: bool) -> None:
@@ -105,11 +96,9 @@ def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: s
     dangers = [danger for name in _SEALED if name not in again for danger in _dangers(name, options.get(name))]
     if trust or not dangers:
         return
-    key, found = _key(), manifest.get("seal")
-    if key is not None and isinstance(found, str):
-        expected = _signed(key, str(manifest.get("run_id")), options)
-        if hmac.compare_digest(found.encode(), expected.encode()):
-            return
+    found = manifest.get("seal")
+    if isinstance(found, str) and _is_seal(found, _signed(str(manifest.get("run_id")), options)):
+        return
     raise UsageError(
         f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
         "Give these flags again, or --trust"
@@ -173,13 +162,19 @@ def _use_of_a_model(name: str) -> str:
     return f"ask the model {shown} with your key"
 
 
-def _signed(key: bytes, run_id: str, options: Mapping[str, Any]) -> str:
-    return _mac(key, {"run_id": run_id, **{name: options.get(name) for name in _SEALED}})
+def _signed(run_id: str, options: Mapping[str, Any]) -> str | None:
+    return _mac({"run_id": run_id, **{name: options.get(name) for name in _SEALED}})
 
 
-def _mac(key: bytes, facts: Mapping[str, Any]) -> str:
+def _mac(facts: Mapping[str, Any]) -> str | None:
+    if (key := _key()) is None:
+        return None
     text = json.dumps(facts, sort_keys=True, default=str)
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+
+def _is_seal(found: str, expected: str | None) -> bool:
+    return expected is not None and hmac.compare_digest(found.encode(), expected.encode())
 
 
 def _key() -> bytes | None:
@@ -392,7 +387,8 @@ def begin_manifest(
     check_same(before, manifest, [example.id for example in run.dataset.examples])
     for role, model in options.role_models.items():
         learnt = before.sent.get(role or "default")  # by earlier sessions, of its endpoint
-        if learnt and is_own_sent(before):
+        # What this user's sessions didn't learn is learnt again.
+        if learnt and _is_seal(before.sent_seal or "", seal_of_sent(before.run_id, before.sent)):
             run.models[model].recall(learnt)
     same = ("run_id", "started_at", "command", "recorded_calls", "restored_rows", "sessions")
     kept = {name: getattr(before, name) for name in same}
