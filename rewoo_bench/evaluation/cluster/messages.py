@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, TypeVar
 
 from anyio import to_thread
@@ -25,7 +24,7 @@ from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.system.files import cache_dir, removed_unless_written
+from rewoo_bench.system.files import cache_dir, replaced
 from rewoo_bench.types import CallCost, Example
 
 
@@ -137,10 +136,8 @@ async def local_corpus(corpus: ShippedCorpus) -> Path:
 def _write(copy: Path, content: bytes) -> None:
     """Two workers of a node may both write: each replaces the whole file by the same bytes."""
     copy.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=copy.parent, delete=False) as part, removed_unless_written(Path(part.name)):
-        part.write(content)
-        part.close()
-        Path(part.name).replace(copy)
+    with replaced(copy, follows=False) as file:
+        file.write(content)
 
 
 # A worker's side of its connection with the driver: messages go out in batches, replies come in by number.
