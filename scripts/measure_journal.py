@@ -28,6 +28,7 @@ from typing import Any, overload
 
 import anyio
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
@@ -37,7 +38,6 @@ from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import Journal
-from rewoo_bench.runs.journal.tables import ParquetWriter
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import CallCost, Completion, Document, Example, Request, Usage
 
@@ -105,22 +105,20 @@ class DirectTables:
 
     def __init__(self, folder: Path) -> None:
         self._tables = (
-            ParquetWriter(folder / "questions.parquet", QUESTIONS),
-            ParquetWriter(folder / "calls.parquet", CALLS),
+            pq.ParquetWriter(folder / "questions.parquet", QUESTIONS, compression="zstd"),
+            pq.ParquetWriter(folder / "calls.parquet", CALLS, compression="zstd"),
         )
         self._rows: tuple[list[Any], list[Any]] = [], []
         self._traces = (folder / "traces.jsonl").open("wb")
 
     def __enter__(self) -> DirectTables:
-        for table in self._tables:
-            table.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._flush()
         self._traces.close()
         for table in self._tables:
-            table.__exit__(*error)
+            table.close()
 
     async def store(self, result: Result) -> None:
         self._rows[0].append(question_row(result, COLUMNS))
@@ -131,7 +129,7 @@ class DirectTables:
 
     def _flush(self) -> None:
         for table, rows, schema in zip(self._tables, self._rows, (QUESTIONS, CALLS), strict=True):
-            table.add(pa.Table.from_pylist(rows, schema=schema))
+            table.write_table(pa.Table.from_pylist(rows, schema=schema))
             rows.clear()
 
 

@@ -101,10 +101,11 @@ def is_stream(path: Path) -> bool:
 
 
 @contextmanager
-def removed_unless_written(part: Path) -> Iterator[None]:
-    """Removes a partial file when writing it fails."""
+def removed_unless_written(*parts: Path) -> Iterator[None]:
+    """Removes partial files when writing them fails."""
     try:
         yield
     except BaseException:
-        part.unlink(missing_ok=True)
+        for part in parts:
+            part.unlink(missing_ok=True)
         raise

@@ -8,8 +8,8 @@ The journal has the rows as JSON, and the prompts, so this needs nothing that ru
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -65,17 +65,18 @@ def export(
         of_roles = {role: str(columns.get(f"{role}_model") or "") for role in ("planner", "solver")}
         shared = shared_prefixes((prompts or journal).database, {"": str(columns["model"]), **of_roles})
     rest = iter(tasks)
-    traces = folder / f"{TRACES_FILE}.part"
+    parts = [folder / f"{name}.part" for name in (CALLS_FILE, QUESTIONS_FILE, TRACES_FILE)]
+    to_calls, to_questions, to_traces = parts
     with (
-        removed_unless_written(traces),
-        ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS) as questions,
-        ParquetWriter(folder / CALLS_FILE, CALLS) as calls,
-        io.TextIOWrapper(new_file(traces), encoding="utf-8", newline="\n") as lines,
+        removed_unless_written(*parts),
+        _new_table(to_calls, CALLS) as calls,
+        _new_table(to_questions, QUESTIONS) as questions,
+        io.TextIOWrapper(new_file(to_traces), encoding="utf-8", newline="\n") as lines,
     ):
         while group := list(islice(rest, _QUESTIONS_A_GROUP)):
             if finished := journal.questions(group):
                 of_questions, of_calls = tables_of([rows for rows, _ in finished])
-                questions.add(of_questions)
+                questions.write_table(of_questions)
                 for name, values in zip(Shared._fields, () if shared is None else shared.of(of_calls).T, strict=False):
                     place = of_calls.schema.get_field_index(name)
                     field = of_calls.schema.field(place)
@@ -83,13 +84,19 @@ def export(
                         known = of_calls[name].to_numpy().astype(float)
                         values = np.where(np.isnan(values), known, values)
                     of_calls = of_calls.set_column(place, field, _numbers(values, field.type))
-                calls.add(of_calls)
+                calls.write_table(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
-        questions.close()
-        calls.close()
-    traces.replace(folder / TRACES_FILE)
+    for part in parts:
+        part.replace(part.with_suffix(""))
     return written
+
+
+@contextmanager
+def _new_table(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A parquet file to write. Raises `OSError`, also at the end of the block: its rest is written there."""
+    with new_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        yield writer
 
 
 def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
@@ -98,36 +105,3 @@ def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
     numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
     bits = np.packbits(known, bitorder="little").tobytes()
     return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])
-
-
-class ParquetWriter:
-    """Writes a parquet file, which gets its name only when it is complete."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path = path
-        self._part = path.with_suffix(".parquet.part")
-        self._schema = schema
-
-    def __enter__(self) -> ParquetWriter:
-        self._file = new_file(self._part)
-        self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-            self._part.replace(self._path)
-            return
-        with suppress(OSError):  # the first exception is the cause
-            self.close()
-        self._part.unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Writes the rest of the file. Raises `OSError`."""
-        try:
-            self._writer.close()
-        finally:
-            self._file.close()
-
-    def add(self, rows: pa.Table) -> None:
-        self._writer.write_table(rows)
