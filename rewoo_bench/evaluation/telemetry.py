@@ -21,7 +21,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
     ConsoleSpanExporter,
@@ -50,7 +50,7 @@ def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
         is_file = not target.startswith(("http://", "https://"))
         ids = _Ids()
         resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
-        provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False, span_limits=SpanLimits())
+        provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
         processor = SimpleSpanProcessor(exporter) if is_file else BatchSpanProcessor(exporter, max_queue_size=_QUEUE)
         provider.add_span_processor(processor)
         stack.callback(provider.shutdown)
