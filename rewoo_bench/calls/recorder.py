@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import Any, Protocol
 
 from anyio import to_thread
@@ -177,10 +178,7 @@ class QuestionRecorder:
             return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
         for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
             if recorded != now:
-                at = next(
-                    (i for i, (a, b) in enumerate(zip(recorded, now, strict=False)) if a != b),
-                    min(len(recorded), len(now)),
-                )
+                at = len(commonprefix([recorded, now]))  # noqa: RUF071 - of texts, character by character
                 return (
                     f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
