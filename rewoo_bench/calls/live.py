@@ -28,7 +28,6 @@ from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
 # A count has to be a whole number between 0 and a billion: SQLite can't hold a larger one, and with a negative one
 # a cap would never be reached. A user's own model may return anything.
 _TOO_MANY = 10**9  # tokens of one call
-_NOTHING = Usage()
 _ONLY_INT = {int}
 
 SHORTEST_WAIT_S = 0.001
@@ -93,8 +92,6 @@ def _is_count(value: object) -> bool:
 
 def _is_plain(usage: Usage) -> bool:
     """Whether all counts are Python integers in range. Quick, since every call is checked. numpy's aren't plain."""
-    if usage is _NOTHING:
-        return True
     counts = (
         usage.input_tokens,
         usage.cached_input_tokens,
@@ -205,43 +202,43 @@ class LiveCalls:
             state.answered |= answered
 
 
+@dataclass(eq=False)
 class LiveCall:
     """One call. Inside its `async with` it counts as in flight; before, it waits while the caps leave no room."""
 
-    def __init__(self, live: LiveCalls, model: Model, request: Request) -> None:
-        self._live = live
-        self._model = model
-        self._request = request
-        self._reservation: Reservation | None = None
-        self.cost: CallCost | None = None
-        """The cost of the whole call, once it has ended and something was sent."""
+    live: LiveCalls
+    model: Model
+    request: Request
+    cost: CallCost | None = None
+    """The cost of the whole call, once it has ended and something was sent."""
+    _reservation: Reservation | None = None
 
     async def __aenter__(self) -> LiveCall:
-        await self._live.shutdown.admit()
-        if self._live.caps is not None:
+        await self.live.shutdown.admit()
+        if self.live.caps is not None:
             start = time.monotonic()
-            self._reservation = await self._live.caps.reserve(CallEstimate.of(self._model, self._request))
+            self._reservation = await self.live.caps.reserve(CallEstimate.of(self.model, self.request))
             if (end := time.monotonic()) - start > SHORTEST_WAIT_S:
-                self._request.bill.add_waiting(start, end)
-        self._live.shutdown.__enter__()
+                self.request.bill.add_waiting(start, end)
+        self.live.shutdown.__enter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.cost is not None and self._live.spent is not None:
-            self._live.spent.add(self.cost.billed.total_tokens, self.cost.cost_usd)
-        if self._live.caps is not None and self._reservation is not None:
-            self._live.caps.release(self._reservation, self.cost)
-        self._live.shutdown.__exit__()
+        if self.cost is not None and self.live.spent is not None:
+            self.live.spent.add(self.cost.billed.total_tokens, self.cost.cost_usd)
+        if self.live.caps is not None and self._reservation is not None:
+            self.live.caps.release(self._reservation, self.cost)
+        self.live.shutdown.__exit__()
 
     async def ask(self) -> Completion:
         """The completion with checked counts. Raises `ModelError`; `RequestRefused` if the provider refused it."""
-        request, bill = self._request, self._request.bill
-        name = name_of(self._model)
-        endpoint = self._live.endpoint(name)
+        request, bill = self.request, self.request.bill
+        name = name_of(self.model)
+        endpoint = self.live.endpoint(name)
         is_first = not (endpoint.answered or endpoint.accepted)
         endpoint.first_calls += is_first
         try:
-            completion = with_valid_counts(check_completion(await self._model.complete(request), name), request)
+            completion = with_valid_counts(check_completion(await self.model.complete(request), name), request)
             self.cost = bill.with_outcome(completion.call_cost)
         except ModelError as error:
             if error.status == UNAUTHORISED and endpoint.accepted and request.wire and request.wire.chooses_account:
