@@ -43,7 +43,6 @@ class DryRunModel:
 
     def __init__(self, prompts: Prompts, objectives: int = 1, oracle: Model | None = None) -> None:
         self._prompts = prompts
-        self._exemplars = list(prompts.exemplars.values())
         self._objectives = objectives
         self._oracle = oracle
 
@@ -71,7 +70,7 @@ class DryRunModel:
 
     def _reply(self, messages: Sequence[Message]) -> str:
         """The next turn of an exemplar; the question's hash chooses which."""
-        for exemplars in self._exemplars:
+        for exemplars in self._prompts.exemplars.values():
             shots = [message for exemplar in exemplars for message in exemplar]
             if shots and list(messages[1 : 1 + len(shots)]) == shots:
                 asked = messages[1 + len(shots) :]

@@ -190,12 +190,11 @@ class Evaluator:
         """
         live = live or (self.recorder.live if self.recorder else LiveCalls())
         recorder = await self.recorder.question(task.key) if self.recorder else None
-        # Only here a `GoldAware` model gets the gold answers.
-        informed = {role: model.with_gold(task.example) for role, model in self._gold_aware.items()}
-        models: dict[str, Model] = {
-            role: RecordedModel(recorder, model) if recorder else LiveModel(live, model)
-            for role, model in {**self.models, **informed}.items()
-        }
+        models: dict[str, Model] = {}
+        for role, model in self.models.items():
+            # Only here a `GoldAware` model gets the gold answers.
+            asked_model = model.with_gold(task.example) if isinstance(model, GoldAware) else model
+            models[role] = RecordedModel(recorder, asked_model) if recorder else LiveModel(live, asked_model)
         watch = PromptWatch(questions, task.example) if questions else None
         meter = Meter(models, self.limits, question=task.example.question, watch=watch)
         runner = task.architecture.runner
@@ -269,10 +268,6 @@ class Evaluator:
     @cached_property
     def _scorer(self) -> Scorer:
         return find_scorer(self.scoring)
-
-    @cached_property
-    def _gold_aware(self) -> dict[str, GoldAware]:
-        return {role: model for role, model in self.models.items() if isinstance(model, GoldAware)}
 
     def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
         if trajectory.stop_reason == "error" or not example.answers:
