@@ -18,10 +18,9 @@ from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
-from rewoo_bench.evaluation.resume import resume_command
 from rewoo_bench.runs.comparability import wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
-from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted

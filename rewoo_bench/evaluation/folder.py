@@ -8,7 +8,6 @@ with taken(folder, is_new=True):
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FIL
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import JOURNAL, Journal, JournalReader, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, resume_command, write_manifest
 from rewoo_bench.system.crashes import Crash, crash_of, harness_fault
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import Score
@@ -139,7 +138,7 @@ def check_new(folder: Path) -> None:
             reason = manifest.reason or ""
         cap = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
-        go_on = f"continue that run with rewoo-bench run --resume {shlex.quote(str(folder))}{another}"
+        go_on = f"continue that run with {resume_command(folder)}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
     if file:
         raise UsageError(

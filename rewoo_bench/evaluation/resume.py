@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import secrets
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -256,11 +255,6 @@ def _shown(recorded: Any) -> str:
         return f"was {recorded!r}"
     shown = ",".join(map(str, recorded[:_MOST_SHOWN]))
     return f"was {shown if len(recorded) <= _MOST_SHOWN else shown + ',…'!r}"
-
-
-def resume_command(folder: Path) -> str:
-    """The command that continues a run."""
-    return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
 
 
 def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:

@@ -62,7 +62,6 @@ from rewoo_bench.evaluation.resume import (
     begin_manifest,
     new_run_id,
     now,
-    resume_command,
     seal_of_sent,
     sent_differences,
 )
@@ -72,7 +71,7 @@ from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.runs.journal.prefixes import common_prefixes
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
-from rewoo_bench.runs.manifest import Manifest, PrefixFacts, write_manifest
+from rewoo_bench.runs.manifest import Manifest, PrefixFacts, resume_command, write_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.system.concurrency import background_task

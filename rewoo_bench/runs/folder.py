@@ -10,7 +10,6 @@ journal.sqlite      every call and question as it finished, with a log next to i
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import ADDED, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest, resume_command
 from rewoo_bench.text.argument_checks import as_path
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def no_table(folder: Path, lacks: str = QUESTIONS_FILE) -> DataError:
     """Why a run has no table, and what to do."""
     if not (folder / MANIFEST).is_file():
         return no_run(folder, lacks)
-    name, command = repr(str(folder)), f"rewoo-bench run --resume {shlex.quote(str(folder))}"
+    name, command = repr(str(folder)), resume_command(folder)
     if read_manifest(folder).status == "running":
         return DataError(f"{name} has no tables yet: the run was killed; finish it with: {command}")
     if (folder / JOURNAL_FILE).is_file():

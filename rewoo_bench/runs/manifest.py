@@ -207,6 +207,11 @@ def no_run(path: Path, lacks: str) -> DataError:
     return DataError(f"{str(path)!r} is no run: {what}; {way}")
 
 
+def resume_command(folder: Path) -> str:
+    """The command that continues a run."""
+    return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
+
+
 def check_no_pipe(path: Path) -> None:
     """Raises `DataError` for a named pipe: opening it would wait without end."""
     with suppress(OSError):  # whoever opens it says why it can't be read

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shlex
 import sqlite3
 import threading
 import time
@@ -54,6 +53,7 @@ from rewoo_bench.runs.journal.records import (
     recorded_answer,
     unpacked,
 )
+from rewoo_bench.runs.manifest import resume_command
 from rewoo_bench.text.escaping import replace_surrogates
 
 _log = logging.getLogger(__name__)
@@ -436,8 +436,8 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
         if survey.loss and not accept_loss:
             raise DataError(
                 f"{path}: {survey.loss}; bring back the files of the run's folder as they were ({path.name}-wal and "
-                f"{count_file.path.name} belong to it), or ask again what is missing: rewoo-bench run --resume "
-                f"{shlex.quote(str(path.parent))} --accept-loss"
+                f"{count_file.path.name} belong to it), or ask again what is missing: "
+                f"{resume_command(path.parent)} --accept-loss"
             )
         if survey.loss:
             _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, survey.loss)
