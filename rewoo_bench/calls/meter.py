@@ -396,28 +396,28 @@ def not_working(calls: Sequence[Call], startups: Sequence[TimeSpan] = ()) -> Not
     Calls may overlap, so they are lengths of unions of intervals, without the time in which another call worked.
     `startups` are those of the question, those of its calls included.
     """
-    events: list[tuple[float, int, int, int, int]] = []
-    outside = set(startups).difference(*(call.startups for call in calls))
-    for start, end in outside:
-        events += [(start, 0, 0, 0, 1), (end, 0, 0, 0, -1)]
+    events: list[tuple[float, str, int]] = []
+
+    def add(what: str, spans: Iterable[TimeSpan]) -> None:
+        for start, end in spans:
+            events.extend([(start, what, 1), (end, what, -1)])
+
+    add("starting outside", set(startups).difference(*(call.startups for call in calls)))
     inside_tools = {call.place for call in calls if call.kind == "model" and call.role == "tool"}
     for call in calls:
         if call.kind == "tool" and call.place in inside_tools:
             continue  # an LLM tool's work is that of the model call inside it
-        events += [(call.start, 1, 0, 0, 0), (call.end, -1, 0, 0, 0)]
-        for start, end in call.call_cost.waiting:
-            events += [(start, 0, 1, 0, 0), (end, 0, -1, 0, 0)]
-        for start, end in call.startups:
-            events += [(start, 0, 0, 1, 0), (end, 0, 0, -1, 0)]
+        add("active", [(call.start, call.end)])
+        add("waiting", call.call_cost.waiting)
+        add("starting", call.startups)
     idle = startup = before = 0.0
-    active = waiting = starting = starting_outside = 0
-    for moment, more_active, more_waiting, more_starting, more_outside in sorted(events):
-        if waiting + starting >= active:
-            if starting or starting_outside:
+    number = dict.fromkeys(("active", "waiting", "starting", "starting outside"), 0)
+    for moment, what, change in sorted(events):
+        if number["waiting"] + number["starting"] >= number["active"]:
+            if number["starting"] or number["starting outside"]:
                 startup += moment - before
-            elif waiting:
+            elif number["waiting"]:
                 idle += moment - before
-        active, waiting = active + more_active, waiting + more_waiting
-        starting, starting_outside = starting + more_starting, starting_outside + more_outside
+        number[what] += change
         before = moment
     return NotWorking(idle, startup)
