@@ -281,8 +281,7 @@ async def open_run(
 def remove_run(folder: Path) -> None:
     """Deletes the files of a run, and no others, and then the folder, if it is empty."""
     journal = folder.glob(f"{JOURNAL}-*")  # files that a killed run leaves
-    files = (MANIFEST, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE, JOURNAL, LOCK, ENGINE_FILE)
-    for path in (*(folder / name for name in files), *journal):
+    for path in (*(folder / name for name in (*_OF_A_RUN, LOCK, ENGINE_FILE)), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()

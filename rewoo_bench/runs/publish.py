@@ -205,8 +205,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         raise UsageError(f"the run was scored by {name!r}, and the data set is scored by {scorer.name!r}")
     if gold is not None and (missing := [row for row in rows if row["example_id"] not in gold]):
         raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
-    keys = [(row["architecture"], row["example_id"], row["trial"]) for row in rows]
-    if len(set(keys)) < len(keys):
+    if len({_task(row) for row in rows}) < len(rows):
         raise DataError(f"{str(folder)!r} has rows twice: it was changed")
     different = []
     counts = {"equal": 0, "with_f1": 0, "unscored": 0, "unknown": 0}
