@@ -68,14 +68,13 @@ class Recorder(CallRecorder):
         await self.journal.add_call(record)
 
     async def question(self, task: TaskKey) -> QuestionRecorder:
-        return QuestionRecorder(self, task, await self.recorded(task), await self._replayed(task))
+        recorded = await self.recorded(task)
+        replayed = await to_thread.run_sync(self.replay.calls, task) if self.replay else []
+        return QuestionRecorder(self, task, recorded, replayed)
 
     async def recorded(self, task: TaskKey) -> list[CallRecord]:
         """The calls of a question that earlier sessions recorded."""
         return [] if self.journal.is_new else await to_thread.run_sync(self.journal.calls, task)
-
-    async def _replayed(self, task: TaskKey) -> list[CallRecord]:
-        return await to_thread.run_sync(self.replay.calls, task) if self.replay else []
 
 
 class QuestionRecorder:
