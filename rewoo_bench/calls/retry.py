@@ -23,7 +23,7 @@ from types import TracebackType
 
 import anyio
 
-from rewoo_bench.calls.live import SHORTEST_WAIT_S, check_completion, name_of, with_valid_cost
+from rewoo_bench.calls.live import SHORTEST_WAIT_S, name_of, with_valid_cost
 from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.types import Completion, Model, Request, Usage
@@ -185,7 +185,7 @@ class RetryingModel:
                 delay = self._delay(failures, error.retry_after)
             else:
                 limiter.succeeded()
-                return check_completion(completion, self.name)
+                return completion
             started = time.monotonic()
             await self._sleep(delay)
             bill.add_waiting(started, time.monotonic())

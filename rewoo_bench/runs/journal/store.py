@@ -237,7 +237,6 @@ class JournalReader:
     """A journal that is only read; `read_journal` opens one."""
 
     def __init__(self, database: JournalFile) -> None:
-        self.path = database.path
         self.database = database
 
     def survey(self, recorded_calls: int = 0) -> Survey:
@@ -251,7 +250,7 @@ class JournalReader:
                 found.damaged[number] = str(row[0])
         counted = self.database.counted_calls()
         if counted is None:
-            count = f"its number of calls ({CountFile(self.path).path.name}) is missing or damaged"
+            count = f"its number of calls ({CountFile(self.database.path).path.name}) is missing or damaged"
             found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
             return found
         present = found.calls + len(found.damaged)
