@@ -33,10 +33,6 @@ from rewoo_bench.text.redaction import of_environment, without
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
-class UnreadableRecord(ModelError):
-    """A recorded answer that was paid for and is damaged."""
-
-
 class RecordedFailure(ModelError):
     """A call that failed in the recorded run, and so fails in its replay."""
 
@@ -139,7 +135,8 @@ class RecordedModel:
     def _recalled(self, key: CallKey) -> Completion | None:
         """The recorded completion. A damaged one counts as not recorded if it cost nothing.
 
-        Raises `RecordedFailure` where the call failed in the run that is replayed.
+        Raises `ModelError` for a damaged one that was paid for, and `RecordedFailure` where the call failed in the run
+        that is replayed.
         """
         if (found := self._recorder.recall(key)) is None:
             return None
@@ -154,7 +151,7 @@ class RecordedModel:
             if not record.billed_tokens:
                 return None
             call_cost = CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
-            raise UnreadableRecord(
+            raise ModelError(
                 f"the answer recorded at {key.place!r} can't be read: {error}", call_cost=call_cost
             ) from None
 

@@ -32,10 +32,6 @@ class AnswerCache(Protocol):
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None: ...
 
 
-class NotRecorded(ModelError):
-    """A call of a replay that isn't in the recorded run."""
-
-
 @dataclass(kw_only=True)
 class CallRecorder(ABC):
     """Records the calls of questions, and answers recorded ones.
@@ -159,9 +155,9 @@ class QuestionRecorder:
             await to_thread.run_sync(cache.put, name, record.answer)
 
     def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
-        """Raises `NotRecorded` in a replay, which makes no calls."""
+        """Raises `ModelError` in a replay, which makes no calls: this one isn't in the recorded run."""
         if self._recorder.replay is not None and not self._is_live(key):
-            raise NotRecorded(self._difference(key, prompt))
+            raise ModelError(self._difference(key, prompt))
 
     def _is_live(self, key: CallKey) -> bool:
         return key.kind == "model" and key.name in self._recorder.live_roles

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.calls.recorded import RecordedModel, UnreadableRecord
+from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import at_place
@@ -59,7 +59,7 @@ async def test_an_answer_that_cannot_be_read_and_cost_nothing_is_asked_for_again
 @pytest.mark.parametrize("answer", UNREADABLE)
 async def test_one_that_was_paid_for_is_its_rows_error(tmp_path: Path, answer: dict[str, Any]) -> None:
     await recorded(tmp_path, answer, billed=12)
-    with pytest.raises(UnreadableRecord, match="the answer recorded at 'solver' can't be read") as caught:
+    with pytest.raises(ModelError, match="the answer recorded at 'solver' can't be read") as caught:
         await asked(tmp_path)
     assert isinstance(caught.value, ModelError)
     assert caught.value.call_cost == CallCost(billed=Usage(12, 0, 0), cost_usd=0.5)

@@ -17,7 +17,7 @@ import pytest
 from parts import Query, Told
 
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText, recorded_tools
-from rewoo_bench.calls.recorder import NotRecorded, QuestionRecorder, Recorder
+from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import DataError, JournalError, ModelError, ToolError
 from rewoo_bench.events import at_place
@@ -185,12 +185,12 @@ async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Pat
     async with read_journal(tmp_path / "journal.sqlite") as recorded:
         async with session(tmp_path / "replay", replay=recorded) as recorder:
             answer = await ask(recorder, [])
-            with pytest.raises(NotRecorded, match="nothing is recorded at 'planner 0'"):
+            with pytest.raises(ModelError, match="nothing is recorded at 'planner 0'"):
                 await ask(recorder, ["x"], place="planner 0")
         assert (answer.text, answer.call_cost.replayed, answer.call_cost.billed) == ("Neva", True, Usage())
         async with session(tmp_path / "replay", replay=recorded) as recorder:
             model = RecordedModel(recorder, ScriptedModel(["x"]))
-            with at_place("solver"), pytest.raises(NotRecorded) as difference:
+            with at_place("solver"), pytest.raises(ModelError) as difference:
                 await model.complete(Request([ASK[0], Message("user", "Which lake?")], role="solver"))
     assert "has 'river?' where this has 'lake?'" in str(difference.value)
 
