@@ -33,6 +33,7 @@ from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import JournalError, RunStopped, UsageError
 from rewoo_bench.evaluation.cluster import probe
 from rewoo_bench.evaluation.cluster.messages import (
+    RECORDING_ERRORS,
     DriverReply,
     Ended,
     Lease,
@@ -118,11 +119,10 @@ class Dispatcher:
         record: CallRecord = message.value
         try:
             await self.recorder.keep(record)
-        except JournalError as error:
-            self.recorder.live.shutdown.request(error)
-            return DriverReply(message.number, error=("JournalError", str(error)))
-        except (TypeError, ValueError, RecursionError) as error:  # an answer that is no JSON
-            return DriverReply(message.number, error=(type(error).__name__, str(error)))
+        except RECORDING_ERRORS as error:
+            if isinstance(error, JournalError):
+                self.recorder.live.shutdown.request(error)
+            return DriverReply.failed(message.number, error)
         return DriverReply(message.number)
 
     def _handle(self, worker: PoolWorker, message: WorkerMessage, start: TaskStarter) -> None:

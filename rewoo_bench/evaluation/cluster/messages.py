@@ -110,13 +110,23 @@ class WorkerMessage:
     number: int | None = None
 
 
+RECORDING_ERRORS = (JournalError, TypeError, ValueError, RecursionError)
+"""What recording a call raises: where the journal can't be written, and for an answer that is no JSON."""
+
+
 @dataclass(frozen=True)
 class DriverReply:
-    """The driver's answer to a message: a value, or an exception's name and text."""
+    """The driver's answer to a message: a value, or an exception to raise."""
 
     number: int
     value: Any = None
-    error: tuple[str, str] | None = None
+    error: Exception | None = None
+
+    @classmethod
+    def failed(cls, number: int, error: Exception) -> DriverReply:
+        """With an error that a record raised. Its own class may be one that can't be sent."""
+        kind = next(each for each in RECORDING_ERRORS if isinstance(error, each))
+        return cls(number, error=kind(str(error)))
 
 
 # The passages of a run on each node: the driver's file where the node sees it, else one copy in the node's cache.
@@ -147,7 +157,6 @@ def _write(copy: Path, content: bytes) -> None:
 
 
 Item = TypeVar("Item")
-_RAISED = {"TypeError": TypeError, "ValueError": ValueError, "RecursionError": RecursionError}
 _MOST = 256  # messages of a batch
 
 
@@ -210,8 +219,7 @@ class Link:
             if reply.error is None:
                 waiting.set_result(reply.value)
             else:
-                name, text = reply.error
-                waiting.set_exception(_RAISED.get(name, JournalError)(text))
+                waiting.set_exception(reply.error)
 
 
 class RemoteCaps:

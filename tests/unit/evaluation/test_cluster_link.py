@@ -31,18 +31,32 @@ async def test_replies_come_to_those_who_asked_in_whatever_order() -> None:
     assert await asyncio.gather(*asked) == [10 * number for number in numbers]
 
 
+class Unsendable(ValueError):
+    """An error whose class no other process has."""
+
+    def __reduce__(self) -> Any:
+        raise pickle.PicklingError
+
+
 @pytest.mark.parametrize(
-    ("name", "kind"), [("JournalError", JournalError), ("TypeError", TypeError), ("OSError", JournalError)]
+    ("error", "kind"),
+    [
+        (JournalError("the disk is full"), JournalError),
+        (TypeError("the disk is full"), TypeError),
+        (UnicodeEncodeError("utf-8", "x", 0, 1, "the disk is full"), ValueError),
+        (Unsendable("the disk is full"), ValueError),
+    ],
 )
-async def test_an_error_of_the_driver_is_raised_at_the_worker(name: str, kind: type[Exception]) -> None:
+async def test_an_error_of_the_driver_is_raised_at_the_worker(error: Exception, kind: type[Exception]) -> None:
     link = Link()
     asked = asyncio.create_task(link.ask("record", 1))
     await asyncio.sleep(0)
     (message,) = await anext(link.batches())
     assert message.number is not None
-    link.receive([DriverReply(message.number, error=(name, "the disk is full"))])
-    with pytest.raises(kind, match="the disk is full"):
+    link.receive([pickle.loads(pickle.dumps(DriverReply.failed(message.number, error)))])
+    with pytest.raises(kind, match="the disk is full") as raised:
         await asked
+    assert type(raised.value) is kind
 
 
 async def test_a_reply_to_one_who_was_cancelled_is_dropped() -> None:
