@@ -34,6 +34,8 @@ from rewoo_bench.imports.record import (
     as_time,
     count,
     number,
+    object_at,
+    objects_at,
     role_of,
     share,
     times_of,
@@ -126,7 +128,7 @@ class _Others:
 
     def continued(self, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
         """The trajectory with the new steps of those that continue it."""
-        steps, embedded = list(record["steps"]), _listed(record, "subagent_trajectories")
+        steps, embedded = list(record["steps"]), objects_at(record, "subagent_trajectories")
         following = record
         while name := following.get("continued_trajectory_ref"):
             path = _target(str(name), path)
@@ -136,7 +138,7 @@ class _Others:
             steps += [
                 each for each in found["steps"] if not (isinstance(each, Mapping) and each.get("is_copied_context"))
             ]
-            embedded += _listed(found, "subagent_trajectories")
+            embedded += objects_at(found, "subagent_trajectories")
         return {**record, "steps": steps, **({"subagent_trajectories": embedded} if embedded else {})}
 
 
@@ -162,24 +164,18 @@ def _of_harbor(path: Path) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
-    found = record.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-
-
 def _references_in(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Those of a trajectory, and of the sub-agents in it."""
-    for step in _listed(record, "steps"):
+    for step in objects_at(record, "steps"):
         yield from _references(step)
-    for each in _listed(record, "subagent_trajectories"):
+    for each in objects_at(record, "subagent_trajectories"):
         yield from _references_in(each)
 
 
 def _references(step: Any) -> Iterator[dict[str, Any]]:
     """The sub-agents that a step's results refer to."""
-    observation = step.get("observation") if isinstance(step, Mapping) else None
-    for result in _listed(observation, "results") if isinstance(observation, Mapping) else ():
-        yield from _listed(result, "subagent_trajectory_ref")
+    for result in objects_at(object_at(step, "observation"), "results"):
+        yield from objects_at(result, "subagent_trajectory_ref")
 
 
 def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
@@ -187,12 +183,12 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     sample: Mapping[str, Any] = {}
     if "trajectory" in record:
         sample, record = record, record["trajectory"]
-    reader = _Reader(_part(record, "files"))
+    reader = _Reader(object_at(record, "files"))
     reader.read(as_specified(record) if is_nemo(record) else record, "")
-    extra, ours = _part(record, "extra"), _extra(record, _OURS)
+    extra, ours = object_at(record, "extra"), _extra(record, _OURS)
     harbor = record.get(_OURS) or {}
     agent = record["agent"]
-    metrics = _part(record, "final_metrics")
+    metrics = object_at(record, "final_metrics")
     priced = [call.cost_usd for call in reader.calls]
     task = next(
         (
@@ -264,9 +260,9 @@ class _Reader:
             raise Unreadable(f"sub-agents are nested deeper than {_DEEPEST} levels")
         self._open.append(id(record))
         self._read.add(id(record))
-        about = _part(record, "agent")
-        tools = tuple(_listed(about, "tool_definitions"))
-        embedded = _listed(record, "subagent_trajectories")
+        about = object_at(record, "agent")
+        tools = tuple(objects_at(about, "tool_definitions"))
+        embedded = objects_at(record, "subagent_trajectories")
         prompts: _Prompts = defaultdict(list)
         for position, step in enumerate(steps):
             if not isinstance(step, Mapping):
@@ -309,12 +305,12 @@ class _Reader:
     def _agent_step(
         self, step: Mapping[str, Any], text: str, prompt: list[Message], model: str, tools: Sequence[Any], agent: str
     ) -> None:
-        metrics = _part(step, "metrics")
+        metrics = object_at(step, "metrics")
         ours = _extra(step, _OURS)
         agent = str(ours.get("agent") or agent)
         calls = [
             tool_call(each.get("tool_call_id"), each.get("function_name"), each.get("arguments"))
-            for each in _listed(step, "tool_calls")
+            for each in objects_at(step, "tool_calls")
         ]
         self.names_cached |= number(metrics.get("cached_tokens")) is not None
         made, is_side = number(step.get("llm_call_count")), bool(ours.get("is_side_call"))
@@ -344,9 +340,8 @@ class _Reader:
             prompt[:] = [*sent, Message("assistant", text, tuple(calls))]
             if not agent:
                 self.answer = text or self.answer
-        observation = step.get("observation")
-        results = _listed(observation, "results") if isinstance(observation, Mapping) else []
-        for call, raw in zip(calls, _listed(step, "tool_calls"), strict=True):
+        results = objects_at(object_at(step, "observation"), "results")
+        for call, raw in zip(calls, objects_at(step, "tool_calls"), strict=True):
             mine = next((each for each in results if each.get("source_call_id") == raw.get("tool_call_id")), None)
             if mine is None:  # results without ids belong to the calls in their order
                 mine = next((each for each in results if each.get("source_call_id") is None), None)
@@ -387,10 +382,10 @@ def _sent(prompt: Sequence[Message], ours: Any) -> list[Message]:
             Message(
                 each["role"] if each.get("role") in _ROLES else "user", text_of(each.get("content")),
                 tuple(tool_call(call.get("id"), call.get("name"), call.get("arguments"))
-                      for call in _listed(each, "tool_calls")),
+                      for call in objects_at(each, "tool_calls")),
                 each.get("tool_call_id"),
             )
-            for each in _listed(ours, "messages")
+            for each in objects_at(ours, "messages")
         ),
     ]  # fmt: skip
 
@@ -401,12 +396,7 @@ def _offered(tools: Sequence[Any], ours: Any) -> Sequence[Any]:
 
 
 def _extra(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return _part(_part(part, "extra"), name)
-
-
-def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = record.get(name)
-    return found if isinstance(found, Mapping) else {}
+    return object_at(object_at(part, "extra"), name)
 
 
 def _times(part: Mapping[str, Any]) -> Times | None:
@@ -419,7 +409,7 @@ def _usage(metrics: Mapping[str, Any]) -> Usage | None:
     """Tokens of a step; `prompt_tokens` has the cached ones in it. None where neither side was recorded."""
     if number(metrics.get("prompt_tokens")) is None and number(metrics.get("completion_tokens")) is None:
         return None
-    extra = _part(metrics, "extra")
+    extra = object_at(metrics, "extra")
     given, output = count(metrics.get("prompt_tokens")), count(metrics.get("completion_tokens"))
     written = count(extra.get("cache_creation_input_tokens"))
     return Usage(

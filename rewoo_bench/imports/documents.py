@@ -24,7 +24,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.conversations import conversations_in, with_conversations
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
 from rewoo_bench.imports.messages import conversation_of
-from rewoo_bench.imports.record import Unreadable
+from rewoo_bench.imports.record import Unreadable, object_at
 
 _WHOLE = 64 * 2**20  # characters of a value that is read at once
 _PIECE = 1 << 16  # bytes that are read at once
@@ -383,10 +383,7 @@ def _expanded(where: str, record: Any) -> Iterator[tuple[str, Any]]:
 
 def _shared(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the simulations of a tau2-bench file have in common: policy, agent and model."""
-    info = record.get("info")
-    places = info if isinstance(info, Mapping) else {}
-    agent, environment = (
-        each if isinstance(each := places.get(name), Mapping) else {} for name in ("agent_info", "environment_info")
-    )
+    info = object_at(record, "info")
+    agent, environment = object_at(info, "agent_info"), object_at(info, "environment_info")
     found = {"system": environment.get("policy"), "agent": agent.get("implementation"), "model": agent.get("llm")}
     return {name: value for name, value in found.items() if value}

@@ -33,6 +33,8 @@ from rewoo_bench.imports.record import (
     Unreadable,
     count,
     number,
+    object_at,
+    objects_at,
     share,
     usage_of,
 )
@@ -244,7 +246,7 @@ def with_samples(record: Any, path: Path, _: Path) -> Any:
     """The line of a sample; None for scores whose samples are in a file beside. Raises `Unreadable`."""
     if not _is_whole(record):
         return {**record, _FILE: str(path)}
-    name = Path(str(_part(record, "detailed_evaluation_results").get("file_path") or "")).name
+    name = Path(str(object_at(record, "detailed_evaluation_results").get("file_path") or "")).name
     if name and (path.parent / name).is_file():
         return None
     raise Unreadable(f"it has scores alone: its samples, {name or 'a file that it names'}, aren't beside it")
@@ -252,8 +254,8 @@ def with_samples(record: Any, path: Path, _: Path) -> Any:
 
 def sample_parts(record: Any) -> Iterator[tuple[str, Any]]:
     """The line with the file, evaluation, sample and trial that it belongs to."""
-    metadata = _part(record, "metadata")
-    asked = _part(record, "input").get("raw")  # an id may be another sample's in another part of an evaluation
+    metadata = object_at(record, "metadata")
+    asked = object_at(record, "input").get("raw")  # an id may be another sample's in another part of an evaluation
     named = (
         record.get(_FILE),
         record["evaluation_id"],
@@ -279,11 +281,11 @@ def read_samples(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
 
 
 def _trajectory(lines: Sequence[Mapping[str, Any]]) -> RecordedTrajectory:
-    metadata = _part(lines[0], "metadata")
+    metadata = object_at(lines[0], "metadata")
     f1 = next((line for line in lines if str(line.get("evaluation_name")).split()[-1:] == ["f1"]), None)
     line = next((each for each in lines if each is not f1), lines[0])
-    solved = _part(line, "evaluation").get("is_correct")
-    tokens, seconds = _part(line, "token_usage"), number(_part(line, "performance").get("latency_ms"))
+    solved = object_at(line, "evaluation").get("is_correct")
+    tokens, seconds = object_at(line, "token_usage"), number(object_at(line, "performance").get("latency_ms"))
     usage = usage_of(tokens)
     if usage is not None:
         cached, stored = (count(tokens.get(f"input_tokens_cache_{name}")) for name in ("read", "write"))
@@ -291,9 +293,9 @@ def _trajectory(lines: Sequence[Mapping[str, Any]]) -> RecordedTrajectory:
         usage = replace(usage, cached_input_tokens=min(cached, most), cache_write_tokens=min(stored, most))
     read = _Transcript(line, usage)
     trial, reason = number(metadata.get("trial")), metadata.get("stop_reason")
-    given = _part(line, "input")
+    given = object_at(line, "input")
     question = str(given.get("raw") or read.question or "")
-    taken = [each.get("extracted_value") for each in reversed(_listed(line, "answer_attribution"))]
+    taken = [each.get("extracted_value") for each in reversed(objects_at(line, "answer_attribution"))]
     return RecordedTrajectory(
         task=str(line["sample_id"]),
         question=question,
@@ -310,7 +312,7 @@ def _trajectory(lines: Sequence[Mapping[str, Any]]) -> RecordedTrajectory:
         usage=usage if any(isinstance(event, ModelCall) for event in read.events) else None,
         is_cached_known=tokens.get("input_tokens_cache_read") is not None,
         latency_s=seconds / 1e3 if seconds is not None and seconds >= 0 else None,
-        f1=None if f1 is None else share(_part(f1, "evaluation").get("score")),
+        f1=None if f1 is None else share(object_at(f1, "evaluation").get("score")),
         is_without_texts=not question and not any(event.reply for event in read.events if isinstance(event, ModelCall)),
     )
 
@@ -325,7 +327,7 @@ class _Transcript:
         self.events: list[ModelCall | ToolUse | Turn] = []
         self.system = ""
         self.question: str | None = None
-        metadata = _part(line, "metadata")
+        metadata = object_at(line, "metadata")
         self._facts: dict[str, Any] = {
             "usage": None if usage is None else Usage(),  # known of the whole alone
             "model": str(line.get("model_id") or "").removeprefix("unknown/"),
@@ -342,18 +344,18 @@ class _Transcript:
         self._prompt: list[Message] = []
         self._asked: dict[str, ToolCall] = {}
         if isinstance(line.get("messages"), list):
-            for place, raw in enumerate(_listed(line, "messages")):
+            for place, raw in enumerate(objects_at(line, "messages")):
                 self._add(raw, str(raw.get("turn_idx", place)))
-            self._add_unanswered(number(_part(line, "evaluation").get("tool_calls_count")))
+            self._add_unanswered(number(object_at(line, "evaluation").get("tool_calls_count")))
         elif metadata.get("llm_calls") != "0":
-            self._prompt = [Message("user", str(_part(line, "input").get("raw") or ""))]
-            said = _part(line, "output").get("raw")
+            self._prompt = [Message("user", str(object_at(line, "input").get("raw") or ""))]
+            said = object_at(line, "output").get("raw")
             self._add_call(str(said[0]) if isinstance(said, list) and said else "", (), "")
 
     def _add(self, raw: Mapping[str, Any], turn: str) -> None:
         role, text = str(raw.get("role")), str(raw.get("content") or "")
         if role == "assistant":
-            asked = _listed(raw, "tool_calls")
+            asked = objects_at(raw, "tool_calls")
             calls = [tool_call(each.get("id"), each.get("name"), each.get("arguments")) for each in asked]
             if self._own is None or turn in self._own:
                 self._add_call(text, calls, str(raw.get("reasoning_trace") or ""))
@@ -388,13 +390,3 @@ class _Transcript:
         done = sum(isinstance(event, ToolUse) for event in self.events)
         missing = len(self._asked) if known is None else max(0, int(known) - done)
         self.events += [ToolUse(call.name, call.arguments, None) for call in list(self._asked.values())[:missing]]
-
-
-def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = record.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _listed(record: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = record.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []

@@ -29,6 +29,7 @@ from rewoo_bench.imports.record import (
     as_time,
     count,
     number,
+    object_at,
     role_of,
     share,
     times_of,
@@ -113,8 +114,7 @@ def _large_members(path: Path) -> Iterator[str]:
 def _header(log: EvalLog) -> dict[str, Any]:
     """What a log says of all its samples."""
     steps = [str(step.params.get("name") or step.solver) for step in log.plan.steps]
-    ours = (log.eval.metadata or {}).get(OURS)
-    agent = (ours or {}).get("agent") if isinstance(ours, Mapping) else None
+    agent = object_at(log.eval.metadata, OURS).get("agent")
     return {"agent": agent or "+".join(steps) or log.eval.solver or "", "model": log.eval.model, "task": log.eval.task}
 
 
@@ -146,8 +146,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
             found.append(_model_call(event, spans.agents.get(span, ""), span in spans.inside))
         else:
             found.append(_tool(event, spans.agents.get(spans.around.get(span, span), "")))
-    ours = _ours(record.get("metadata"))
-    of_models = [_ours(event.get("metadata")) for event in events if event.get("event") == "model"]
+    ours = object_at(record.get("metadata"), OURS)
+    of_models = [object_at(event.get("metadata"), OURS) for event in events if event.get("event") == "model"]
     is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
     scores = record.get("scores") or {}
     f1 = share(scores["f1"].get("value")) if ours and "f1" in scores else None
@@ -183,11 +183,6 @@ def said_in(events: Sequence[ModelCall | ToolUse | Turn]) -> str:
     """What the main agent's first prompt has of the system."""
     prompts = (event.messages for event in events if isinstance(event, ModelCall) and not event.agent)
     return "\n\n".join(message.content for message in next(prompts, None) or () if message.role == "system")
-
-
-def _ours(metadata: Any) -> Mapping[str, Any]:
-    found = metadata.get(OURS) if isinstance(metadata, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 class _Spans:
@@ -286,7 +281,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
     text, thoughts = _said(message.get("content"))
     replies = _messages([message]) if message else []
     usage = output.get("usage")
-    ours = _ours(event.get("metadata"))
+    ours = object_at(event.get("metadata"), OURS)
     error = event.get("error") or output.get("error")
     reason = ours.get("finish_reason") or choice.get("stop_reason")
     return ModelCall(
@@ -317,7 +312,7 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
 
 
 def _tool(event: Mapping[str, Any], agent: str) -> ToolUse:
-    error, ours = event.get("error") or {}, _ours(event.get("metadata"))
+    error, ours = event.get("error") or {}, object_at(event.get("metadata"), OURS)
     result = str(error.get("message") or "failed") if error else text_of(event.get("result"))
     return ToolUse(
         str(event.get("function") or "unknown"),

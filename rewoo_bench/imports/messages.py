@@ -23,6 +23,9 @@ from rewoo_bench.imports.record import (
     as_time,
     names_cached,
     number,
+    object_at,
+    objects_at,
+    objects_in,
     times_of,
     usage_of,
 )
@@ -53,16 +56,18 @@ def conversation_of(record: Any) -> list[Any] | None:
         return record if _is_conversation(record) else None
     if not isinstance(record, Mapping):
         return None
-    places = [
-        record,
-        *(each for name in ("request", "body", "input", "data") if isinstance(each := record.get(name), Mapping)),
-    ]
+    places = _places(record, "request", "body", "input", "data")
     for place in places:
         for name in _CONVERSATION:
             if _is_conversation(place.get(name)):
                 return list(place[name])
     response = _response_of(record)
     return next((found for place in places if (found := input_of({**place, **response})) is not None), None)
+
+
+def _places(record: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
+    """The record, and the objects in these fields of it."""
+    return [record, *(record[name] for name in names if isinstance(record.get(name), Mapping))]
 
 
 def _is_conversation(value: Any) -> bool:
@@ -144,10 +149,8 @@ def trajectory_of(
 
 def _response_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """The response beside a logged request; empty where there is none."""
-    response = facts.get("response")
-    if isinstance(response, Mapping) and isinstance(response.get("body"), Mapping):  # a batch's output
-        response = response["body"]
-    return response if isinstance(response, Mapping) else {}
+    response = object_at(facts, "response")
+    return response["body"] if isinstance(response.get("body"), Mapping) else response  # of a batch's output
 
 
 def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -170,7 +173,7 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def ids_of(facts: Mapping[str, Any]) -> tuple[str, str]:
     """The id of a record's response in OpenAI's Responses API, and that of the one which it goes on; else empty."""
     response = _response_of(facts) or facts
-    places = [response, facts, *(facts[name] for name in ("request", "body") if isinstance(facts.get(name), Mapping))]
+    places = [response, *_places(facts, "request", "body")]
     before = next((place["previous_response_id"] for place in places if place.get("previous_response_id")), "")
     return str(response.get("id") or "") if output_of(response) is not None else "", str(before)
 
@@ -187,11 +190,7 @@ def _trial(facts: Mapping[str, Any]) -> int | None:
 
 def verdict_of(facts: Mapping[str, Any]) -> bool | None:
     """Whether the task was solved: of a field such as `reward`, also in `reward_info`."""
-    places = [
-        facts,
-        *(facts[name] for name in ("reward_info", "result", "metrics", "info") if isinstance(facts.get(name), Mapping)),
-    ]
-    for place in places:
+    for place in _places(facts, "reward_info", "result", "metrics", "info"):
         for name in _SOLVED:
             if (found := as_verdict(place.get(name))) is not None:
                 return found
@@ -360,14 +359,10 @@ def _flat_calls(value: Any) -> Iterator[ToolCall]:
 
 def _calls(raw: Mapping[str, Any]) -> Iterator[ToolCall]:
     """Tool calls in OpenAI's form, its old form with one function, and a flat form with name and arguments."""
-    listed = raw.get("tool_calls")
-    for call in listed if isinstance(listed, list) else ():
-        if isinstance(call, Mapping):
-            function = next(
-                (call[name] for name in ("function", "custom") if isinstance(call.get(name), Mapping)), call
-            )
-            arguments = first_of(function, ("arguments", "args", "input", "kwargs"))
-            yield tool_call(first_of(call, ("id", "tool_call_id")), function.get("name"), arguments)
+    for call in objects_at(raw, "tool_calls"):
+        function = next((call[name] for name in ("function", "custom") if isinstance(call.get(name), Mapping)), call)
+        arguments = first_of(function, ("arguments", "args", "input", "kwargs"))
+        yield tool_call(first_of(call, ("id", "tool_call_id")), function.get("name"), arguments)
     if isinstance(old := raw.get("function_call"), Mapping):
         yield tool_call(None, old.get("name"), old.get("arguments"))
 
@@ -449,9 +444,7 @@ def _thoughts(raw: Mapping[str, Any]) -> str:
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(raw.get(name), str):
             return str(raw[name])
-    content = raw.get("content")
-    parts = content if isinstance(content, list) else ()
-    return "\n".join(str(part["thinking"]) for part in parts if isinstance(part, Mapping) and part.get("thinking"))
+    return "\n".join(str(part["thinking"]) for part in objects_at(raw, "content") if part.get("thinking"))
 
 
 # Records of OpenAI's Responses API -> the messages of its chat API.
@@ -524,8 +517,8 @@ def _add(reply: dict[str, Any], item: Mapping[str, Any]) -> None:
             part = {"type": "tool_result", "tool_use_id": call["id"], "content": result}
             reply["content"].append({**part, "is_error": bool(item.get("error"))})
     elif item.get("type") == "reasoning":
-        parts = [part for each in (item.get("summary"), content) for part in (each if isinstance(each, list) else [])]
-        texts = [str(part["text"]) for part in parts if isinstance(part, Mapping) and part.get("text")]
+        parts = [*objects_at(item, "summary"), *objects_in(content)]
+        texts = [str(part["text"]) for part in parts if part.get("text")]
         reply["reasoning"] = "\n".join(filter(None, [reply["reasoning"], *texts]))
     else:
         reply["content"] += content if isinstance(content, list) else [content]

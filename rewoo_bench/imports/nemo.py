@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewoo_bench.imports.record import Unreadable
+from rewoo_bench.imports.record import Unreadable, object_at, objects_at
 
 _ASKED = "\n\nTool calls: ["
 """Between a model's text and the calls that it asks for, which follow as a list in Python's notation."""
@@ -25,8 +25,8 @@ _ASKED = "\n\nTool calls: ["
 def is_nemo(document: Mapping[str, Any]) -> bool:
     """Whether NeMo wrote a trajectory: its steps say which function they belong to."""
     return any(
-        "tool_ancestry" in extra or _part(extra, "ancestry").get("function_id") == "root"
-        for extra in (_part(step, "extra") for step in document.get("steps") or ())
+        "tool_ancestry" in extra or object_at(extra, "ancestry").get("function_id") == "root"
+        for extra in (object_at(step, "extra") for step in document.get("steps") or ())
     )
 
 
@@ -39,12 +39,12 @@ class _Document:
     """A trajectory of NeMo while its steps are sorted by the agents that made them; the main agent's id is empty."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self._steps = [step for step in document["steps"] if isinstance(step, Mapping)]
+        self._steps = objects_at(document, "steps")
         self._parents: dict[str, str] = {}
         self._names: dict[str, str] = {}
         for step in self._steps:
-            extra = _part(step, "extra")
-            for ancestry in (_part(extra, "ancestry"), *_listed(extra, "tool_ancestry")):
+            extra = object_at(step, "extra")
+            for ancestry in (object_at(extra, "ancestry"), *objects_at(extra, "tool_ancestry")):
                 self._parents[str(ancestry.get("function_id"))] = str(ancestry.get("parent_id") or "root")
                 self._names[str(ancestry.get("function_id"))] = str(ancestry.get("function_name"))
         self._parents = self._without_circles()
@@ -102,7 +102,7 @@ class _Document:
         """The trajectory of an agent; of a sub-agent it is begun with what it was asked."""
         if agent not in self._agents:
             self._agents[agent] = {
-                "trajectory_id": agent, "agent": {**_part(self._agents[""], "agent"), "name": self._names[agent]},
+                "trajectory_id": agent, "agent": {**object_at(self._agents[""], "agent"), "name": self._names[agent]},
                 "steps": [{"source": "user", "message": self._asked_of(agent)}],
             }  # fmt: skip
             self._begin(self._agents[agent], agent)
@@ -117,7 +117,7 @@ class _Document:
     def _asked_of(self, agent: str) -> str:
         """What a sub-agent was called with: its only text, or all of it as JSON."""
         for step in self._steps:
-            for call in _listed(step, "tool_calls"):
+            for call in objects_at(step, "tool_calls"):
                 if call.get("tool_call_id") == f"call_{agent}":
                     given = _filled(call.get("arguments"))
                     texts = [value for value in given.values() if isinstance(value, str)]
@@ -126,7 +126,7 @@ class _Document:
 
     def _add_step(self, step: Mapping[str, Any]) -> None:
         if not _is_model_call(step):
-            if step.get("source") != "agent" or not _listed(step, "tool_calls"):
+            if step.get("source") != "agent" or not objects_at(step, "tool_calls"):
                 self._agents[""]["steps"].append({**step, "llm_call_count": 0})  # a user's message, or the answer
             return
         text, asked = _split(str(step.get("message") or ""))
@@ -149,8 +149,8 @@ class _Document:
         given = _filled(call.get("arguments"))
         for is_given in (True, False):  # the frameworks may fill arguments in
             for step in reversed(record["steps"]):
-                done = {each["source_call_id"] for each in _listed(_part(step, "observation"), "results")}
-                for asked in _listed(step, "tool_calls"):
+                done = {each["source_call_id"] for each in objects_at(object_at(step, "observation"), "results")}
+                for asked in objects_at(step, "tool_calls"):
                     fits = asked["function_name"] == call.get("function_name") and (
                         not is_given or _filled(asked["arguments"]) == given
                     )
@@ -171,8 +171,8 @@ class _Document:
 
     def _add_times(self, agent: str, step: Mapping[str, Any]) -> None:
         """Adds the times of a step's calls as the framework saw them, and the results that no function gave."""
-        results = _listed(_part(step, "observation"), "results")
-        for call in _listed(step, "tool_calls"):
+        results = objects_at(object_at(step, "observation"), "results")
+        for call in objects_at(step, "tool_calls"):
             for seen in self._seen_by_framework:
                 of, twin, result, invocation = seen
                 named = (of, twin.get("function_name")) == (agent, call["function_name"])
@@ -189,7 +189,7 @@ def _is_model_call(step: Mapping[str, Any]) -> bool:
 
 
 def _function(step: Mapping[str, Any]) -> str:
-    return str(_part(_part(step, "extra"), "ancestry").get("function_id"))
+    return str(object_at(object_at(step, "extra"), "ancestry").get("function_id"))
 
 
 def _is_function(call: Mapping[str, Any], ancestry: Mapping[str, Any]) -> bool:
@@ -199,9 +199,9 @@ def _is_function(call: Mapping[str, Any], ancestry: Mapping[str, Any]) -> bool:
 
 def _calls(step: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], Any, Any]]:
     """The records of calls in a step, each with its function, result and invocation."""
-    extra, calls = _part(step, "extra"), _listed(step, "tool_calls")
-    ancestries, invocations = _listed(extra, "tool_ancestry"), _listed(extra, "tool_invocations")
-    results = {each.get("source_call_id"): each for each in _listed(_part(step, "observation"), "results")}
+    extra, calls = object_at(step, "extra"), objects_at(step, "tool_calls")
+    ancestries, invocations = objects_at(extra, "tool_ancestry"), objects_at(extra, "tool_invocations")
+    results = {each.get("source_call_id"): each for each in objects_at(object_at(step, "observation"), "results")}
     for place, call in enumerate(calls):
         result = results.get(call.get("tool_call_id"), {}).get("content")
         yield (
@@ -234,13 +234,3 @@ def _filled(arguments: Any) -> dict[str, Any]:
     return (
         {name: value for name, value in arguments.items() if value is not None} if isinstance(arguments, dict) else {}
     )
-
-
-def _part(record: Any, name: str) -> Mapping[str, Any]:
-    found = record.get(name) if isinstance(record, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _listed(record: Mapping[str, Any], name: str) -> list[Any]:
-    found = record.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []

@@ -12,16 +12,20 @@ from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, parsed, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of
-from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, names_cached, number, times_of, usage_of
+from rewoo_bench.imports.record import (
+    RecordedTrajectory,
+    Unreadable,
+    as_time,
+    names_cached,
+    number,
+    objects_in,
+    times_of,
+    usage_of,
+)
 from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
 from rewoo_bench.types import Usage
 
 _Facts = Mapping[str, Any]
-
-
-def _objects(value: Any) -> list[_Facts]:
-    """The objects of a list; none where it is no list."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _in(value: Any) -> _Facts:
@@ -35,7 +39,7 @@ def _filled(node: Node, given: Any, returned: Any, tools: Any = None) -> Node:
     if node.kind == "model":
         node.messages, node.reply = messages_in(given), reply_in(returned)
         offered = first_of(_in(given), ("tools", "functions")) if tools is None else tools
-        node.tools = _objects(parsed(offered))
+        node.tools = objects_in(parsed(offered))
     elif node.kind == "tool":
         node.arguments, node.result = given, returned
     return node
@@ -63,7 +67,7 @@ def langfuse_parts(record: Any) -> Iterator[tuple[str, Any]]:
             raise Unreadable("an observation without a trace's id")
         yield key, record
         return
-    observations = _objects(record["observations"])
+    observations = objects_in(record["observations"])
     if record["observations"] and not observations:
         raise Unreadable("its observations are ids alone: export the trace with them")
     key = str(record.get("id") or "trace")
@@ -76,17 +80,23 @@ def read_langfuse(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]
     """The trajectories of a trace's observations."""
     trace: _Facts = next((part["trace"] for part in parts if "trace" in part), {})
     nodes = {str(each.get("id")): _of_langfuse(each) for each in parts if "trace" not in each}
-    facts: dict[str, Any] = {}
-    for score in _objects(trace.get("scores")):
-        solved = as_verdict(score.get("value"))
-        if str(score.get("name")).casefold() in _VERDICTS and solved is not None:
-            facts["solved"] = solved
+    scores = [(score.get("name"), score.get("value")) for score in objects_in(trace.get("scores"))]
     if trace:
         nodes["trace"] = Node("trace", "", "", text_in=shown(trace.get("input")), text_out=shown(trace.get("output")))
-    yield from trajectories_of(list(nodes.values()), default_task, facts)
+    yield from trajectories_of(list(nodes.values()), default_task, _verdict(scores))
 
 
 _VERDICTS = ("correct", "correctness", "solved", "success", "reward", "accuracy", "exact_match", "passed")
+
+
+def _verdict(scores: Sequence[tuple[Any, Any]]) -> dict[str, bool]:
+    """`solved` as the last score says it whose name is one for that; nothing where none does."""
+    found: dict[str, bool] = {}
+    for name, value in scores:
+        solved = as_verdict(value)
+        if str(name).casefold() in _VERDICTS and solved is not None:
+            found["solved"] = solved
+    return found
 
 
 def _of_langfuse(each: _Facts) -> Node:
@@ -126,7 +136,7 @@ def langsmith_parts(record: Any) -> Iterator[tuple[str, Any]]:
     waiting: list[_Facts] = [record]
     while waiting:
         run = waiting.pop(0)
-        children = [{"parent_run_id": run.get("id"), **each} for each in _objects(run.get("child_runs"))]
+        children = [{"parent_run_id": run.get("id"), **each} for each in objects_in(run.get("child_runs"))]
         waiting += children
         yield key, {name: value for name, value in run.items() if name != "child_runs"}
 
@@ -138,12 +148,8 @@ def read_langsmith(parts: Any, default_task: str) -> Iterator[RecordedTrajectory
         runs.setdefault(str(run.get("id")), {}).update({k: v for k, v in run.items() if v is not None})
     task = next((run["reference_example_id"] for run in runs.values() if run.get("reference_example_id")), default_task)
     nodes = [_of_langsmith(run) for run in runs.values()]
-    facts: dict[str, Any] = {}
-    for name, found in (pair for run in runs.values() for pair in _in(run.get("feedback_stats")).items()):
-        solved = as_verdict(_in(found).get("avg"))
-        if str(name).casefold() in _VERDICTS and solved is not None:
-            facts["solved"] = solved
-    yield from trajectories_of(nodes, str(task), facts)
+    stats = [stat for run in runs.values() for stat in _in(run.get("feedback_stats")).items()]
+    yield from trajectories_of(nodes, str(task), _verdict([(name, _in(found).get("avg")) for name, found in stats]))
 
 
 def _of_langsmith(run: _Facts) -> Node:
@@ -200,16 +206,13 @@ def read_mlflow(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     """The trajectories of a trace."""
     info = _in(record.get("info"))
     data = _in(record.get("data")) if "info" in record else record
-    nodes = [_of_mlflow(each) for each in _objects(data.get("spans"))]
+    nodes = [_of_mlflow(each) for each in objects_in(data.get("spans"))]
     key = first_of({**record, **info}, ("trace_id", "request_id"))
-    facts: dict[str, Any] = {}
-    for assessment in _objects(info.get("assessments")):
-        value = first_of(_in(first_of(assessment, ("feedback", "expectation"))), ("value",))
-        solved = as_verdict(value)
-        name = str(first_of(assessment, ("assessment_name", "name"))).casefold()
-        if name in _VERDICTS and solved is not None:
-            facts["solved"] = solved
-    yield from trajectories_of(nodes, str(key or default_task), facts)
+    scores = []
+    for assessment in objects_in(info.get("assessments")):
+        said = _in(first_of(assessment, ("feedback", "expectation")))
+        scores.append((first_of(assessment, ("assessment_name", "name")), said.get("value")))
+    yield from trajectories_of(nodes, str(key or default_task), _verdict(scores))
 
 
 def _of_mlflow(span: _Facts) -> Node:

@@ -209,7 +209,23 @@ def are_steps(events: Sequence[ModelCall | ToolUse | Turn]) -> list[bool]:
     ]
 
 
-# Numbers and times of a record, whoever wrote it.
+# Objects, numbers and times of a record, whoever wrote it.
+
+
+def objects_in(value: Any) -> list[Any]:
+    """The objects of a list; none where it is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def object_at(record: Any, name: str) -> Mapping[str, Any]:
+    """The object in a field; an empty one where there is none."""
+    found = record.get(name) if isinstance(record, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def objects_at(record: Any, name: str) -> list[Any]:
+    """The objects of the list in a field; none where there is no list."""
+    return objects_in(record.get(name)) if isinstance(record, Mapping) else []
 
 
 def number(value: Any) -> float | None:

@@ -14,7 +14,17 @@ from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, parsed, plain_messages, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of
-from rewoo_bench.imports.record import RecordedTrajectory, Unreadable, as_time, count, number, times_of
+from rewoo_bench.imports.record import (
+    RecordedTrajectory,
+    Unreadable,
+    as_time,
+    count,
+    number,
+    object_at,
+    objects_at,
+    objects_in,
+    times_of,
+)
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of
 from rewoo_bench.types import Usage
 
@@ -87,10 +97,9 @@ def _part(scope: str, span: Any) -> tuple[str, dict[str, Any]]:
         return trace, {"log": id_, **event, "body": _value(span.get("body"))}
     if not trace or not id_:
         raise Unreadable("no trace id or no span id")
-    status = span["status"] if isinstance(span.get("status"), Mapping) else {}
+    status = object_at(span, "status")
     code = str(first_of(status, ("code", "status_code")))
     is_error = code.upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
-    events = span["events"] if isinstance(span.get("events"), list) else ()
     return trace, {
         "id": id_,
         "parent": _id(first_of(span, ("parentSpanId", "parent_span_id", "parent_id"))),
@@ -101,8 +110,7 @@ def _part(scope: str, span: Any) -> tuple[str, dict[str, Any]]:
         "attributes": attributes,
         "events": [
             {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
-            for each in events
-            if isinstance(each, Mapping)
+            for each in objects_at(span, "events")
         ],
         "error": str(first_of(status, ("message", "description")) or "error") if is_error else None,
     }
@@ -117,10 +125,7 @@ def _attributes(raw: Any) -> dict[str, Any]:
     """Attributes of OTLP (key and typed value) or plain ones."""
     if isinstance(raw, Mapping):
         return {str(name): value for name, value in raw.items()}
-    pairs = raw if isinstance(raw, list) else ()
-    return {
-        str(each["key"]): _value(each.get("value")) for each in pairs if isinstance(each, Mapping) and "key" in each
-    }
+    return {str(each["key"]): _value(each.get("value")) for each in objects_in(raw) if "key" in each}
 
 
 def _value(raw: Any) -> Any:
@@ -328,9 +333,8 @@ def _indexed(found: Mapping[str, Any], prefix: str) -> list[Any] | None:
             continue
         listed = message.get("tool_calls")
         calls = [call.get("tool_call", call) for call in listed if isinstance(call, Mapping)] if listed else []
-        contents = message.get("contents")
-        parts = contents if isinstance(contents, list) else ()
-        texts = [text_of(p.get("message_content", {}).get("text")) for p in parts if isinstance(p, Mapping)]
+        parts = objects_at(message, "contents")
+        texts = [text_of(part.get("message_content", {}).get("text")) for part in parts]
         content = message.get("content") or "\n".join(filter(None, texts))
         messages += plain_messages({**message, "content": content, "tool_calls": calls})
     return messages or None
@@ -350,8 +354,7 @@ def _numbered(found: Mapping[str, Any], prefix: str) -> list[Any]:
                 place = inner
             else:
                 place[last] = value
-    listed = _as_lists(tree)
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return objects_in(_as_lists(tree))
 
 
 def _as_lists(tree: Any) -> Any:

@@ -123,15 +123,10 @@ def _once(nodes: Sequence[Node], by_id: Mapping[str, Node]) -> list[Node]:
     """The calls, each once: of spans that nest, the inner ones; of spans of two packages at the same time, one."""
     inner: dict[str, list[Node]] = {}
     for node in nodes:
-        above, seen = by_id.get(node.parent), {node.id}
-        while node.kind in ("model", "tool") and above is not None and above.id not in seen:
-            seen.add(above.id)
-            if above.kind == node.kind:
-                inner.setdefault(above.id, []).append(node)
-                break
-            if above.kind:
-                break  # a tool that asks a model, or an agent
-            above = by_id.get(above.parent)
+        if node.kind in ("model", "tool"):
+            around = next((above for above in _above(node, by_id) if above.kind), None)
+            if around is not None and around.kind == node.kind:  # and no tool that asks a model, or agent
+                inner.setdefault(around.id, []).append(node)
     found: list[Node] = []
     dropped = {id_ for id_ in inner if by_id[id_].kind == "model"}
     for id_ in [*dropped]:
