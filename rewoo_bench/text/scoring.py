@@ -220,10 +220,15 @@ def yes_no(prediction: str, answers: Sequence[str]) -> Score:
 
     F1 is exact match, as HotpotQA's official script has it for yes and no.
     """
-    scores, said = [], says_yes(prediction)
+    return _same_reading(prediction, answers, says_yes)
+
+
+def _same_reading(prediction: str, answers: Sequence[str], read: Callable[[str], object]) -> Score:
+    """Whether the same is read from both; a gold answer from which nothing is read is compared as a text."""
+    scores, found = [], read(prediction)
     for answer in answers:
-        gold = says_yes(answer)
-        scores.append(triviaqa(prediction, [answer]) if gold is None else all_or_nothing(said is gold))
+        gold = read(answer)
+        scores.append(triviaqa(prediction, [answer]) if gold is None else all_or_nothing(found == gold))
     return best(scores)
 
 
@@ -270,11 +275,7 @@ def gsm8k(prediction: str, answers: Sequence[str]) -> Score:
     last number. Numbers are equal or not, with no tolerance: 1,234 = 1234.0 = $1,234. A percent sign counts as a unit,
     so 25% is 25. F1 is exact match: a number has no parts. A gold answer without a number is compared as a text.
     """
-    scores, found = [], final_number(prediction)
-    for answer in answers:
-        gold = final_number(answer)
-        scores.append(triviaqa(prediction, [answer]) if gold is None else all_or_nothing(found == gold))
-    return best(scores)
+    return _same_reading(prediction, answers, final_number)
 
 
 def final_number(text: str) -> Fraction | None:
