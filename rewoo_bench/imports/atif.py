@@ -33,6 +33,7 @@ from rewoo_bench.imports.record import (
     Unreadable,
     as_time,
     count,
+    known,
     number,
     object_at,
     objects_at,
@@ -158,10 +159,9 @@ def _of_harbor(path: Path) -> dict[str, Any]:
         rewards = (result.get("verifier_result") or {}).get("rewards") or {}
         error = (result.get("exception_info") or {}).get("exception_type")
         reward = rewards.get("reward", next(iter(rewards.values()), None))
-        found = {"task": result.get("task_name"), "reward": reward, "error": error}
+        return known({"task": result.get("task_name"), "reward": reward, "error": error})
     except (ValueError, AttributeError, RecursionError):
         return {}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _references_in(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -189,7 +189,8 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     harbor = record.get(_OURS) or {}
     agent = record["agent"]
     metrics = object_at(record, "final_metrics")
-    priced = [call.cost_usd for call in reader.calls]
+    calls = [event for event in reader.events if isinstance(event, ModelCall)]
+    priced = [call.cost_usd for call in calls]
     task = next(
         (
             str(each)
@@ -201,17 +202,14 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     )  # fmt: skip
     stop_reason = ours.get("stop_reason")
     marked = [_extra(step, _OURS).get("without_texts") for step in record["steps"] if step.get("source") == "agent"]
-    is_marked = not reader.question and any(marked) and not any(call.reply for call in reader.calls)
+    is_marked = not reader.question and any(marked) and not any(call.reply for call in calls)
     trial = number(ours.get("trial"))
     expected = sample.get("expected_output_obj")
     answers = ours.get("answers", None if expected in (None, "") else [expected])
-    yield RecordedTrajectory(
+    found = RecordedTrajectory(
         task=task,
         question=reader.question,
-        events=[
-            event if reader.names_cached or not isinstance(event, ModelCall) else replace(event, is_cached_known=False)
-            for event in reader.events
-        ],
+        events=reader.events,
         agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),
         trial=int(trial) if trial is not None and trial >= 0 else None,
         system=reader.system,
@@ -225,6 +223,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         f1=share(ours.get("f1")),
         notes={"merged_calls": reader.merged} if reader.merged else {},
     )
+    yield found if reader.names_cached else found.with_calls(lambda call: replace(call, is_cached_known=False))
 
 
 _Prompts = defaultdict[str, list[Message]]
@@ -246,10 +245,6 @@ class _Reader:
         self._tools_around = 0  # whose calls the trajectory that is being read is inside
         self._open: list[int] = []  # the trajectories that are being read
         self._read: set[int] = set()
-
-    @property
-    def calls(self) -> list[ModelCall]:
-        return [event for event in self.events if isinstance(event, ModelCall)]
 
     def read(self, record: Any, agent: str) -> None:
         """Adds a trajectory; `agent` is the name of the sub-agent, empty for the main one. Raises `Unreadable`."""
@@ -457,14 +452,14 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
         "schema_version": VERSION,
         "session_id": facts["run_id"],
         "trajectory_id": f"{facts['agent']}/{trajectory.task}/{trajectory.trial or 0}",
-        "agent": _filled(
+        "agent": known(
             {
                 "name": facts["agent"], "version": facts["version"], "model_name": facts["model"],
                 "tool_definitions": list(tools.values()) or None,
             }
         ),
         "steps": steps,
-        "final_metrics": _filled(
+        "final_metrics": known(
             {
                 "total_prompt_tokens": sum(each.input_tokens for each in usages),
                 "total_completion_tokens": sum(each.output_tokens for each in usages),
@@ -473,16 +468,14 @@ def as_atif(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> dict[st
                 "total_steps": len(steps),
             }
         ),
-        "extra": {_OURS: {**_filled(ours), "answer": trajectory.answer}},
+        "extra": {_OURS: {**known(ours), "answer": trajectory.answer}},
     }  # fmt: skip
 
 
-def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _timing(times: Times | None) -> dict[str, Any]:
-    return {"invocation": {"start_timestamp": times.start, "end_timestamp": times.end}} if times else {}
+def _more(times: Times | None, ours: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The `extra` of a step or a tool call; None where there is nothing in it."""
+    invocation = {"start_timestamp": times.start, "end_timestamp": times.end} if times else None
+    return known({"invocation": invocation, _OURS: known(ours) or None}) or None
 
 
 def _stamp(times: Times | None) -> str | None:
@@ -512,7 +505,7 @@ def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[st
         "message": event.reply,
         "reasoning_content": event.thoughts or None,
         "tool_calls": calls or None,
-        "metrics": _filled(
+        "metrics": known(
             {
                 "prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens,
                 "cached_tokens": usage.cached_input_tokens, "cost_usd": event.cost_usd,
@@ -520,9 +513,9 @@ def _step(event: ModelCall, position: int) -> tuple[dict[str, Any], list[dict[st
             }
         ),
         "llm_call_count": 1,
-        "extra": {**_timing(event.times), **({_OURS: ours} if (ours := _filled(ours)) else {})} or None,
+        "extra": _more(event.times, ours),
     }  # fmt: skip
-    return _filled(step), calls
+    return known(step), calls
 
 
 def _key(tool: Any) -> str:
@@ -543,14 +536,13 @@ def _add_use(
         id_ = f"call_{len(steps)}"
         call = {"tool_call_id": id_, "function_name": event.name, "arguments": arguments}
         ours = {"is_side_call": True, **({"agent": event.agent} if event.agent else {})}
-        step = _filled({"timestamp": _stamp(event.times), "source": "agent", "message": ""})
+        step = known({"timestamp": _stamp(event.times), "source": "agent", "message": ""})
         step |= {"tool_calls": [call], "llm_call_count": 0, "extra": {_OURS: ours}}
         steps.append(step)
     else:
         waiting.remove(call)
     ours = {"failed": event.failed or None, "without_arguments": event.arguments is None or None}
-    extra = {**_timing(event.times), **({_OURS: ours} if (ours := _filled(ours)) else {})}
-    if extra:
+    if extra := _more(event.times, ours):
         call["extra"] = extra
     if event.result is not None:
         results = step.setdefault("observation", {"results": []})["results"]
@@ -580,7 +572,7 @@ def _add_prompts(steps: Sequence[dict[str, Any]], of_steps: Mapping[int, ModelCa
 
 def _shown(message: Message) -> dict[str, Any]:
     calls = [{"id": each.id, "name": each.name, "arguments": dict(each.arguments)} for each in message.tool_calls]
-    return _filled(
+    return known(
         {
             "role": message.role, "content": message.content, "tool_calls": calls or None,
             "tool_call_id": message.tool_call_id,

@@ -50,7 +50,7 @@ _Key = Callable[[Mapping[str, Any]], Any]
 """What of a message identifies its conversation; None where nothing does."""
 
 
-def with_conversations(name: str, records: Iterator[_Place], named: _Key = lambda message: None) -> Iterator[_Place]:
+def with_conversations(name: str, records: Iterator[_Place], named: _Key) -> Iterator[_Place]:
     """The records of a file, or its conversations where each record is a message.
 
     `named` gives what the user says identifies a task.

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, get_args
 from uuid import uuid4
 
-from rewoo_bench.imports.message_forms import parsed
 from rewoo_bench.imports.messages import tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
@@ -35,6 +34,7 @@ from rewoo_bench.imports.record import (
     number,
     object_at,
     objects_at,
+    parsed,
     share,
     usage_of,
 )
@@ -132,9 +132,9 @@ def _sample(
         "source": "output.raw" if is_single else "messages[turn_idx].content",
         "extracted_value": reply, "extraction_method": metric, "is_terminal": True,
     }  # fmt: skip
-    times = [event.times for event in trajectory.events if not isinstance(event, Turn) and event.times]
-    spent = max(each.end for each in times) - min(each.start for each in times) if times else None
-    seconds = spent if trajectory.latency_s is None else trajectory.latency_s
+    seconds, times = trajectory.latency_s, trajectory.times
+    if seconds is None and times is not None:
+        seconds = times.end - times.start
     details = {
         "agent": facts["agent"], "trial": trajectory.trial, "stop_reason": trajectory.stop_reason,
         "llm_calls": len(calls), "cost_usd": trajectory.cost_usd,

@@ -9,7 +9,6 @@ collected by trajectory first, in a temporary database.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from rewoo_bench.imports.observability import (
     read_langsmith,
     read_mlflow,
 )
-from rewoo_bench.imports.record import ModelCall, Parts, RecordedTrajectory, Unreadable
+from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.text.redaction import without_credentials
 
@@ -146,13 +145,10 @@ def _checked(found: Found, file: Path, seen: dict[bytes, Path] | None) -> Found:
 
 def _digest(trajectory: RecordedTrajectory, name: str) -> bytes:
     """A hash of a trajectory, without the name of its file. Of its prompts the last one has what is in the others."""
-    events = [
-        replace(event, messages=None, tools=()) if isinstance(event, ModelCall) else event
-        for event in trajectory.events
-    ]
     task = "" if trajectory.task.startswith(name) else trajectory.task
+    plain = replace(trajectory, task=task).with_calls(lambda call: replace(call, messages=None, tools=()))
     last = [call.messages for call in trajectory.calls][-1:]
-    return sha256(repr((replace(trajectory, task=task, events=events), last)).encode("utf-8", "replace")).digest()
+    return sha256(repr((plain, last)).encode("utf-8", "replace")).digest()
 
 
 def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, parts: Parts) -> Iterator[Found]:
@@ -174,8 +170,8 @@ def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, par
                 yield Found(None, fault=f"{where}: {what}: {_shown(record)}")
             else:
                 yield Found(None, fault=f"{where}: not of the format {chosen}: it looks like {fitting[0].name}")
-    except (OSError, EOFError, zlib.error) as error:
-        yield Found(None, fault=f"{path}: can't be read: {getattr(error, 'strerror', None) or error}")
+    except OSError as error:
+        yield Found(None, fault=f"{path}: can't be read: {error.strerror or error}")
     for logged in log.rest():
         yield from _logged(logged, fields)
 

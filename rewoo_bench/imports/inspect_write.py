@@ -91,7 +91,7 @@ def write_log(path: Path, facts: Mapping[str, Any], trajectories: Sequence[Recor
 def _sample(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> EvalSample:
     begun = datetime.fromisoformat(facts["started_at"])
     events = [_event(each, begun) for each in trajectory.events if not isinstance(each, Turn)]
-    starts = [each.times for each in trajectory.events if not isinstance(each, Turn) and each.times]
+    times = trajectory.times
     scores: dict[str, Score] = {}
     if trajectory.solved is not None:
         scores["exact_match"] = Score(value="C" if trajectory.solved else "I", answer=trajectory.answer)
@@ -116,9 +116,9 @@ def _sample(trajectory: RecordedTrajectory, facts: Mapping[str, Any]) -> EvalSam
         metadata={OURS: {name: value for name, value in ours.items() if value is not None}},
         events=events,
         model_usage=usages,
-        started_at=_moment(min(each.start for each in starts)).isoformat() if starts else None,
-        completed_at=_moment(max(each.end for each in starts)).isoformat() if starts else None,
-        total_time=max(each.end for each in starts) - min(each.start for each in starts) if starts else None,
+        started_at=_moment(times.start).isoformat() if times else None,
+        completed_at=_moment(times.end).isoformat() if times else None,
+        total_time=times.end - times.start if times else None,
         error=EvalError(message=failed, traceback="", traceback_ansi="") if failed else None,
     )
 

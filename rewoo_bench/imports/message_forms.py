@@ -9,21 +9,11 @@ JSON in a text.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewoo_bench.imports.messages import ITEMS, first_of, messages_of_items, text_of
-
-
-def parsed(value: Any) -> Any:
-    """The value of a text that holds JSON; any other value as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+from rewoo_bench.imports.record import parsed
 
 
 def messages_in(value: Any) -> list[Any] | None:

@@ -21,11 +21,13 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
+    known,
     names_cached,
     number,
     object_at,
     objects_at,
     objects_in,
+    parsed,
     times_of,
     usage_of,
 )
@@ -121,18 +123,14 @@ def trajectory_of(
     """The trajectory of a conversation; the other arguments as for `read_conversation`. Raises `Unreadable`."""
     facts, tools = request.facts, request.tools
     read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply)
-    events = [
-        replace(event, model=event.model or request.model) if isinstance(event, ModelCall) else event
-        for event in read.events
-    ]
+    events = read.events
     calls = [event for event in events if isinstance(event, ModelCall)]
     has_usage = start or lacks_reply or any(call.usage for call in calls)
     recorded = None if has_usage else first_of(facts, USAGE)
     usage = usage_of(recorded)
     if len(calls) == 1 and usage is not None:
-        known = replace(calls[0], usage=usage, is_cached_known=names_cached(recorded))
-        events[events.index(calls[0])] = known
-    return RecordedTrajectory(
+        events[events.index(calls[0])] = replace(calls[0], usage=usage, is_cached_known=names_cached(recorded))
+    found = RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
         events=events,
@@ -145,6 +143,7 @@ def trajectory_of(
         usage=usage if len(calls) > 1 else None,
         is_cached_known=names_cached(recorded),
     )
+    return found.with_calls(lambda call: replace(call, model=call.model or request.model))
 
 
 def _response_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,7 +157,7 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
     response = _response_of(facts) or facts
     choices, output = response.get("choices"), output_of(response)
     named = {**{name: response.get(name) for name in ("usage", "model")}, "cost": facts.get("response_cost")}
-    of_response = {name: value for name, value in named.items() if value is not None}
+    of_response = known(named)
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
         if isinstance(message, Mapping):
@@ -348,10 +347,7 @@ def _kind(part: Any) -> Any:
 
 def _flat_calls(value: Any) -> Iterator[ToolCall]:
     """The tool calls in a text: an object with name and arguments, or a list of them."""
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return
+    found = parsed(value)
     for each in found if isinstance(found, list) else [found]:
         if isinstance(each, Mapping) and each.get("name"):
             yield tool_call(each.get("id"), each["name"], first_of(each, ("arguments", "parameters")))
@@ -526,8 +522,8 @@ def _add(reply: dict[str, Any], item: Mapping[str, Any]) -> None:
 
 def _called(item: Mapping[str, Any]) -> dict[str, Any]:
     """The tool call of an item, in the flat form with name and arguments."""
-    given = next((item[name] for name in ("arguments", "input", "action") if item.get(name) is not None), None)
+    given = first_of(item, ("arguments", "input", "action"))
     if given is None:
-        given = {name: item[name] for name in ("code", "queries", "operation") if item.get(name) is not None}
+        given = known({name: item.get(name) for name in ("code", "queries", "operation")})
     name = item.get("name") or str(item.get("type")).removesuffix("_call")
     return {"id": item.get("call_id") or item.get("id"), "name": name, "arguments": given}

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewoo_bench.imports.record import Unreadable, object_at, objects_at
+from rewoo_bench.imports.record import Unreadable, known, object_at, objects_at
 
 _ASKED = "\n\nTool calls: ["
 """Between a model's text and the calls that it asks for, which follow as a list in Python's notation."""
@@ -70,9 +70,9 @@ class _Document:
             for call, ancestry, result, _ in calls:
                 if _is_function(call, ancestry):
                     self._add_call(call, str(ancestry.get("function_id")), result)
-        for each in self._agents.values():
-            for step in each["steps"]:
-                self._add_times(self._id_of(each), step)
+        for agent, record in self._agents.items():
+            for step in record["steps"]:
+                self._add_times(agent, step)
         return self._agents[""]
 
     def _agent_of(self, function: str) -> str:
@@ -94,9 +94,6 @@ class _Document:
                 above = found[above]
             found[function] = "root" if above in seen else parent
         return found
-
-    def _id_of(self, record: Mapping[str, Any]) -> str:
-        return str(record["trajectory_id"]) if record is not self._agents[""] else ""
 
     def _record(self, agent: str) -> dict[str, Any]:
         """The trajectory of an agent; of a sub-agent it is begun with what it was asked."""
@@ -231,6 +228,4 @@ def _system_of(messages: Any) -> str:
 
 def _filled(arguments: Any) -> dict[str, Any]:
     """Arguments without those that a framework left empty."""
-    return (
-        {name: value for name, value in arguments.items() if value is not None} if isinstance(arguments, dict) else {}
-    )
+    return known(arguments) if isinstance(arguments, dict) else {}

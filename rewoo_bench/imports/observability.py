@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewoo_bench.imports.message_forms import messages_in, parsed, reply_in, shown
+from rewoo_bench.imports.message_forms import messages_in, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of
 from rewoo_bench.imports.record import (
     RecordedTrajectory,
@@ -19,6 +19,7 @@ from rewoo_bench.imports.record import (
     names_cached,
     number,
     objects_in,
+    parsed,
     times_of,
     usage_of,
 )

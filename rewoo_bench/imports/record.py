@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -123,6 +123,17 @@ class RecordedTrajectory:
     def calls(self) -> Iterator[ModelCall]:
         return (event for event in self.events if isinstance(event, ModelCall))
 
+    @property
+    def times(self) -> Times | None:
+        """From when its first call began to when its last one ended; None where no call has times."""
+        known = [event.times for event in self.events if not isinstance(event, Turn) and event.times]
+        return Times(min(each.start for each in known), max(each.end for each in known)) if known else None
+
+    def with_calls(self, change: Callable[[ModelCall], ModelCall]) -> RecordedTrajectory:
+        """The trajectory with each model call as `change` makes it."""
+        events = [change(event) if isinstance(event, ModelCall) else event for event in self.events]
+        return replace(self, events=events)
+
 
 MISSING: Mapping[str, str] = {
     "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
@@ -212,6 +223,16 @@ def are_steps(events: Sequence[ModelCall | ToolUse | Turn]) -> list[bool]:
 # Objects, numbers and times of a record, whoever wrote it.
 
 
+def parsed(value: Any) -> Any:
+    """The value of a text that holds a JSON object or list; any other value as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
 def objects_in(value: Any) -> list[Any]:
     """The objects of a list; none where it is no list."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
@@ -221,6 +242,11 @@ def object_at(record: Any, name: str) -> Mapping[str, Any]:
     """The object in a field; an empty one where there is none."""
     found = record.get(name) if isinstance(record, Mapping) else None
     return found if isinstance(found, Mapping) else {}
+
+
+def known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def objects_at(record: Any, name: str) -> list[Any]:

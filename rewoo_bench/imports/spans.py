@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rewoo_bench.imports.message_forms import messages_in, parsed, plain_messages, reply_in, shown
+from rewoo_bench.imports.message_forms import messages_in, plain_messages, reply_in, shown
 from rewoo_bench.imports.messages import as_verdict, first_of, text_of
 from rewoo_bench.imports.record import (
     RecordedTrajectory,
@@ -23,6 +23,7 @@ from rewoo_bench.imports.record import (
     object_at,
     objects_at,
     objects_in,
+    parsed,
     times_of,
 )
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of

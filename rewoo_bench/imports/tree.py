@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal
 
-from rewoo_bench.imports.message_forms import parsed, result_text
+from rewoo_bench.imports.message_forms import result_text
 from rewoo_bench.imports.messages import Conversation, read_conversation, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
@@ -24,6 +24,7 @@ from rewoo_bench.imports.record import (
     Turn,
     count,
     number,
+    parsed,
     usage_of,
 )
 from rewoo_bench.text.results import says_error
@@ -165,12 +166,9 @@ def _are_attempts(inner: Sequence[Node]) -> bool:
 
 def _is_twin(one: Node, other: Node) -> bool:
     """Whether two packages recorded the same call: one's time lies in the other's, and what both know is equal."""
-    if (
-        one.kind != other.kind
-        or not one.scope
-        or other.scope in one.scope.split("+")
-        or not (one.times and other.times)
-    ):
+    if one.kind != other.kind or not one.scope or other.scope in one.scope.split("+"):
+        return False
+    if not (one.times and other.times):
         return False
     (start, end), (begun, ended) = one.times, other.times
     if not ((start <= begun and ended <= end) or (begun <= start and end <= ended)):
@@ -180,10 +178,8 @@ def _is_twin(one: Node, other: Node) -> bool:
     if one.call_id and other.call_id:
         return one.call_id == other.call_id
     if one.usage and other.usage:
-        return (one.usage.input_tokens, one.usage.output_tokens) == (
-            other.usage.input_tokens,
-            other.usage.output_tokens,
-        )
+        is_same_input = one.usage.input_tokens == other.usage.input_tokens
+        return is_same_input and one.usage.output_tokens == other.usage.output_tokens
     return one.model == other.model
 
 
@@ -264,8 +260,7 @@ def _first(nodes: Sequence[Node], name: str) -> str:
 
 def _model_call(node: Node, agent: str) -> ModelCall:
     """The call, its prompt and reply read from the node's conversation."""
-    read = next((event for event in node.conversation.events if isinstance(event, ModelCall)), None)
-    call = read or ModelCall(None)
+    call = next((event for event in node.conversation.events if isinstance(event, ModelCall)), ModelCall(None))
     return replace(
         call,
         messages=call.messages if node.messages is not None else None,

@@ -237,7 +237,7 @@ class _Writer:
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
-        events = [*self._timed([*_with_turns(_with_loop(_with_usage(recorded)))])]
+        events = [*self._timed([*_with_turns(_with_usage(_with_loop(recorded)))])]
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
         made.sort(key=lambda pair: pair[0].start)
         result = _result(task, recorded, steps, [call for call, _ in made])
@@ -270,7 +270,7 @@ class _Writer:
                 row |= {"latency_s": seconds, "started_at": datetime.fromtimestamp(event.times.start, UTC)}
             if recorded.usage is not None and not _has_shares(recorded):
                 row |= dict.fromkeys((*_OF_USAGE, *PARTS))
-            elif isinstance(event, ModelCall) and not _knows_cached(event):
+            elif isinstance(event, ModelCall) and not (event.usage and event.is_cached_known):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
         if recorded.usage is not None and _has_shares(recorded):
             question |= {**numbers(recorded.usage), "usage_source": "provider"}
@@ -365,13 +365,11 @@ def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
     given = _shares(recorded.usage.input_tokens, [each.input_tokens for each in counted])
     written = _shares(recorded.usage.output_tokens, [each.output_tokens for each in counted])
     shares = (Usage(input_tokens=one, output_tokens=other) for one, other in zip(given, written, strict=True))
-    events = [
-        replace(event, usage=next(shares), is_estimated=True, is_cached_known=False)
-        if isinstance(event, ModelCall)
-        else event
-        for event in recorded.events
-    ]
-    return replace(recorded, events=events)
+
+    def with_share(call: ModelCall) -> ModelCall:
+        return replace(call, usage=next(shares), is_estimated=True, is_cached_known=False)
+
+    return recorded.with_calls(with_share)
 
 
 def _shares(total: int, weights: Sequence[int]) -> list[int]:
@@ -381,11 +379,11 @@ def _shares(total: int, weights: Sequence[int]) -> list[int]:
     return [end - begun for begun, end in pairwise([0, *ends])]
 
 
-def _with_loop(events: Sequence[_Event]) -> Sequence[_Event]:
-    """The events; where each model call is inside a tool's, they are the agent's own."""
-    if not all(event.role == "tool" for event in events if isinstance(event, ModelCall)):
-        return events
-    return [replace(event, role="agent") if isinstance(event, ModelCall) else event for event in events]
+def _with_loop(recorded: RecordedTrajectory) -> RecordedTrajectory:
+    """The trajectory; where each model call is inside a tool's, they are the agent's own."""
+    if not all(call.role == "tool" for call in recorded.calls):
+        return recorded
+    return recorded.with_calls(lambda call: replace(call, role="agent"))
 
 
 def _steps(
@@ -400,14 +398,16 @@ def _steps(
     for index, ((event, times), turn, is_step) in enumerate(told):
         if isinstance(event, Turn):
             turns.append({"before_step": len(steps), "text": event.text})
-        elif isinstance(event, ModelCall):
+            continue
+        place = Place(f"{event.agent}/turn {turn}" if event.agent else f"turn {turn}")
+        if isinstance(event, ModelCall):
             event = replace(event, model=event.model or default_model)
             thoughts[turn] = event.reply
-            made.append((_model_call(index, f"turn {turn}", event, times, question), event))
+            made.append((_model_call(index, place, event, times, question), event))
             steps += [Step(str(turn), event.reply)] if is_step else []
         else:
             argument = "" if event.arguments is None else json.dumps(dict(event.arguments), ensure_ascii=False)
-            made.append((_tool_call(index, f"turn {turn}", event, times), event))
+            made.append((_tool_call(index, place, event, times), event))
             if is_step:
                 thought = thoughts.pop(turn, "")
                 steps.append(Step(str(turn), thought, event.name, argument, event.result or "", event.failed))
@@ -415,9 +415,7 @@ def _steps(
 
 
 def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], calls: Sequence[Call]) -> _Result:
-    times = [event.times for event in recorded.events if not isinstance(event, Turn) and event.times]
-    is_known = bool(times) and all(call.times for call in recorded.calls)
-    whole = Times(min(t.start for t in times), max(t.end for t in times)) if is_known else None
+    whole = recorded.times if all(call.times for call in recorded.calls) else None
     priced = [call.cost_usd for call in recorded.calls]
     cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
     without = {"texts": recorded.is_without_texts, "arguments": _lacks_arguments(recorded)}
@@ -433,14 +431,14 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
     )
 
 
-def _model_call(index: int, place: str, event: ModelCall, times: Times, question: str) -> Call:
+def _model_call(index: int, place: Place, event: ModelCall, times: Times, question: str) -> Call:
     is_estimated = _is_estimated(event)
     parts = PromptParts() if event.messages is None else prompt_parts_of(event.messages, question)
     usage = event.usage or _counted(event, parts)
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
     cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
     return Call(
-        index, "model", event.model or "unknown", event.role, Place(f"{event.agent}/{place}" if event.agent else place),
+        index, "model", event.model or "unknown", event.role, place,
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
         *times, datetime.fromtimestamp(times.start, UTC), usage, reason, cost,
         parts, event.thoughts,
@@ -452,11 +450,6 @@ def _is_estimated(event: ModelCall) -> bool:
     return event.usage is None or event.is_estimated
 
 
-def _knows_cached(event: ModelCall) -> bool:
-    """Whether the source says how many tokens were cached, 0 where it says nothing but has a field for them."""
-    return event.is_cached_known and event.usage is not None
-
-
 def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
     prompt = sum(astuple(parts))
@@ -466,9 +459,9 @@ def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     return Usage(input_tokens=prompt, output_tokens=reply)
 
 
-def _tool_call(index: int, place: str, event: ToolUse, times: Times) -> Call:
+def _tool_call(index: int, place: Place, event: ToolUse, times: Times) -> Call:
     return Call(
-        index, "tool", event.name, "tool", Place(f"{event.agent}/{place}" if event.agent else place),
+        index, "tool", event.name, "tool", place,
         "error" if event.failed else "empty" if event.result == "" else "ok",
         *times, datetime.fromtimestamp(times.start, UTC),
         content=content_of(event.name, event.arguments and dict(event.arguments), event.result),
