@@ -140,6 +140,8 @@ def _dataset_name(paths: Sequence[Path]) -> str:
 
 
 def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequence[Path]) -> dict[str, Any]:
+    tasks = {key.example_id for key in writer.keys}
+    agents = list(dict.fromkeys(key.architecture for key in writer.keys))
     return {
         "run_id": writer.run_id,
         "status": "done",
@@ -147,11 +149,11 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
         "finished_at": now(),
         "command": command_line(),
         "options": {
-            **{"architectures": list(writer.agents), "dataset": name, "model": writer.main_model},
+            **{"architectures": agents, "dataset": name, "model": writer.main_model},
             "trials": 1 + max(key.trial for key in writer.keys),
         },
-        "dataset": {"name": name, "format": "imported", "scoring": "recorded", "examples": len(writer.tasks)},
-        "architectures": [{"name": agent, "runner": "recorded"} for agent in writer.agents],
+        "dataset": {"name": name, "format": "imported", "scoring": "recorded", "examples": len(tasks)},
+        "architectures": [{"name": agent, "runner": "recorded"} for agent in agents],
         "models": {"default": {"name": writer.main_model}},
         "tokenizer": TOKENIZER,
         "environment": environment(),
@@ -217,8 +219,6 @@ class _Writer:
     def __init__(self, run_id: str, dataset: str, choices: ImportChoices) -> None:
         self.run_id = run_id
         self.keys: list[TaskKey] = []
-        self.agents: dict[str, None] = {}
-        self.tasks: set[str] = set()
         self._dataset = dataset
         self._choices = choices
         self._trials: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
@@ -250,9 +250,7 @@ class _Writer:
             else:
                 opened.journal.put_call(_tool_record(task.key, call, event))
         self.keys.append(task.key)
-        self.agents[agent] = None
         self.models[_model_of(result.calls)] = None
-        self.tasks.add(recorded.task)
         lacks.update(_lacks(recorded))
         await opened.journal.add_question(task.key, rows, traced, failed=False)
 
