@@ -260,7 +260,7 @@ def number(value: Any) -> float | None:
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
 

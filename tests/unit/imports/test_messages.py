@@ -261,7 +261,7 @@ def test_why_a_reply_in_a_response_ended_is_kept() -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(True, True), (0, False), (0.5, False), ("C", True), ("1.0", True), ("incorrect", False), ("maybe", None),
-     (None, None), (float("nan"), None)],
+     (None, None), (float("nan"), None), (10**400, None)],
 )  # fmt: skip
 def test_a_verdict_is_read_from_a_score_or_a_word(value: Any, expected: bool | None) -> None:
     assert as_verdict(value) == expected
