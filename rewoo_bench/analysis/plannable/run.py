@@ -294,9 +294,6 @@ class Pace(NamedTuple):
     start: float
     a_token: float
 
-    def seconds(self, tokens: float) -> float:
-        return self.start + self.a_token * tokens
-
 
 def _pace(trajectories: Iterable[_Columns]) -> Pace:
     """The line through the loop's calls of an architecture: the median of the slopes between any two (Theil and Sen).
@@ -324,7 +321,7 @@ def _latency(calls: _Columns, positions: Sequence[int], others: Sequence[int], w
     own, written = seconds[list(positions)], output[list(positions)]
     longer = np.minimum(pace.a_token * written, own)
     kept = sum(own[each.call] + sum(longer[at] for at in each.writes if at != each.call) for each in work.kept)
-    read = sum(pace.seconds(count_tokens(each.value)) for each in work.extractions)
+    read = sum(pace.start + pace.a_token * count_tokens(each.value) for each in work.extractions)
     return float(kept + read + seconds[list(others)].sum())
 
 

@@ -26,7 +26,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
-from rewoo_bench.analysis.plannable.values import How, Index, forms, index_of, is_empty, is_weak, leaves, numbers_in
+from rewoo_bench.analysis.plannable.values import (
+    How,
+    Index,
+    Leaf,
+    forms,
+    index_of,
+    is_empty,
+    is_weak,
+    leaves,
+    numbers_in,
+)
 from rewoo_bench.text.results import says_error, says_nothing
 
 Kind = Literal["known", "copied", "constant", "derived"]
@@ -98,10 +108,12 @@ class ToolStep:
     turn: int
     segment: int
     tool: str
-    values: tuple[ArgumentValue, ...]
+    leaves: tuple[Leaf, ...]
+    """The single values of its arguments; `values` says where each comes from."""
     result: str
     failed: bool
-    choice: Choice
+    values: tuple[ArgumentValue, ...] = ()
+    choice: Choice = "unconditional"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +146,6 @@ def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[
         before = [*[each for each in before if each.task != line.task][-1:], *([line] if line.calls else [])]
 
 
-@dataclass(slots=True)
-class _Call:
-    at: int
-    turn: int
-    segment: int
-    tool: str
-    leaves: list[tuple[str, Any]]
-    result: str
-    failed: bool
-
-
 class _Line:
     """A line of traces.jsonl, read."""
 
@@ -156,7 +157,7 @@ class _Line:
         self.instructions = str(trace.get("system") or "")
         self.said: list[list[str]] = [[str(trace.get("question") or "")]]  # by the user, at the start of each segment
         self.replies: list[list[str]] = [[]]
-        self.calls: list[_Call] = []
+        self.calls: list[ToolStep] = []
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools"))
@@ -172,9 +173,9 @@ class _Line:
             if tool is None or tool == _FINISH:
                 continue
             argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
-            found = [(leaf.path, leaf.value) for leaf in leaves(argument)]
             failed = bool(step.get("failed")) or says_error(result)
-            self.calls.append(_Call(position, turn, len(self.said) - 1, str(tool), found, result, failed))
+            found = tuple(leaves(argument))
+            self.calls.append(ToolStep(position, turn, len(self.said) - 1, str(tool), found, result, failed))
         while turns:
             self._begin(str(turns.pop(0).get("text") or ""))
         notes = trace.get("notes")
@@ -275,7 +276,7 @@ class _Between:
                     self._heard.add(call.tool)
         self.last = line if line.calls else self.last
 
-    def is_constant(self, line: _Line, call: _Call, path: str, value: Any) -> bool:
+    def is_constant(self, line: _Line, call: ToolStep, path: str, value: Any) -> bool:
         if is_empty(value):
             return True
         own, given = {hash(line.task)}, self._tasks[hash((call.tool, _place(path)))]
@@ -301,7 +302,7 @@ class _Between:
             yield from [choice] * len(calls)
 
 
-def _turns(line: _Line) -> Iterator[tuple[int, list[_Call]]]:
+def _turns(line: _Line) -> Iterator[tuple[int, list[ToolStep]]]:
     """The calls of each turn, and a hash of the task, the calls and what the user said before it."""
     prefix = hash(line.task)
     for (segment, _), group in groupby(line.calls, key=lambda call: (call.segment, call.turn)):
@@ -310,7 +311,7 @@ def _turns(line: _Line) -> Iterator[tuple[int, list[_Call]]]:
         prefix = hash((prefix, *sorted((call.tool, *sorted(text for _, text in _texts(call))) for call in calls)))
 
 
-def _texts(call: _Call) -> list[tuple[str, str]]:
+def _texts(call: ToolStep) -> list[tuple[str, str]]:
     """The paths of a call's values, and their canonical texts."""
     return [(path, text) for path, value in call.leaves for _, text in forms(value)]
 
@@ -330,7 +331,7 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
             texts = [*line.said[segment], *(line.replies[segment - 1] if segment else ())]
             said += [index_of(text) for text in texts if text]
 
-        def found(path: str, value: Any, call: _Call = call, said: Sequence[Index] = tuple(said)) -> ArgumentValue:
+        def found(path: str, value: Any, call: ToolStep = call, said: Sequence[Index] = tuple(said)) -> ArgumentValue:
             is_known = any(index.find(value) for index in said)
             is_known = is_known or (not is_weak(value) and instructions.find(value) is not None)
             sources = []
@@ -351,8 +352,6 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
         for _, value in call.leaves:
             asked.setdefault(forms(value), position)
         results.append(index_of(call.result))
-        steps.append(
-            ToolStep(call.at, call.turn, call.segment, call.tool, tuple(values), call.result, call.failed, choice)
-        )
+        steps.append(replace(call, values=tuple(values), choice=choice))
     places = tuple(line.starts), dict(line.segment_of_turn)
     return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, line.unknown)
