@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, column, own_prices, pair_columns, paired
+from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
 from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, mean_amount, per_solved_estimate, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import INFERRED, check_columns, flagged, left_out, subsets
+from rewoo_bench.runs.rows import INFERRED, check_columns, flagged, left_out, read_columns, subsets
 from rewoo_bench.text.words import counted
 
 
@@ -145,16 +145,16 @@ def _blocks(
 
 
 def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
-    scored = rows[~left_out(rows)]
-    means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in rows.columns else _MORE_MEANS)
+    scored = read_columns(rows[~left_out(rows)], ["example_id", "exact_match"], (*_MORE_MEANS, PRICED))
+    means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in scored else _MORE_MEANS)
     (summary,) = summaries_of(rows)
-    intervals, questions = {**summary.intervals}, pd.factorize(scored["example_id"])[0]
+    intervals, questions = {**summary.intervals}, scored["example_id"].values
     for name in means:
-        if name in scored.columns and len(scored) and scored[name].notna().all():
-            means[name], bounds = mean_amount(column(scored, name), questions)
+        if name in scored and len(questions) and not np.isnan(scored[name].values).any():
+            means[name], bounds = mean_amount(scored[name].values, questions)
             if bounds:
                 intervals[name] = bounds
-    priced = per_solved_estimate(scored, PRICED) if PRICED in rows.columns else NO_ESTIMATE
+    priced = per_solved_estimate(scored, PRICED) if PRICED in scored else NO_ESTIMATE
     return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals, priced)
 
 

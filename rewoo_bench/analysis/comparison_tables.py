@@ -41,11 +41,9 @@ from rewoo_bench.analysis.summary import (
     cells_of,
     dollars_text,
     has_loops,
-    has_recorded,
     loops_text,
     mean_text,
     number_text,
-    passed_text,
     per_solved_text,
     reasons,
     recorded_text,
@@ -196,7 +194,7 @@ DISCORDANT = "only first / only second"
 MEANINGLESS = "*"
 """Behind an accuracy that means nothing."""
 ORACLE_NOTE = "accuracy is that of an oracle and means nothing"
-_RIGHT_ALONE = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
+
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
@@ -249,16 +247,18 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     routed_to = dict.fromkeys(name for each in summaries for name in each.routed_to)
     knows_pages = any(each.means["gold_pages_found"] is not None for each in systems)
     has_router = any(each.means["router_tokens"] for each in systems)
+    has_recorded = any(each.recorded_hits is not None for each in summaries)
     for system in systems:
         label, of, more, bounds = {"system": system.label}, system.summary, system.means, system.intervals
         mark = MEANINGLESS if system.summary.oracle else ""
+        passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
         timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
             {
                 **label,
                 "n": f"{of.exact_match.n or of.questions:,}",
                 "EM": score_text(of.exact_match, mark),
-                **({f"pass^{k}": passed_text(of, k, mark), FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
+                **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
                 "F1": score_text(of.f1, mark),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
@@ -278,7 +278,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 **({"gold pages found": number_text(more["gold_pages_found"], ".2f")} if knows_pages else {}),
                 **{reason: f"{of.not_answered.get(reason, 0):,}" for reason in reasons(summaries)},
                 **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
-                **({FOUND: recorded_text(of)} if has_recorded(summaries) else {}),
+                **({FOUND: recorded_text(of)} if has_recorded else {}),
             }
         )
         amounts = {
@@ -314,7 +314,8 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p", *of_passes]]
     for pair in pairs:
         effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
-        row = [f"{pair.b} - {pair.a}", f"{pair.compared:,}", f"{pair.left_out:,} of {pair.rows:,}"]
+        n = pair.figures[0].interval.n if pair.figures else 0  # questions behind the differences of accuracy
+        row = [f"{pair.b} - {pair.a}", f"{n:,}", f"{pair.left_out:,} of {pair.rows:,}"]
         if score := effects.get("exact_match"):
             row.append(_interval(score.interval, "+.3f", mark))
             row.append(f"{score.discordant.only_b} / {score.discordant.only_a}" if score.discordant else "-")
@@ -411,7 +412,8 @@ def notes(comparison: Comparison) -> list[str]:
     if any(pair.rows > pair.questions for pair in comparison.pairs):
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
     if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):
-        lines.append(f"{DISCORDANT}: {_RIGHT_ALONE}")
+        alone = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
+        lines.append(f"{DISCORDANT}: {alone}")
     if any(system.summary.passes for system in comparison.systems):
         lines.append(
             f"pass^k: the share of questions that k trials would all answer right; {FLIPS}: questions that some trials "

@@ -30,7 +30,6 @@ from rewoo_bench.analysis.stats.paired import (
     discordant,
     geometric_mean_ratio,
     ratio_and_p,
-    ratio_of_means,
 )
 from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
@@ -105,11 +104,6 @@ class Pair:
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
-    @property
-    def compared(self) -> int:
-        """Questions behind the differences of accuracy."""
-        return self.figures[0].interval.n if self.figures else 0
-
     def is_exploratory(self, effect: Effect) -> bool:
         """Whether the effect is outside the family (`FAMILY`), or an oracle's accuracy."""
         return effect.measure not in FAMILY or (self.oracle and effect.kind == "difference")
@@ -147,7 +141,7 @@ def paired(dataset: str, a: tuple[str, PairColumns], b: tuple[str, PairColumns],
             tokens_a, tokens_b = (rows["total_tokens"][some] for rows in (rows_a, rows_b))
             if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
                 of_some = None if clusters is None else clusters[some]
-                answered = ratio_of_means(tokens_a, tokens_b, clusters=of_some)
+                answered, _ = ratio_and_p(tokens_a, tokens_b, of_some)
     excluded = int((~compared).sum())
     return Pair(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls)
 
@@ -155,19 +149,18 @@ def paired(dataset: str, a: tuple[str, PairColumns], b: tuple[str, PairColumns],
 def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) -> list[Effect]:
     """The differences of exact match, F1 and pass^k, k all trials; none where no pair has both scores."""
     effects = []
-    first, second, questions = _known_of_both("exact_match", a, b, clusters)
-    if len(first):
-        interval = difference_of_proportions(first, second, clusters=questions)
-        test = mcnemar_exact(first, second, questions)
-        share, pairs = (test.only_a + test.only_b) / len(first), discordant(first, second, questions).worth
+    right, right_b, questions = _known_of_both("exact_match", a, b, clusters)
+    if len(right):
+        interval = difference_of_proportions(right, right_b, clusters=questions)
+        test = mcnemar_exact(right, right_b, questions)
+        share, pairs = (test.only_a + test.only_b) / len(right), discordant(right, right_b, questions).worth
         effects.append(Effect("exact_match", "difference", interval, test.p, test.p, test, share, pairs))
-    first, second, questions = _known_of_both("f1", a, b, clusters)
+    first, second, of_f1 = _known_of_both("f1", a, b, clusters)
     if len(first):
-        interval, p = difference_and_p(first, second, (0.0, 1.0), questions)
+        interval, p = difference_and_p(first, second, (0.0, 1.0), of_f1)
         effects.append(Effect("f1", "difference", interval, p, p))
-    first, second, questions = _known_of_both("exact_match", a, b, clusters)
-    if questions is not None and len(first):
-        outcomes = by_trials(first, questions), by_trials(second, questions)
+    if questions is not None and len(right):
+        outcomes = by_trials(right, questions), by_trials(right_b, questions)
         if (k := int(outcomes[0].trials.max())) > 1:
             interval, p = difference_of_passes(*outcomes, k)
             effects.append(Effect(f"{PASS}{k}", "difference", interval, p, p))
@@ -216,7 +209,7 @@ def adjusted(pairs: Sequence[Pair], wholes: Mapping[str, str] | None = None) -> 
     families: dict[str, list[float]] = {name: [] for name in of}
     for name, pair in zip(of, pairs, strict=True):
         families[name] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
-    adjusted_p = {name: iter(holm(family) if family else []) for name, family in families.items()}
+    adjusted_p = {name: iter(holm(family)) for name, family in families.items()}
     found = []
     for name, pair in zip(of, pairs, strict=True):
         figures = []

@@ -35,7 +35,7 @@ from rewoo_bench.analysis.stats.paired import (
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.config.router import NUMBERS, ROUTER_VERSION, RouterFile, TrainingData, features_of
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.rows import check_columns, oracle_rows, pairs_left_out
+from rewoo_bench.runs.rows import check_columns, left_out, oracle_rows
 from rewoo_bench.text.words import counted
 
 Integers = NDArray[np.int64]
@@ -143,7 +143,7 @@ def read_outcomes(
         known |= dict(zip(told["example_id"], told["question"].astype(str), strict=True))
     groups = {name: wanted[wanted["architecture"] == name] for name in (*parents, *others)}
     same, _ = aligned(groups, [], intersect=True)
-    omitted = pairs_left_out(same[parents[0]], same[parents[1]])
+    omitted = left_out(same[parents[0]]) | left_out(same[parents[1]])
     omitted |= np.isnan([column(same[parent], "exact_match") for parent in parents]).any(axis=0)
     same = {name: each[~omitted] for name, each in same.items()}
     if not len(same[parents[0]]):
@@ -299,14 +299,14 @@ def fit_router(outcomes: Outcomes, threshold: float = 0.5) -> RouterFile:
     )
 
 
-def out_of_fold(outcomes: Outcomes, threshold: float = 0.5, folds: int = FOLDS) -> Integers:
+def out_of_fold(outcomes: Outcomes, threshold: float = 0.5) -> Integers:
     """The parent for each question, 0 or 1, by a router that was fitted on the other folds.
 
     Where the other folds have questions of one winner only, that one is chosen. Raises `DataError` as `fit_router`.
     """
     _check_both_win(outcomes)
     choice = np.full(outcomes.questions, outcomes.cheaper, dtype=np.int64)
-    of = fold_of(outcomes, folds)
+    of = fold_of(outcomes)
     for fold in np.unique(of):
         held_out = np.flatnonzero(of == fold)
         others = outcomes.only(of != fold)
@@ -320,12 +320,12 @@ def out_of_fold(outcomes: Outcomes, threshold: float = 0.5, folds: int = FOLDS) 
     return choice
 
 
-def fold_of(outcomes: Outcomes, folds: int) -> Integers:
+def fold_of(outcomes: Outcomes) -> Integers:
     """The fold of each question, with questions of each winner spread evenly. The hash of its id decides, no seed."""
     drawn = [sha256(name.encode()).hexdigest() for name in outcomes.ids]
     order = sorted(range(outcomes.questions), key=lambda place: (np.sign(outcomes.gain[place]), drawn[place]))
     of = np.empty(outcomes.questions, dtype=np.int64)
-    of[order] = np.arange(outcomes.questions) % folds
+    of[order] = np.arange(outcomes.questions) % FOLDS
     return of
 
 
@@ -375,16 +375,16 @@ def across_trials(outcomes: Outcomes) -> Integers | None:
     return _by_sign(sums[outcomes.question] - gain, outcomes)
 
 
-def by_type(outcomes: Outcomes, folds: int = FOLDS) -> Integers | None:
+def by_type(outcomes: Outcomes) -> Integers | None:
     """The better parent of the question's type by the other folds; None where all have one type."""
     types = np.array(outcomes.types, dtype=object)
     if len(set(outcomes.types)) < 2:
         return None
-    of = fold_of(outcomes, folds)
+    of = fold_of(outcomes)
     kinds, kind = np.unique(types, return_inverse=True)
-    gains = np.zeros((len(kinds), folds))
+    gains = np.zeros((len(kinds), FOLDS))
     np.add.at(gains, (kind, of), outcomes.gain)
-    others = gains @ (1 - np.eye(folds))  # by type, the sum of the folds beside each one
+    others = gains @ (1 - np.eye(FOLDS))  # by type, the sum of the folds beside each one
     return _by_sign(others[kind, of], outcomes)[outcomes.question]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed_in, flagged, model_labels, oracle_rows, read_columns
+from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed, flagged, model_labels, oracle_rows, read_columns
 from rewoo_bench.text.escaping import text_table
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-CONFIDENCE = 0.95
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 _NAMES = (
@@ -132,36 +131,39 @@ def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
     columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], optional)
     keys = np.stack([columns[name].values for name in GROUP_KEYS])
     _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    oracle, unmetered = oracle_rows(rows), flagged(rows, UNMETERED)
+    oracle, lost, unmetered = oracle_rows(rows), failed(rows), flagged(rows, UNMETERED)
     summaries = []
     for group in np.argsort(first):
         of_group = group_of == group
         own = {name: column.of(of_group) for name, column in columns.items()}
-        summaries.append(_summary(own, unmetered[of_group], oracle=bool(oracle[of_group].any())))
+        masks = lost[of_group], unmetered[of_group]
+        summaries.append(_summary(own, *masks, oracle=bool(oracle[of_group].any())))
     return summaries
 
 
-def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, oracle: bool) -> Summary:
-    failed = failed_in(rows)
+def _summary(
+    rows: Mapping[str, ColumnValues], lost: NDArray[np.bool_], unmetered: NDArray[np.bool_], *, oracle: bool
+) -> Summary:
     metered = {name: column.of(~unmetered) for name, column in rows.items()}
-    scored = {name: column.of(~(failed | unmetered)) for name, column in rows.items()}
+    scored = {name: column.of(~(lost | unmetered)) for name, column in rows.items()}
 
     def total(column: str) -> int | None:
-        known = scored[column].known if column in scored else ()
+        known = _known(scored, column)[0] if column in scored else ()
         return int(sum(known)) if len(known) else None
 
     seconds, timed = _known(scored, "latency_s")
-    quantiles = [quantile_interval(seconds, q, clusters=timed, level=CONFIDENCE) for q in (0.5, 0.95)]
+    quantiles = [quantile_interval(seconds, q, clusters=timed) for q in (0.5, 0.95)]
     p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
     outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
     has_trials = bool((outcomes.trials > 1).any())
     sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows["routed_to"]
-    priced = bool(sources) and len(scored["cost_usd"].known) == len(scored["cost_usd"].values) > 0
+    costs = scored["cost_usd"].values
+    priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
     amounts = {name: mean_amount(*_known(scored, name)) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
-    if len(looped := scored["loop_tokens"].known):
-        has_loops_known = ~np.isnan(scored["loop_tokens"].values)
-        steps, tokens = (scored[name].values[has_loops_known] for name in ("loop_step", "total_tokens"))
+    known = ~np.isnan(scored["loop_tokens"].values)
+    if known.any():
+        looped, steps, tokens = (scored[name].values[known] for name in ("loop_tokens", "loop_step", "total_tokens"))
         loop_share = float((~np.isnan(steps)).mean())
         loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
@@ -170,7 +172,7 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         model=rows["model"].names_in_use[0],
         total=len(stops.values),
         answered=stops.count("answered"),
-        failed=int(failed.sum()),
+        failed=int(lost.sum()),
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops.count("reasoning_truncated"),
         not_answered={reason: stops.count(reason) for reason in stops.names_in_use if reason != "answered"},
@@ -196,8 +198,8 @@ def _summary(rows: Mapping[str, ColumnValues], unmetered: NDArray[np.bool_], *, 
         questions=len(np.unique(scored["example_id"].values)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
-        tokens_per_solved=_per_solved(scored, "total_tokens"),
-        usd_per_solved=_per_solved(scored, "cost_usd") if priced else NO_ESTIMATE,
+        tokens_per_solved=per_solved_estimate(scored, "total_tokens"),
+        usd_per_solved=per_solved_estimate(scored, "cost_usd") if priced else NO_ESTIMATE,
         intervals={name: bounds for name, (_, bounds) in amounts.items() if bounds},
         objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
@@ -216,18 +218,13 @@ def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool =
     return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
 
 
-def per_solved_estimate(rows: pd.DataFrame | pa.Table, column: str) -> Estimate:
-    """The sum of a column for each exact match, with its 95% interval."""
-    return _per_solved(read_columns(rows, [column, "exact_match", "example_id"]), column)
-
-
 def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):
         return NO_ESTIMATE
     if binary:
-        return _as_estimate(proportion(known, clusters=questions, level=CONFIDENCE))
-    return _as_estimate(mean_of(known, ends=(0.0, 1.0), clusters=questions, level=CONFIDENCE))
+        return _as_estimate(proportion(known, clusters=questions))
+    return _as_estimate(mean_of(known, ends=(0.0, 1.0), clusters=questions))
 
 
 def _as_estimate(interval: Interval) -> Estimate:
@@ -239,7 +236,7 @@ def mean_amount(values: NDArray[Any], questions: NDArray[Any]) -> tuple[float, t
 
     NaN of no question; the interval is None of fewer than two.
     """
-    found = mean_of(values, clusters=questions, level=CONFIDENCE)
+    found = mean_of(values, clusters=questions)
     return found.estimate, (found.low, found.high) if math.isfinite(found.high - found.low) else None
 
 
@@ -249,7 +246,7 @@ def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any],
     return rows[column].values[known], rows["example_id"].values[known]
 
 
-def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
+def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
     """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
@@ -257,7 +254,7 @@ def _per_solved(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
     amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
     if not len(amounts) or np.isnan(amounts + solved).any():
         return NO_ESTIMATE
-    found = per_solved(amounts, solved, clusters=questions, level=CONFIDENCE)
+    found = per_solved(amounts, solved, clusters=questions)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
     return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n)
@@ -314,10 +311,6 @@ def recorded_text(summary: Summary) -> str:
     return f"{summary.recorded_hits / calls:.1%} of {calls:,}" if calls else "no call"
 
 
-def has_recorded(group: Iterable[Summary]) -> bool:
-    return any(summary.recorded_hits is not None for summary in group)
-
-
 def has_loops(group: Iterable[Summary]) -> bool:
     return any(summary.loop_share > 0 for summary in group)
 
@@ -340,10 +333,6 @@ FLIPS = "trials differ"
 def repeated(group: Sequence[Summary]) -> int:
     """The largest k of which each of these has pass^k; 1 where one has no question with several trials."""
     return min((max(summary.passes, default=1) for summary in group if summary.exact_match.n), default=1)
-
-
-def passed_text(summary: Summary, k: int, mark: str = "") -> str:
-    return score_text(summary.passes.get(k, NO_ESTIMATE), mark)
 
 
 FOUND = "calls that were recorded"
@@ -390,7 +379,7 @@ def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]
             "architecture": s.architecture,
             "n": f"{s.exact_match.n or s.questions:,}",
             "EM [95% CI]": score_text(s.exact_match),
-            **({f"pass^{k} [95% CI]": passed_text(s, k)} if k > 1 else {}),
+            **({f"pass^{k} [95% CI]": score_text(s.passes.get(k, NO_ESTIMATE))} if k > 1 else {}),
             **({f"{FLIPS} [95% CI]": score_text(s.flips)} if k > 1 else {}),
             "F1 [95% CI]": score_text(s.f1),
             **({f"{OF_OBJECTIVES} [95% CI]": score_text(s.objectives_right)} if is_joined else {}),
@@ -406,12 +395,13 @@ def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]
 
 
 def _tokens(group: Sequence[Summary]) -> list[dict[str, str]]:
+    has_recorded = any(s.recorded_hits is not None for s in group)
     return [
         {
             "architecture": s.architecture,
             "LLM calls": number_text(s.llm_calls, ".2f"),
             "tool calls": number_text(s.tool_calls, ".2f"),
-            **({FOUND: recorded_text(s)} if has_recorded(group) else {}),
+            **({FOUND: recorded_text(s)} if has_recorded else {}),
             "tokens in": number_text(s.input_tokens, ",.0f"),
             "cached": number_text(s.cached_input_tokens, ",.0f"),
             "out": number_text(s.output_tokens, ",.0f"),

@@ -59,12 +59,6 @@ class ColumnValues:
         return texts
 
     @property
-    def known(self) -> NDArray[Any]:
-        """The numbers without missing ones."""
-        known: NDArray[Any] = self.values[~np.isnan(self.values)]
-        return known
-
-    @property
     def names_in_use(self) -> list[str]:
         """The texts that occur, in the order of their first occurrence."""
         positions, first = np.unique(self.values, return_index=True)
@@ -89,10 +83,7 @@ def read_columns(
     columns = {}
     for name, column in zip(wanted, table.select(wanted).unify_dictionaries().columns, strict=True):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            places: dict[str, int] = {}
-            codes = [-1 if text is None else places.setdefault(text, len(places)) for text in column.to_pylist()]
-            columns[name] = ColumnValues(np.array(codes, dtype=np.int64), list(places))
-            continue
+            column = column.dictionary_encode()
         is_coded = pa.types.is_dictionary(column.type)
         chunks = [_numbers(chunk.indices if is_coded else chunk) for chunk in column.chunks]
         values = np.concatenate(chunks) if chunks else np.empty(0)
@@ -218,7 +209,6 @@ def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
 # limit (steps, tokens, time, cost) hasn't failed: without an answer it counts as wrong, at the cost in its row.
 #
 #     left_out(rows)                    # a mask: True for a row that is in no mean
-#     pairs_left_out(rows_a, rows_b)    # of aligned rows: True where either of the two is
 
 
 def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
@@ -226,11 +216,7 @@ def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
 
     Of a recording that says nothing about the answer there is no exact match either, and it hasn't failed.
     """
-    return failed_in(read_columns(rows, ["exact_match"], ["stop_reason"]))
-
-
-def failed_in(columns: Mapping[str, ColumnValues]) -> NDArray[np.bool_]:
-    """The same for the columns `exact_match` and `stop_reason`, if it is there."""
+    columns = read_columns(rows, ["exact_match"], ["stop_reason"])
     unscored: NDArray[np.bool_] = np.isnan(columns["exact_match"].values)
     if (stops := columns.get("stop_reason")) is None:
         return unscored
@@ -241,11 +227,6 @@ def failed_in(columns: Mapping[str, ColumnValues]) -> NDArray[np.bool_]:
 def left_out(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where the question failed, or was answered without a metered call."""
     return failed(rows) | flagged(rows, UNMETERED)
-
-
-def pairs_left_out(a: pd.DataFrame, b: pd.DataFrame) -> NDArray[np.bool_]:
-    """The same for two tables whose rows are of the same questions and trials, in the same order."""
-    return left_out(a) | left_out(b)
 
 
 # Which rows are an oracle's: it is given the answers, so their accuracy and their latency mean nothing.

@@ -57,7 +57,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import check_columns, left_out, oracle_rows, pairs_left_out
+from rewoo_bench.runs.rows import check_columns, left_out, oracle_rows
 from rewoo_bench.text.words import counted, round_up
 
 _MODELS = ("model", "planner_model", "solver_model")
@@ -423,7 +423,7 @@ def contrasted(
     cost = "cost_usd" if priced else "total_tokens"
     for one, other in permutations(architectures, 2):
         every, against = runs.rows[one], runs.rows[other]
-        compared = ~pairs_left_out(every, against)
+        compared = ~(left_out(every) | left_out(against))
         rows, against = every[compared], against[compared]
         clusters = _questions_of(rows)
         b, a = column(rows, "exact_match"), column(against, "exact_match")
@@ -445,7 +445,7 @@ def contrasted(
             left_out=len(every) - len(rows),
         )
     pairs = list(combinations(architectures, 2))
-    for (one, other), p_holm in zip(pairs, holm([found[pair].p for pair in pairs]) if pairs else [], strict=True):
+    for (one, other), p_holm in zip(pairs, holm([found[pair].p for pair in pairs]), strict=True):
         for pair in ((one, other), (other, one)):
             found[pair] = replace(found[pair], p_holm=p_holm)
     return found

@@ -44,7 +44,7 @@ def ratio_by_bootstrap(
     return Interval(float(second.mean()) / float(first.mean()), math.exp(low), math.exp(high), len(first), level)
 
 
-def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000, seed: int = 0) -> tuple[float, float]:
+def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = _RESAMPLES) -> tuple[float, float]:
     """Bounds of log(mean(b) / mean(a)), of two pairs or more, both means positive."""
     n, x = len(a), a / a.mean()
     y = b / b.mean() - x  # zero throughout where b is a multiple of a: then nothing varies
@@ -53,7 +53,7 @@ def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000
     low, high = -student(n, level), student(n, level)
     if error and SMALL <= n <= LARGE:
         # How far log((x + y) / x) of each resample is from zero, in its own standard errors (delta method).
-        x, y, xx, xy, yy = resampled_means(columns, resamples, seed).T
+        x, y, xx, xy, yy = resampled_means(columns, resamples).T
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = (yy * x**2 - 2 * x * y * xy + y**2 * xx) / (x * (x + y)) ** 2
             own = np.sqrt(np.maximum(variance, 0.0) / (n - 1))
@@ -67,7 +67,7 @@ def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = 10_000
     return centre + low * error, centre + high * error
 
 
-def resampled_means(columns: Floats, resamples: int, seed: int) -> Floats:
+def resampled_means(columns: Floats, resamples: int, seed: int = 0) -> Floats:
     """The columns' means in each resample of their rows: resamples x columns."""
     n = len(columns)
     times = _times_drawn(n, resamples, seed)
@@ -89,7 +89,7 @@ def _times_drawn(n: int, resamples: int, seed: int) -> NDArray[np.uint8]:
     return times
 
 
-def curvature(steps: ArrayLike, amounts: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
+def curvature(steps: ArrayLike, amounts: ArrayLike) -> Interval:
     """The quadratic term's share of the growth from the fewest steps to the most: 0 of a line, 1 of a parabola.
 
     The paper's formula for ReAct has a linear and a quadratic term, so its slope on log-log axes is between 1 and 2
@@ -97,18 +97,16 @@ def curvature(steps: ArrayLike, amounts: ArrayLike, *, level: float = 0.95, seed
     growth that slows down. Needs three different numbers of steps; with fewer the estimate is NaN. Three questions
     have an estimate without bounds.
     """
-    return _fitted(steps, amounts, 2, lambda terms: terms[:, 2] / (terms[:, 1] + terms[:, 2]), level, seed)
+    return _fitted(steps, amounts, 2, lambda terms: terms[:, 2] / (terms[:, 1] + terms[:, 2]))
 
 
-def trend(steps: ArrayLike, values: ArrayLike, *, level: float = 0.95, seed: int = 0) -> Interval:
+def trend(steps: ArrayLike, values: ArrayLike) -> Interval:
     """By how much the value changes with one step more. Needs two different numbers of steps, and three questions."""
     span = float(np.ptp(np.asarray(steps, dtype=np.float64))) if np.size(steps) else 0.0
-    return _fitted(steps, values, 1, lambda terms: terms[:, 1] / span, level, seed)
+    return _fitted(steps, values, 1, lambda terms: terms[:, 1] / span)
 
 
-def _fitted(
-    steps: ArrayLike, values: ArrayLike, degree: int, read: Callable[[Floats], Floats], level: float, seed: int
-) -> Interval:
+def _fitted(steps: ArrayLike, values: ArrayLike, degree: int, read: Callable[[Floats], Floats]) -> Interval:
     """A polynomial by least squares, and what `read` makes of its coefficients, from the constant up.
 
     Questions are drawn again and the fit is made anew (the pairs bootstrap; Efron and Tibshirani 1993, chapter 9); the
@@ -118,23 +116,23 @@ def _fitted(
     x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     n = len(x)
     if len(np.unique(x)) <= degree:
-        return Interval(math.nan, -math.inf, math.inf, n, level)
+        return Interval(math.nan, -math.inf, math.inf, n)
     u = (x - x.min()) / np.ptp(x)
     scale = float(np.abs(y).max()) or 1.0
     powers = np.column_stack([*(u**power for power in range(2 * degree + 1))])
     moments = np.column_stack([powers, *(u**power * y / scale for power in range(degree + 1))])
     fit = _solved(moments.mean(axis=0)[None, :], degree)
     if not len(fit):  # nearly all questions have the same steps
-        return Interval(math.nan, -math.inf, math.inf, n, level)
+        return Interval(math.nan, -math.inf, math.inf, n)
     estimate = float(read(fit * scale)[0])
     if n == degree + 1:  # every curve through as many points is exact: nothing is left that shows how sure it is
-        return Interval(estimate, -math.inf, math.inf, n, level)
-    drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY, seed)
+        return Interval(estimate, -math.inf, math.inf, n)
+    drawn = resampled_means(moments, _RESAMPLES if n <= LARGE else _RESAMPLES_OF_MANY)
     resampled = read(_solved(drawn, degree) * scale)
     free = n - degree
-    tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, level)))
+    tail = float(scipy.special.ndtr(-math.sqrt(free / (free - 1)) * student(free, 0.95)))
     low, high = np.quantile(resampled, [tail, 1 - tail]) if len(resampled) else (-math.inf, math.inf)
-    return Interval(estimate, float(low), float(high), n, level)
+    return Interval(estimate, float(low), float(high), n)
 
 
 def _solved(moments: Floats, degree: int) -> Floats:

@@ -260,7 +260,7 @@ Stratum = tuple[ArrayLike, ArrayLike, ArrayLike | None]
 """Columns a and b of a data set, paired, and the question of each row where a question has several trials."""
 
 
-def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> Interval:
+def ratio_of_summed_means(strata: Sequence[Stratum]) -> Interval:
     """The sum over data sets of mean(b) / that of mean(a), with an interval on the logarithm (delta method).
 
     Every data set counts alike, whatever its number of questions, and its questions are independent of the others'.
@@ -275,15 +275,15 @@ def ratio_of_summed_means(strata: Sequence[Stratum], *, level: float = 0.95) -> 
     n = sum(len(a) for a, _ in columns)
     smallest = min(len(a) for a, _ in columns)
     if smallest < 2 or not sums[0] or not sums[1]:
-        return Interval(sums[1] / sums[0] if sums[0] else math.nan, 0.0, math.inf, n, level)
+        return Interval(sums[1] / sums[0] if sums[0] else math.nan, 0.0, math.inf, n)
     apart = [b / sums[1] - a / sums[0] for a, b in columns]
     least = [LEAST_APART * max(float(a.mean()) / sums[0], float(b.mean()) / sums[1]) for a, b in columns]
     found = [_extended(values, each) for values, each in zip(apart, least, strict=True)]
     moved = [math.hypot(*(e.means[side] - v.mean() for e, v in zip(found, apart, strict=True))) for side in (0, 1)]
-    errors = [student(smallest, level) * math.hypot(*(each.errors[side] for each in found)) for side in (0, 1)]
+    errors = [student(smallest, 0.95) * math.hypot(*(each.errors[side] for each in found)) for side in (0, 1)]
     low, high = (moved[side] + errors[side] for side in (0, 1))
     estimate, rare = sums[1] / sums[0], any(each.rare for each in found)
-    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), n, level, rare)
+    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), n, rare=rare)
 
 
 def mean_of_differences(strata: Sequence[Interval]) -> Interval:
@@ -420,9 +420,7 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def quantile_interval(
-    values: ArrayLike, share: float, *, clusters: ArrayLike | None = None, level: float = 0.95
-) -> Interval:
+def quantile_interval(values: ArrayLike, share: float, *, clusters: ArrayLike | None = None) -> Interval:
     """The quantile of all rows, with a distribution-free interval: two of the values themselves, by binomial ranks.
 
     How many of n values lie below the true quantile is binomial, whatever their distribution is (Conover 1999,
@@ -438,16 +436,16 @@ def quantile_interval(
         raise DataError(f"quantile {share!r}: expected a number between 0 and 1")
     column, _, labels = paired_columns(values, values, clusters)
     if not len(column):
-        return Interval(math.nan, -math.inf, math.inf, 0, level)
+        return Interval(math.nan, -math.inf, math.inf, 0)
     estimate = float(np.quantile(column, share))
     (below,) = averaged(labels, (column <= estimate).astype(float))
     n = len(below)
     worth = n if n < 2 else math.floor(rows_worth(share * (1 - share), below, len(column)))
     at_most = scipy.special.bdtr(np.arange(worth, dtype=float), worth, share)  # chance of at most 0, 1, … below
-    tail = (1 - level) / 2
+    tail = (1 - 0.95) / 2
     first = int(np.searchsorted(at_most, tail, side="right"))  # ranks, from 1
     last = int(np.searchsorted(at_most, 1 - tail, side="left")) + 1
     ordered, rows = np.sort(column), len(column)
     low = ordered[math.floor((first - 1) * rows / worth)] if first >= 1 else -math.inf
     high = ordered[math.ceil(last * rows / worth) - 1] if last <= worth else math.inf
-    return Interval(estimate, float(low), float(high), n, level)
+    return Interval(estimate, float(low), float(high), n)

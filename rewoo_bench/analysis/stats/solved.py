@@ -53,21 +53,19 @@ _NEAR = 1e-9  # beside the estimate, where the inequality holds even if neither 
 _HALVINGS = 60  # scipy.optimize takes a fifth of a second to import
 
 
-def per_solved(
-    amounts: ArrayLike, solved: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95
-) -> Interval:
+def per_solved(amounts: ArrayLike, solved: ArrayLike, *, clusters: ArrayLike | None = None) -> Interval:
     """Amount for each solved question; infinite where none is, and NaN where there is no question."""
     amount, share, design = _questions(amounts, solved, clusters)
     n = len(amount)
     if not n:
-        return Interval(math.nan, 0.0, math.inf, 0, level)
+        return Interval(math.nan, 0.0, math.inf, 0)
     mean, right = float(amount.mean()), float(share.mean())
     estimate = mean / right if right else math.inf
     if n < 2 or not mean:
-        return Interval(estimate, 0.0, math.inf, n, level)
-    low, high = _shares(amount / mean, share, design, student(n, level))
+        return Interval(estimate, 0.0, math.inf, n)
+    low, high = _shares(amount / mean, share, design, student(n, 0.95))
     rare = bool(right) and _is_rare(amount / mean - share / right)
-    return Interval(estimate, mean / high, mean / low if low else math.inf, n, level, rare)
+    return Interval(estimate, mean / high, mean / low if low else math.inf, n, rare=rare)
 
 
 def ratio_per_solved(
@@ -75,22 +73,21 @@ def ratio_per_solved(
     b: tuple[ArrayLike, ArrayLike],
     *,
     clusters: ArrayLike | None = None,
-    level: float = 0.95,
     least: int = LEAST_SOLVED,
 ) -> Interval:
     """What b takes for each solved question over what a takes, of (amounts, solved) of the same questions.
 
     NaN where neither solved one; without bounds where either solved fewer than `least`.
     """
-    first, second = (per_solved(*each, clusters=clusters, level=level) for each in (a, b))
+    first, second = (per_solved(*each, clusters=clusters) for each in (a, b))
     if not (0 < first.estimate < math.inf and 0 < second.estimate < math.inf):
         unknown = not (math.isfinite(first.estimate) or math.isfinite(second.estimate)) or not first.n
         estimate = math.nan if unknown or not first.estimate else second.estimate / first.estimate
-        return Interval(estimate, 0.0, math.inf, first.n, level)
+        return Interval(estimate, 0.0, math.inf, first.n)
     questions = [_questions(*each, clusters)[:2] for each in (a, b)]
     estimate = second.estimate / first.estimate
     if min(share.sum() for _, share in questions) < least:
-        return Interval(estimate, 0.0, math.inf, first.n, level)
+        return Interval(estimate, 0.0, math.inf, first.n)
     # How far each question moves the logarithm of either ratio (delta method); their mean is 0.
     parts = [amount / amount.mean() - share / share.mean() for amount, share in questions]
     spread = [float(part.std()) for part in parts]
@@ -107,7 +104,7 @@ def ratio_per_solved(
         for one, other in ((down_b, up_a), (up_b, down_a))
     )
     rare = _is_rare(parts[1] - parts[0])
-    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), first.n, level, rare)
+    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), first.n, rare=rare)
 
 
 def _questions(amounts: ArrayLike, solved: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats, float]:
@@ -174,20 +171,20 @@ def shares_of_passes(outcomes: Outcomes, k: int) -> NDArray[np.float64]:
     return np.array([math.comb(right, k) / math.comb(trials, k) if trials >= k else np.nan for trials, right in pairs])
 
 
-def pass_hat(outcomes: Outcomes, k: int, level: float = 0.95) -> Interval:
+def pass_hat(outcomes: Outcomes, k: int) -> Interval:
     """`pass^k` over the questions with k trials or more, and its interval."""
     shares = shares_of_passes(outcomes, k)
     known = shares[~np.isnan(shares)]
     if np.isin(known, (0, 1)).all():
-        return proportion(known, level=level)
-    return mean_of(known, ends=(0.0, 1.0), level=level)
+        return proportion(known)
+    return mean_of(known, ends=(0.0, 1.0))
 
 
-def flips(outcomes: Outcomes, level: float = 0.95) -> Interval:
+def flips(outcomes: Outcomes) -> Interval:
     """The share of questions, of those with several trials, that some trials answered right and others wrong."""
     several = outcomes.trials > 1
     differ = (outcomes.right > 0) & (outcomes.right < outcomes.trials)
-    return proportion(differ[several].astype(float), level=level)
+    return proportion(differ[several].astype(float))
 
 
 def difference_of_passes(a: Outcomes, b: Outcomes, k: int) -> tuple[Interval, float]:

@@ -140,7 +140,7 @@ def test_chance_teaches_nothing_though_the_best_of_both_looks_far_better(tmp_pat
 
 
 def test_folds_are_by_question_and_spread_the_winners(decided: Outcomes) -> None:
-    of = fold_of(decided, 10)
+    of = fold_of(decided)
     assert len(of) == decided.questions
     wins = [int((decided.gain[of == fold] > 0).sum()) for fold in range(10)]
     assert max(wins) - min(wins) <= 1
