@@ -1,6 +1,6 @@
 """What routing between two architectures would buy on the questions of a finished run.
 
-    report = examine(outcomes, rows, rules=rules, texts={})
+    report = rewoo_bench.route("results/local/a")
     report.ways[0].name, report.ways[0].exact_match      # "always rewoo", Interval(0.24, …, n=100)
     report.verdict                                       # one sentence
 
@@ -154,7 +154,7 @@ def _verdict(outcomes: Outcomes, ways: Sequence[Way]) -> str:
         return "An oracle answered: accuracy means nothing here, so these rows can't say what routing buys."
     of = f"the better parent, {outcomes.parents[outcomes.better]!r}"
     policies = [(way.name, way.against[outcomes.better]) for way in ways if way.kind == "policy"]
-    adjusted = holm([against.p for _, against in policies]) if policies else []
+    adjusted = holm([against.p for _, against in policies])
     gains = [
         (name, against.exact_match)
         for (name, against), p in zip(policies, adjusted, strict=True)
@@ -192,8 +192,8 @@ def examine(
     *,
     rules: Sequence[RoutingRule],
     texts: Mapping[str, str],
-    threshold: float = 0.5,
-    manifests: Manifests | None = None,
+    threshold: float,
+    manifests: Manifests,
 ) -> RoutingReport:
     """The report on `outcomes`; `rows` are the run's, for those of a router that asks a model."""
     parents, ways, missing = outcomes.parents, list[Way](), list[str]()
@@ -215,7 +215,7 @@ def examine(
         missing.append(f"learned: {error}")
 
     # routers of the run that ask a model which of the parents to take: their own rows, with the tokens of that call
-    settings = {each.name: each.settings or {} for of in (manifests or {}).values() for each in of.architectures}
+    settings = {each.name: each.settings or {} for of in manifests.values() for each in of.architectures}
     there = [str(name) for name in rows["architecture"].unique()]
     asking = [name for name in there if settings.get(name, {}).get("policy") == "model"]
     routers = [name for name in asking if set(settings[name].get("parents", ())) == set(parents)]

@@ -1,6 +1,6 @@
 """Which of these architectures for my questions: runs -> a recommendation, in words and as data.
 
-    advice = advise_on(load("results/local/a"), manifests=manifests("results/local/a"), terms=Terms(max_cost=0.004))
+    advice = rewoo_bench.advise("results/local/a", max_cost=0.004)
     advice.parts[0].decision.recommended        # "rewoo", or None where nothing is
     print(advice)                               # sentences and a small table
 
@@ -394,10 +394,10 @@ class Advice:
 def advise_on(
     rows: pd.DataFrame,
     *,
-    manifests: Manifests | None = None,
-    terms: Terms | None = None,
-    intersect: bool = False,
-    folders: Mapping[str, Path] | None = None,
+    manifests: Manifests,
+    terms: Terms,
+    intersect: bool,
+    folders: Mapping[str, Path],
     dollars: str = "",
 ) -> Advice:
     """A recommendation for each set of comparable architectures. `folders` are the runs' folders by run id.
@@ -406,12 +406,11 @@ def advise_on(
     what a plan could have saved of it (`Advice.loop`). Raises `UsageError` where no two architectures can be compared,
     or a limit is of something that wasn't measured.
     """
-    terms = terms or Terms()
-    sets, reasons = run_sets(rows, manifests or {}, intersect=intersect)
+    sets, reasons = run_sets(rows, manifests, intersect=intersect)
     lonely = [runs for runs in sets if len(runs.rows) < 2]
     compared = [runs for runs in sets if len(runs.rows) > 1]
     if not compared:
-        if len(sets) == 1 and (loop := _loop_advice(lonely[0], folders or {})):
+        if len(sets) == 1 and (loop := _loop_advice(lonely[0], folders)):
             return Advice((), (), loop)
         why = reasons or [f"{lonely[0].pieces[0].name} has one architecture, {next(iter(lonely[0].rows))!r}"]
         raise UsageError(f"nothing to compare: {'; '.join(why)}")
@@ -434,7 +433,7 @@ def advise_on(
         more = None
         if decision.questions is not None:
             names = list(dict.fromkeys([*decision.contenders, *decision.open]))
-            more = more_questions(runs, names, decision.questions, folders or {})
+            more = more_questions(runs, names, decision.questions, folders)
         if decision.recommended and len(within) < len(found):  # those outside are compared with it, but not tested
             measured = [each.architecture for each in found if each.state != "not measured"]
             every = contrasted(runs, measured, terms.margin, priced=priced)
