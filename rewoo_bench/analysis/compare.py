@@ -39,7 +39,6 @@ class Key(NamedTuple):
     model: str
 
 
-ROW_KEYS = ("example_id", "trial")
 LEAST_OF_A_PART = 3
 """Questions of a part (`by`) that is compared; an interval of fewer says nothing."""
 # Means that a summary lacks; None for a column that the rows lack.
@@ -73,7 +72,7 @@ def compare(
     on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
     of different models, and lets a data set have one system alone.
     """
-    check_columns(rows.columns, [*Key._fields, *ROW_KEYS, "exact_match", "total_tokens"])
+    check_columns(rows.columns, [*Key._fields, "example_id", "trial", "exact_match", "total_tokens"])
     if not len(rows):
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})

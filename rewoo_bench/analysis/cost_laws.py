@@ -14,8 +14,8 @@ formula always holds. What a short run predicts of a long one, below, can be wro
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -249,7 +249,7 @@ class BreakEvenRow:
     @property
     def price(self) -> float:
         """The price of cached input at which both cost the same; NaN where they do at none from 0 to 1."""
-        return _crossing(np.array(PRICES), np.log([ratio.estimate for ratio in self.ratios]))
+        return _crossing(np.log([ratio.estimate for ratio in self.ratios]))
 
     def is_sure(self, position: int) -> bool:
         """Whether the interval at a price is on one side of 1, and no rare event may be missing."""
@@ -288,7 +288,7 @@ class Formula:
     def price(self, tool_calls: float) -> float:
         """The price of cached input at which both cost the same; NaN where they do at none from 0 to 1."""
         prices = np.array(PRICES)
-        return _crossing(prices, np.log(self.react.cost(tool_calls, prices) / self.rewoo.cost(tool_calls, prices)))
+        return _crossing(np.log(self.react.cost(tool_calls, prices) / self.rewoo.cost(tool_calls, prices)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,12 +337,11 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
     return BreakEven(pair, tuple(rows), asked - len(both), predicted)
 
 
-def _crossing(prices: NDArray[np.float64], logs: Sequence[float] | NDArray[Any]) -> float:
-    """Where a line through points is first zero; NaN where it isn't."""
-    for left in range(len(prices) - 1):
-        before, after = float(logs[left]), float(logs[left + 1])
+def _crossing(logs: NDArray[np.float64]) -> float:
+    """The price at which a line through these values, one for each of `PRICES`, is first zero; NaN where it isn't."""
+    for (left, before), (right, after) in pairwise(zip(PRICES, logs.tolist(), strict=True)):
         if before == 0:
-            return float(prices[left])
+            return left
         if before * after < 0:
-            return float(prices[left] + (prices[left + 1] - prices[left]) * before / (before - after))
-    return float(prices[-1]) if len(logs) and logs[-1] == 0 else math.nan
+            return float(left + (right - left) * before / (before - after))
+    return PRICES[-1] if logs[-1] == 0 else math.nan

@@ -283,12 +283,12 @@ def at_once(manifests: Manifests) -> str:
 def verdict(pair: Pair) -> str:
     """The sentence of a pair; empty where nothing of it was measured. `of_dollars` says at which prices dollars are."""
     figures = {figure.measure: figure for figure in pair.figures}
-    costs = figures.get(PRICED) or figures.get("cost_usd")
-    parts = []
-    if tokens := figures.get("total_tokens"):
-        parts.append(f"{bounds(tokens.interval, 1.0)} times the tokens of {pair.a} {_saving(tokens, pair)}")
-    if costs is not None:
-        parts.append(f"{bounds(costs.interval, 1.0)} times the dollars of {pair.a} {_saving(costs, pair)}")
+    taken = {"tokens": figures.get("total_tokens"), "dollars": figures.get(PRICED) or figures.get("cost_usd")}
+    parts = [
+        f"{bounds(ratio.interval, 1.0)} times the {unit} of {pair.a} {_saving(ratio, pair)}"
+        for unit, ratio in taken.items()
+        if ratio
+    ]
     said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
     if (some := pair.both_answered) is not None:
         said.append(f"where both answered, {bounds(some, 1.0)} times (n = {some.n:,})")

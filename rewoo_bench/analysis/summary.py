@@ -7,6 +7,7 @@ without a metered model call (runs/rows.py), are counted, and are in no mean: un
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,8 @@ def _summary(
     p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
     outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
     has_trials = bool((outcomes.trials > 1).any())
-    sources, stops, chosen = rows["usage_source"].names_in_use, rows["stop_reason"], rows["routed_to"]
+    sources = rows["usage_source"].names_in_use
+    stops, chosen = (Counter(rows[name].texts) for name in ("stop_reason", "routed_to"))
     costs = scored["cost_usd"].values
     priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
     amounts = {name: mean_amount(*_known(scored, name)) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
@@ -170,12 +172,12 @@ def _summary(
         architecture=rows["architecture"].names_in_use[0],
         dataset=rows["dataset"].names_in_use[0],
         model=rows["model"].names_in_use[0],
-        total=len(stops.values),
-        answered=stops.count("answered"),
+        total=len(lost),
+        answered=stops["answered"],
         failed=int(lost.sum()),
         unmetered=int(unmetered.sum()),
-        reasoning_truncated=stops.count("reasoning_truncated"),
-        not_answered={reason: stops.count(reason) for reason in stops.names_in_use if reason != "answered"},
+        reasoning_truncated=stops["reasoning_truncated"],
+        not_answered={reason: count for reason, count in stops.items() if reason not in ("answered", "")},
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
         judged_correct=_estimate(metered, "judged_correct", binary=True),
@@ -194,7 +196,7 @@ def _summary(
         loop_share=loop_share,
         loop_token_share=loop_token_share,
         startup_s=mean_amount(*_known(scored, "startup_s"))[0],
-        routed_to={name: chosen.count(name) for name in chosen.names_in_use},
+        routed_to={name: count for name, count in chosen.items() if name},
         questions=len(np.unique(scored["example_id"].values)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),

@@ -35,7 +35,7 @@ from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import MODELS, left_out
 from rewoo_bench.text.escaping import controls_as_json
 
 COMPARED_COUNTS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
@@ -191,7 +191,7 @@ def baseline_of(
     """A run as a baseline. Raises `DataError` where the run has no rows or a wrong count."""
     if not len(rows):
         raise DataError(f"run {manifest.run_id!r} has no rows")
-    models = {str(name) for column in ("model", "planner_model", "solver_model") for name in rows[column].unique()}
+    models = {str(name) for column in MODELS for name in rows[column].unique()}
     rows, usd = _held_by_a_cache(Path(run), manifest, rows)
     architectures: dict[str, ArchitectureBaseline] = {}
     questions = {}

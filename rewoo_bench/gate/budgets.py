@@ -246,10 +246,7 @@ class Budget(_Table):
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
-        cache = self.cached_input_tokens or CacheFloor()
-        others: list[object] = [cache.mean_at_least, cache.share_at_least, self.tokens_per_solved, self.usd_per_solved]
-        others += [self.exact_match, self.f1, self.every_trial_right, self.trials_differ]
-        if not self.limits and all(limit is None for limit in others):
+        if not any(self.model_dump(exclude=set(Group._fields), exclude_none=True).values()):
             raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
         return self
 

@@ -64,10 +64,6 @@ class ColumnValues:
         positions, first = np.unique(self.values, return_index=True)
         return [self.names[position] for position in positions[np.argsort(first)] if position >= 0]
 
-    def count(self, name: str) -> int:
-        """Number of rows with this text."""
-        return int((self.values == self.names.index(name)).sum()) if name in self.names else 0
-
 
 def read_columns(
     rows: pd.DataFrame | pa.Table, names: Sequence[str], optional: Collection[str] = ()

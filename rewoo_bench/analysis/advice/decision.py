@@ -57,10 +57,9 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, Manifests, changed_values
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import check_columns, left_out, oracle_rows
+from rewoo_bench.runs.rows import MODELS, check_columns, left_out, oracle_rows
 from rewoo_bench.text.words import counted, round_up
 
-_MODELS = ("model", "planner_model", "solver_model")
 _NEEDED = ("run_id", "architecture", "dataset", "model", "example_id", "trial", "exact_match", "total_tokens")
 _MOST_REASONS = 2  # of one pair of runs; the first ones say enough
 # Options that runs of one set must share: they change what is asked, answered or scored.
@@ -102,7 +101,7 @@ class RunSet:
     def no_dollars(self) -> str:
         """Why dollars aren't known."""
         first = self.pieces[0].rows.iloc[0]
-        unknown = unlisted(first[name] for name in _MODELS if isinstance(first.get(name), str))
+        unknown = unlisted(first[name] for name in MODELS if isinstance(first.get(name), str))
         return f"the price of {' and '.join(unknown)} isn't known" if unknown else "dollars weren't recorded"
 
     @property
@@ -119,7 +118,7 @@ def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tu
     groups: list[list[Piece]] = []
     reasons: list[str] = []
     names = run_names(rows)
-    by = [name for name in ("run_id", "dataset", *_MODELS) if name in rows.columns]
+    by = [name for name in ("run_id", "dataset", *MODELS) if name in rows.columns]
     for _, own in rows.groupby([rows[name].astype(str) for name in by], sort=False):
         run_id = str(own["run_id"].iloc[0])
         piece = Piece(run_id, names[run_id], own, manifests.get(run_id))
@@ -144,7 +143,7 @@ def run_sets(rows: pd.DataFrame, manifests: Manifests, *, intersect: bool) -> tu
 
 def _against(piece: Piece, other: Piece, *, intersect: bool) -> Iterator[str]:
     """Reasons against comparing two runs."""
-    for name in ("dataset", *_MODELS):
+    for name in ("dataset", *MODELS):
         first, second = (_one(each.rows, name) for each in (other, piece))
         if first != second:
             yield f"the {name.replace('_', ' ')}: {first} ({other.name}), {second} ({piece.name})"

@@ -30,7 +30,7 @@ from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import left_out, oracle_rows
+from rewoo_bench.runs.rows import MODELS, left_out, oracle_rows
 
 # Names of data sets in claims.toml and, but for the generated ones, of `--dataset`.
 Data = Literal[
@@ -214,7 +214,7 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     if not len(rows):
         raise DataError(f"{folder} has no finished question")
     options, dataset, source = manifest.options, manifest.dataset, manifest.dataset.source
-    models = [str(rows[column].iloc[0]) for column in ("model", "planner_model", "solver_model")]
+    models = [str(rows[column].iloc[0]) for column in MODELS]
     others = zip(("planner", "solver"), models[1:], strict=True)
     roles = [f"{role} {model}" for role, model in others if model not in (models[0], "None")]
     settings = {"models": models, "settings": [options.get(option) for option in _SETTINGS]}
