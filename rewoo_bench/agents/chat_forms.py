@@ -113,6 +113,7 @@ class TranslatedChat(TranslatedRequest):
 
     def translated(self, wire: WireResponse) -> tuple[str, str]:
         """As of every form; a stream where the client asked for one."""
+        self.answer = ChatAnswer()  # a stream with nothing to show but its end was read as it came
         if self.body.get("stream") is not True:
             return super().translated(wire)
         if wire.content_type == "text/event-stream":

@@ -91,6 +91,18 @@ async def test_geminis_stream_has_each_piece_and_ends_with_calls_reason_and_usag
     assert chunks[-1]["usageMetadata"]["totalTokenCount"] == 110
 
 
+@pytest.mark.parametrize("path", ["/v1/models/gemini-x:streamGenerateContent?alt=sse", "/api/chat"])
+async def test_a_stream_of_nothing_but_a_call_has_it_once(path: str) -> None:
+    body = {"contents": [TURN], "messages": [{"role": "user", "content": "How long?"}]}
+    async with asked(path, body, CALL) as (response, _, _):
+        first = json.loads(response.text.splitlines()[0].removeprefix("data: "))
+    if path == "/api/chat":
+        assert first["message"]["tool_calls"] == [{"function": CALL_OF_OLLAMA}]
+    else:
+        call = {"functionCall": {"id": "call_7", "name": "search", "args": {"query": "Neva"}}}
+        assert first["candidates"][0]["content"]["parts"] == [call]
+
+
 async def test_the_key_of_gemini_and_azure_may_stand_alone() -> None:
     with ModelServer(lambda request: "Neva") as provider:
         async with open_question(provider.api_base) as question, httpx.AsyncClient() as client:
