@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,30 +21,28 @@ from rewoo_bench.types import Usage, WireResponse
 
 
 @dataclass(slots=True)
-class ChatCall:
-    """A tool call; a stream gives its `arguments`, which are JSON, in parts."""
+class ToolUse:
+    """A call that a model asks for; a stream gives its `arguments`, which are JSON or any text, in parts."""
 
     id: str = ""
     name: str = ""
-    text: str = ""
+    arguments: str = ""
 
     @property
-    def arguments(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """The arguments as an object; text that isn't one stands under `raw`."""
         try:
-            arguments = load_json(self.text or "{}")
+            fields = load_json(self.arguments or "{}")
         except ValueError:
-            return {"raw": self.text}
-        return arguments if isinstance(arguments, dict) else {"raw": self.text}
+            return {"raw": self.arguments}
+        return fields if isinstance(fields, dict) else {"raw": self.arguments}
 
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """The first choice of a chat's answer, or of the part of its stream that was read."""
+    """The calls, end and usage of a chat's first choice, or of the part of its stream that was read."""
 
-    text: str = ""
-    thoughts: str = ""
-    calls: dict[int, ChatCall] = field(default_factory=dict)
+    calls: dict[int, ToolUse] = field(default_factory=dict)
     finish_reason: str = "stop"
     usage: Usage = field(default_factory=Usage)
 
@@ -62,15 +60,12 @@ class ChatAnswer:
         for place, call in enumerate(map(_object, calls if isinstance(calls, list) else ())):
             index, function = call.get("index"), _object(call.get("function"))
             number = index if isinstance(index, int) else place
-            known = self.calls.setdefault(number, ChatCall())
+            known = self.calls.setdefault(number, ToolUse())
             known.id = known.id or text_or_empty(call.get("id"))
             known.name += text_or_empty(function.get("name"))
-            known.text += text_or_empty(function.get("arguments"))
+            known.arguments += text_or_empty(function.get("arguments"))
         text = text_or_empty(said.get("content"))
-        thoughts = text_or_empty(said.get("reasoning_content")) or text_or_empty(said.get("reasoning"))
-        self.text += text
-        self.thoughts += thoughts
-        return text, thoughts
+        return text, text_or_empty(said.get("reasoning_content")) or text_or_empty(said.get("reasoning"))
 
 
 class TranslatedRequest:
@@ -97,7 +92,7 @@ class TranslatedChat(TranslatedRequest):
 
     def __init__(self) -> None:
         self.answer = ChatAnswer()
-        """What was read of a stream."""
+        """What was read so far."""
 
     def piece(self, text: str, thoughts: str) -> bytes:
         """A part of a streamed answer; empty where it has nothing to show."""
@@ -223,34 +218,32 @@ class OllamaChat(TranslatedChat):
             self.body |= {"stream": True, "stream_options": {"include_usage": True}}
 
     def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = ChatAnswer()
-        answer.read(document)
-        return self._ended(answer, self._said(answer.text, answer.thoughts, answer))
+        return self._ended(self._said(*self.answer.read(document), self.answer.calls.values()))
 
     def piece(self, text: str, thoughts: str) -> bytes:
         return self._line(self._said(text, thoughts)) if text or (thoughts and self._shows_thoughts) else b""
 
     def end(self) -> bytes:
-        calls = self._line(self._said("", "", self.answer)) if self.answer.calls else b""
-        return calls + json.dumps(self._ended(self.answer, self._said("", ""))).encode() + b"\n"
+        calls = self._line(self._said("", "", self.answer.calls.values())) if self.answer.calls else b""
+        return calls + json.dumps(self._ended(self._said("", ""))).encode() + b"\n"
 
     def _line(self, said: Mapping[str, Any]) -> bytes:
         return json.dumps({"model": self.model, "created_at": _now(), **said, "done": False}).encode() + b"\n"
 
-    def _ended(self, answer: ChatAnswer, said: Mapping[str, Any]) -> dict[str, Any]:
+    def _ended(self, said: Mapping[str, Any]) -> dict[str, Any]:
         took = max(1, time.monotonic_ns() - self._start)
-        counts = {"prompt_eval_count": answer.usage.input_tokens, "eval_count": answer.usage.output_tokens}
+        usage = self.answer.usage
+        counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
         durations = {"total_duration": took, "load_duration": 0, "prompt_eval_duration": 1, "eval_duration": took}
-        ended = {"done": True, "done_reason": "length" if answer.finish_reason == "length" else "stop"}
+        ended = {"done": True, "done_reason": "length" if self.answer.finish_reason == "length" else "stop"}
         return {"model": self.model, "created_at": _now(), **said, **ended, **durations, **counts}
 
-    def _said(self, text: str, thoughts: str, answer: ChatAnswer | None = None) -> dict[str, Any]:
+    def _said(self, text: str, thoughts: str, calls: Collection[ToolUse] = ()) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if thoughts and self._shows_thoughts:
             message["thinking"] = thoughts
-        if answer is not None and answer.calls:
-            calls = answer.calls.values()
-            message["tool_calls"] = [{"function": {"name": each.name, "arguments": each.arguments}} for each in calls]
+        if calls:
+            message["tool_calls"] = [{"function": {"name": each.name, "arguments": each.fields}} for each in calls]
         return {"message": message}
 
     def _messages(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -269,7 +262,7 @@ class OllamaChat(TranslatedChat):
 class OllamaGenerate(OllamaChat):
     """A request for the text behind a prompt, asked as a chat."""
 
-    def _said(self, text: str, thoughts: str, answer: ChatAnswer | None = None) -> dict[str, Any]:
+    def _said(self, text: str, thoughts: str, calls: Collection[ToolUse] = ()) -> dict[str, Any]:
         return {"response": text, **({"thinking": thoughts} if thoughts and self._shows_thoughts else {})}
 
     def _messages(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -103,10 +103,8 @@ class GeminiChat(TranslatedChat):
             self.body |= {"stream": True, "stream_options": {"include_usage": True}}
 
     def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = ChatAnswer()
-        answer.read(document)
-        parts = [*self._parts(answer.text, answer.thoughts), *_calls(answer)]
-        return self._document(parts, answer)
+        parts = [*self._parts(*self.answer.read(document)), *_calls(self.answer)]
+        return self._document(parts, self.answer)
 
     def piece(self, text: str, thoughts: str) -> bytes:
         parts = self._parts(text, thoughts)
@@ -241,6 +239,6 @@ def _schema(given: Any) -> Any:
 
 def _calls(answer: ChatAnswer) -> list[dict[str, Any]]:
     return [
-        {"functionCall": {"id": call.id or f"call_{number}", "name": call.name, "args": call.arguments}}
+        {"functionCall": {"id": call.id or f"call_{number}", "name": call.name, "args": call.fields}}
         for number, call in answer.calls.items()
     ]

@@ -13,20 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 import anyio
 
-from rewoo_bench.agents.wire_calls import (
-    KeptResponses,
-    ToolUse,
-    by_ids_of_replies,
-    is_same_call,
-    read_reply,
-    read_results,
-)
+from rewoo_bench.agents.chat_forms import ToolUse
+from rewoo_bench.agents.wire_calls import KeptResponses, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.calls.live import UNAUTHORISED
 from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
@@ -210,7 +204,7 @@ class AgentSession:
             with suppress(ValueError):
                 read = load_json(shown)
                 shown = show_call(read) if isinstance(read, dict) else shown
-            self._add_step(use.name, shown, Observation(check_text(result.text), result.failed))
+            self._add_step(use.name, shown, replace(result, text=check_text(result.text)))
 
     async def _complete(self, asked: Request, request: WireRequest, digest: bytes, failed: Call | None) -> Completion:
         """The meter's answer. `failed` is the call that this one is a client's next attempt at."""

@@ -1,7 +1,7 @@
 """An agent's own tool calls, read from its requests and their answers: no part of the gateway has seen them run.
 
     read_reply("/chat/completions", body)            # ModelReply("I'll see.", (ToolUse("call_1", "find", "{…}"),))
-    read_results("/chat/completions", request_body)  # {"call_1": ToolResult("Kyiv lies on a river.")}
+    read_results("/chat/completions", request_body)  # {"call_1": Observation("Kyiv lies on a river.")}
 
 A model asks for a call in its reply, and the agent's next request has the result. Sources: the API references of OpenAI
 (chat completions, responses) and Anthropic (messages).
@@ -14,19 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import ChatAnswer, text_or_empty
-from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, objects_in
+from rewoo_bench.agents.chat_forms import ChatAnswer, ToolUse, text_or_empty
+from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, objects_in, text_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
+from rewoo_bench.runners.notation.tools import Observation
 from rewoo_bench.text.escaping import replace_surrogates
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A call that a model asked for. `arguments` is JSON, or any text."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +29,6 @@ class ModelReply:
     uses: tuple[ToolUse, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """The result that an agent sent back."""
-
-    text: str
-    failed: bool = False
-
-
 def read_reply(path: str, body: str) -> ModelReply:
     """A whole answer, or a stream of events. What can't be read is left out."""
     try:
@@ -53,7 +37,7 @@ def read_reply(path: str, body: str) -> ModelReply:
         whole = None
     documents = [whole] if isinstance(whole, dict) else list(documents_of(body.encode("utf-8", "replace")))
     texts: list[str] = []
-    uses: dict[Any, list[str]] = {}  # id, name and arguments, by the place in the answer, or by the id
+    uses: dict[Any, ToolUse] = {}  # by the place in the answer, or by the id
     answer = ChatAnswer()
     for document in documents:
         if path == MESSAGES:
@@ -65,17 +49,20 @@ def read_reply(path: str, body: str) -> ModelReply:
             for item in items:
                 if item.get("type") in ("function_call", "custom_tool_call"):
                     name, given = str(item.get("call_id") or ""), item.get("arguments", item.get("input"))
-                    uses[name] = [name, str(item.get("name") or ""), text_or_empty(given)]
+                    uses[name] = ToolUse(name, str(item.get("name") or ""), text_or_empty(given))
                 parts = [part for part in objects_in(item.get("content")) if part.get("type") == "output_text"]
                 texts += [text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
-    uses |= {number: [call.id, call.name, call.text] for number, call in answer.calls.items()}
-    found = (ToolUse(*map(replace_surrogates, use)) for use in uses.values() if use[0] and use[1])
+    found = (
+        ToolUse(*map(replace_surrogates, (use.id, use.name, use.arguments)))
+        for use in (uses | answer.calls).values()
+        if use.id and use.name
+    )
     return ModelReply(replace_surrogates("".join(texts)).strip(), tuple(found))
 
 
-def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, list[str]]) -> None:
+def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, ToolUse]) -> None:
     """Adds what a message of Anthropic's, or an event of its stream, has."""
     index = document.get("index") if isinstance(document.get("index"), int) else -1
     blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(objects_in(document.get("content"))))
@@ -84,14 +71,14 @@ def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any,
         texts.append(text_or_empty(block.get("text")))
         if block.get("type") == "tool_use":
             given = json.dumps(block["input"]) if block.get("input") else ""
-            uses[position] = [str(block.get("id") or ""), str(block.get("name") or ""), given]
+            uses[position] = ToolUse(str(block.get("id") or ""), str(block.get("name") or ""), given)
     for delta in objects_in([document.get("delta")]):
         texts.append(text_or_empty(delta.get("text")))
         if index in uses:
-            uses[index][2] += text_or_empty(delta.get("partial_json"))
+            uses[index].arguments += text_or_empty(delta.get("partial_json"))
 
 
-def read_results(path: str, body: bytes) -> dict[str, ToolResult]:
+def read_results(path: str, body: bytes) -> dict[str, Observation]:
     """The results in a request, by the id of their call; of several with one id the last."""
     try:
         request = load_json(body)
@@ -99,23 +86,23 @@ def read_results(path: str, body: bytes) -> dict[str, ToolResult]:
         return {}
     if not isinstance(request, dict):
         return {}
-    found: dict[str, ToolResult] = {}
+    found: dict[str, Observation] = {}
     for turn in objects_in(request.get("input" if path == RESPONSES else "messages")):
         if path == RESPONSES and turn.get("type") in ("function_call_output", "custom_tool_call_output"):
-            found[str(turn.get("call_id"))] = ToolResult(_text(turn.get("output")))
+            found[str(turn.get("call_id"))] = Observation(text_in(turn.get("output")))
         elif path == MESSAGES:
             for block in objects_in(turn.get("content")):
                 if block.get("type") == "tool_result":
-                    result = ToolResult(_text(block.get("content")), bool(block.get("is_error")))
+                    result = Observation(text_in(block.get("content")), bool(block.get("is_error")))
                     found[str(block.get("tool_use_id"))] = result
         elif turn.get("role") == "tool":
-            found[str(turn.get("tool_call_id"))] = ToolResult(_text(turn.get("content")))
+            found[str(turn.get("tool_call_id"))] = Observation(text_in(turn.get("content")))
     return found
 
 
 def by_ids_of_replies(
-    body: bytes, results: Mapping[str, ToolResult], asked: Mapping[str, ToolUse]
-) -> dict[str, ToolResult]:
+    body: bytes, results: Mapping[str, Observation], asked: Mapping[str, ToolUse]
+) -> dict[str, Observation]:
     """The results of a chat's request by the ids that its replies gave.
 
     A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
@@ -153,15 +140,6 @@ def _as_json(arguments: str) -> Any:
         return load_json(arguments or "{}")
     except ValueError:
         return None
-
-
-def _text(value: Any) -> str:
-    """The text of a result in any form."""
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, list):
-        return "\n".join(_text(part.get("text", part) if isinstance(part, Mapping) else part) for part in value)
-    return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
 _MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped

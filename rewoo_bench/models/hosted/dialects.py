@@ -98,7 +98,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
     limits = (body.get(name) for name in _MAX_TOKENS)
     limit = next((min(value, _LONGEST_ANSWER) for value in limits if isinstance(value, int) and value > 0), None)
     parts = [body[name] for name in ("system", "instructions", "tools") if body.get(name)]
-    messages = [Message("system", _text(part), ends_prefix=_is_marked(part)) for part in parts]
+    messages = [Message("system", text_in(part), ends_prefix=_is_marked(part)) for part in parts]
     given: Any = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
     is_list = isinstance(given, list) and given and all(isinstance(turn, dict) for turn in given)
     turns = given if is_list else [given]
@@ -111,7 +111,7 @@ def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
             content = turn.get("content")
             content = [content, *calls] if calls and content else calls or content
         known = _ROLES.get(role, "user") if isinstance(role, str) else "user"
-        messages.append(Message(known, _text(content), ends_prefix=marked))
+        messages.append(Message(known, text_in(content), ends_prefix=marked))
     return WireFacts(messages, limit, body.get("stream") is True)
 
 
@@ -163,12 +163,12 @@ def _is_marked(part: Any) -> bool:
     return any(each.get("cache_control") for each in (*outer, *inner))
 
 
-def _text(value: Any) -> str:
+def text_in(value: Any) -> str:
     """The texts in contents of any form."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, list) and all(isinstance(part, str | dict) for part in value):
-        return "\n".join(_text(part["text"] if isinstance(part, dict) and "text" in part else part) for part in value)
+        return "\n".join(text_in(part["text"] if isinstance(part, dict) and "text" in part else part) for part in value)
     return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.agents.wire_calls import ModelReply, ToolResult, ToolUse, is_same_call, read_reply, read_results
+from rewoo_bench.agents.chat_forms import ToolUse
+from rewoo_bench.agents.wire_calls import ModelReply, is_same_call, read_reply, read_results
+from rewoo_bench.runners.notation.tools import Observation
 
 CHAT, MESSAGES, RESPONSES = "/chat/completions", "/messages", "/responses"
 TWO = ModelReply("I look.", (ToolUse("c1", "find", '{"q": "Kyiv"}'), ToolUse("c2", "now", "{}")))
@@ -98,7 +100,7 @@ def test_a_reply_has_words_and_calls_in_every_dialect(name: str) -> None:
 
 @pytest.mark.parametrize("path", RESULTS)
 def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
-    assert read_results(path, json.dumps(RESULTS[path]).encode()) == {"c1": ToolResult("a river")}
+    assert read_results(path, json.dumps(RESULTS[path]).encode()) == {"c1": Observation("a river")}
 
 
 @pytest.mark.parametrize(
