@@ -1,8 +1,8 @@
 """The provider, key and price of a model's name, and litellm's table of models, where most of it stands.
 
     find_route("openai/gpt-4o-mini")                                 # provider "openai", priced
-    find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").model
-                                                                     # "text-completion-openai/mine"
+    find_route("openai/mine", "http://127.0.0.1:8080/v1", None, "completion").provider
+                                                                     # "text-completion-openai"
 
 Names in the OpenAI form need only litellm's table of models. For every other provider
 litellm itself is imported, quiet and offline, which takes some seconds.
@@ -51,12 +51,11 @@ _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 class Route:
     """The endpoint of a model's name.
 
-    `model` is litellm's name for it, `bare` the same without the provider. `entry` is its line of the price table,
-    None where it has none or where the address isn't the provider's: a user's own server may well call its
-    model gpt-4o. `is_ours` marks a server that we started.
+    `bare` is litellm's name for it, without the provider. `entry` is its line of the price table, None where it has
+    none or where the address isn't the provider's: a user's own server may well call its model gpt-4o. `is_ours`
+    marks a server that we started.
     """
 
-    model: str
     bare: str
     provider: str
     api_key: str | None
@@ -178,16 +177,15 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
             ) from None
         named, base, key = (provider, bare), api_base or base, api_key or key
         if provider not in OPENAI_FORM:
-            model = f"{provider}/{bare}"
-            entry = None if api_base else find_price_entry(name, model, bare)
+            entry = None if api_base else find_price_entry(name, f"{provider}/{bare}", bare)
             if form == "chat":
                 takes_schema = bool(litellm.supports_response_schema(bare, provider))
-                return Route(model, bare, provider, key, base, takes_schema, entry)
+                return Route(bare, provider, key, base, takes_schema, entry)
             if provider not in litellm.openai_compatible_providers:
                 raise ModelNotFound(
                     f"{name!r} can't continue a text: {provider!r} has no completion endpoint; use 'chat'"
                 )
-            return Route(f"{TEXT_COMPLETION}/{bare}", bare, TEXT_COMPLETION, key, base, False, None if base else entry)
+            return Route(bare, TEXT_COMPLETION, key, base, False, None if base else entry)
         api_base, api_key = base, key
     provider, bare = named
     base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
@@ -198,7 +196,7 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     # A new edition supports what the others do; its price may differ.
     like = entry or _openai_entry(_DATE.sub("", bare))
     takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
-    return Route(f"{provider}/{bare}", bare, provider, key, base, takes_schema, None if base else entry)
+    return Route(bare, provider, key, base, takes_schema, None if base else entry)
 
 
 def is_provider_name(name: str) -> bool:
@@ -208,8 +206,7 @@ def is_provider_name(name: str) -> bool:
 
 def route_to_ours(label: str, api_base: str, form: PromptForm) -> Route:
     """The route to a server that we started."""
-    provider = OPENAI_FORM[form == "completion"]
-    return Route(f"{provider}/{label}", label, provider, None, api_base, True, None, is_ours=True)
+    return Route(label, OPENAI_FORM[form == "completion"], None, api_base, True, None, is_ours=True)
 
 
 def check_key(name: str) -> None:
@@ -332,7 +329,7 @@ def call_litellm(function: str, route: Route, timeout: float, **arguments: Any) 
     if "tools" in arguments and gateway.is_file():
         arguments["_skip_mcp_handler"] = True
     return getattr(litellm, function)(
-        model=route.model,
+        model=f"{route.provider}/{route.bare}",
         api_base=route.api_base,
         api_key=route.api_key or ("none" if route.provider in OPENAI_FORM else None),  # they may want none
         timeout=timeout,

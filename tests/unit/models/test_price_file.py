@@ -121,7 +121,7 @@ def test_a_model_of_openai_is_found_and_priced_as_litellm_would(name: str, model
     litellm = load_litellm()
     bare, provider, _, _ = litellm.get_llm_provider(name)
     route = find_route(name)
-    assert route.model == f"{provider}/{bare}" == model
+    assert f"{route.provider}/{route.bare}" == f"{provider}/{bare}" == model
     assert route.takes_schema == litellm.supports_response_schema(bare, provider)
     assert price(route, Usage(1000)) is not None
 
