@@ -30,7 +30,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ModelNotFound, unknown
-from rewoo_bench.system.files import cache_dir
+from rewoo_bench.system.files import cache_dir, replaced
 
 _BLOCK = 1 << 20
 
@@ -133,9 +133,8 @@ def stamped_sha256(path: Path, stamp: Path) -> str:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     with suppress(OSError):  # without a stamp it is only slower
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        partial = stamp.with_name(f"{stamp.name}.{os.getpid()}")
-        partial.write_text(json.dumps({**facts, "sha256": sha256}), "utf-8")
-        partial.replace(stamp)
+        with replaced(stamp) as file:
+            file.write(json.dumps({**facts, "sha256": sha256}).encode())
     return sha256
 
 

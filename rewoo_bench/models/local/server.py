@@ -143,17 +143,13 @@ class ServerSettings:
 
     `context` is the tokens of one prompt and its answer. `n_parallel` requests are decoded in one batch; with 1 an
     answer depends on its prompt alone (server_process.py has the exception), with more also on the rest of the
-    batch. `prompt_cache_mib` bounds the memory for cached prompts; it is used only as needed, and the oldest
-    prompts leave it first. It is the same for any number of servers, so that an architecture's cached prefixes
-    don't depend on the other architectures. `threads` None means one for each physical core that this process may
-    use, and fewer where other processes keep cores busy (`free_cores`). `share_weights` maps the file into memory,
-    where several servers share its weights. `program` is a user's llama-server instead of xllamacpp's, with arguments
-    that take precedence over ours.
+    batch. `threads` None means one for each physical core that this process may use, and fewer where other processes
+    keep cores busy (`free_cores`). `share_weights` maps the file into memory, where several servers share its weights.
+    `program` is a user's llama-server instead of xllamacpp's, with arguments that take precedence over ours.
     """
 
     context: int = 8192
     n_parallel: int = 1
-    prompt_cache_mib: int = 512
     threads: int | None = None
     share_weights: bool = False
     program: tuple[str, ...] = ()

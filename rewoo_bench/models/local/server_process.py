@@ -23,6 +23,9 @@ import urllib.request
 from collections import deque
 from typing import Any, NoReturn
 
+# MiB of cached prompts at most; the oldest leave first. It is the same for any number of servers, so that an
+# architecture's cached prefixes don't depend on the other architectures.
+_PROMPT_CACHE = 512
 _WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # none reaches this machine's loopback
 
 
@@ -34,7 +37,7 @@ def start_embedded(settings: dict[str, Any]) -> Any:
     params.model.path = settings["path"]
     params.n_ctx = settings["context"] * settings["n_parallel"]
     params.n_parallel = settings["n_parallel"]
-    params.cache_ram_mib = settings["prompt_cache_mib"]
+    params.cache_ram_mib = _PROMPT_CACHE
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     params.hostnames, params.port = ["127.0.0.1"], 0  # any free port
     params.ctx_shift = False  # a prompt that is too long is an error, and never cut unseen
@@ -84,7 +87,7 @@ def run_program(settings: dict[str, Any]) -> None:
         "--model", settings["path"],
         "--ctx-size", str(settings["context"] * settings["n_parallel"]),
         "--parallel", str(settings["n_parallel"]),
-        "--cache-ram", str(settings["prompt_cache_mib"]),
+        "--cache-ram", str(_PROMPT_CACHE),
         "--threads", threads, "--threads-batch", threads,
         "--host", "127.0.0.1", "--port", str(port),
         "--no-context-shift", "--cache-reuse", "0", "--flash-attn", "off", "--no-repack", "--ubatch-size", "64",
