@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -86,13 +86,12 @@ class Adaptation:
     @classmethod
     def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
         """The adaptation that `as_manifest` returned."""
-        known = {each.name: facts[each.name] for each in fields(cls) if each.name in facts}
+        known = {name: facts[name] for name in asdict(_UNCHANGED) if name in facts}
         return cls(**{**known, "left_out": tuple(facts.get("left_out", ()))})
 
     def as_manifest(self) -> dict[str, Any]:
         """For the manifest: only the differences from the settings."""
-        facts = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = {name: value for name, value in facts.items() if value != getattr(_UNCHANGED, name)}
+        changed = {name: value for name, value in asdict(self).items() if value != getattr(_UNCHANGED, name)}
         return {**changed, "left_out": list(self.left_out)} if self.left_out else changed
 
     def with_change(self, change: RequestChange) -> Adaptation:

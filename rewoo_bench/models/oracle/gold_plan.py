@@ -152,10 +152,6 @@ class LookupPath:
         needed = 1 + sum(same_number(earlier.value, value) for earlier in equal)
         return sum(same_number(shown, value) for shown in seen.numbers) >= needed
 
-    def answer(self, found: Sequence[bool]) -> str:
-        """The gold answer if every hop is found, else `unknown`."""
-        return self.example.answers[0] if all(found) else UNKNOWN_ANSWER
-
     def sub_question(self, number: int) -> str:
         """The question about the page of a hop."""
         ask = self.hops[number].ask or _WHICH

@@ -236,8 +236,8 @@ class OracleWriter:
         return " ".join(kept or lines[:1])
 
     def _answer(self) -> str:
-        known = self._path.example.answers[0] if self._from_memory else self._path.answer(self._found)
-        return f"Answer: {known}"
+        is_known = self._from_memory or all(self._found)
+        return f"Answer: {self._path.example.answers[0] if is_known else UNKNOWN_ANSWER}"
 
     def _joined(self, *, may_replan: bool = False) -> str:
         """The decision of LLMCompiler's joiner."""
