@@ -176,7 +176,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         clients: dict[LocalServer, HostedModel] = {}
         for server in servers.all:
             to_it = partial(route_to_ours, label, server.api_base)
-            client = HostedModel(name, replace(settings, api_base=server.api_base), api_key="none", find_route=to_it)
+            client = HostedModel(name, replace(settings, api_base=server.api_base), find_route=to_it)
             clients[server] = await stack.enter_async_context(aclosing(client))
         served = {
             "n_parallel": servers.settings.n_parallel,
@@ -244,13 +244,12 @@ async def open_own_model(name: str) -> AsyncIterator[Model]:
     Raises `UsageError` where it can't be imported or made, or has no `async complete`.
     """
     where = f"--model: {name!r}"
-    source = import_object(name, "--model") if _IMPORT_PATH.fullmatch(name) else find_plugin("models", name)
-    model: Any = source
-    if isinstance(source, type) or not hasattr(source, "complete"):
-        if not callable(source):
+    model: Any = import_object(name, "--model") if _IMPORT_PATH.fullmatch(name) else find_plugin("models", name)
+    if isinstance(model, type) or not hasattr(model, "complete"):
+        if not callable(model):
             raise UsageError(f"{where} is neither a model nor a function or class that makes one")
         try:
-            model = source()
+            model = model()
         except Exception as error:  # of the user's own code
             raise UsageError(f"{where} can't be made without arguments: {type(error).__name__}: {error}") from error
     if not iscoroutinefunction(getattr(model, "complete", None)):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -26,14 +26,7 @@ from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.adaptation import Adaptation, RequestChange, find_change
 from rewoo_bench.models.hosted.providers import PromptForm
 from rewoo_bench.models.hosted.responses import ParsedResponse, visible_so_far
-from rewoo_bench.models.hosted.transport import (
-    TRUNCATED,
-    ReplyStream,
-    Transport,
-    cost_so_far,
-    read_completion,
-    to_failure,
-)
+from rewoo_bench.models.hosted.transport import TRUNCATED, ReplyStream, Transport, cost_so_far, read_completion
 from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
@@ -122,8 +115,8 @@ class HostedModel:
         self._api_key = api_key
         self._find_route = find_route or partial(providers.find_route, name, settings.api_base, api_key)
         self._routes: dict[PromptForm, providers.Route] = {}
-        self._transport = Transport(timeout=settings.timeout, connect_timeout=connect_timeout, api_key=api_key)
-        self._wire = WireClient(name, self._transport)
+        self._transport = Transport(name, timeout=settings.timeout, connect_timeout=connect_timeout)
+        self._wire = WireClient(self._transport)
         self._wire.adds_usage = STREAM_OPTIONS not in settings.drop_params
         self._begins_in_thought = False  # whether a reply was seen that closed a thought it hadn't opened
 
@@ -253,8 +246,7 @@ class HostedModel:
                     bill.add()
                     changes.append(next_change)
                     return None
-            failure = to_failure(error, request, route, self._transport, self.name, stream.usage, stream.written)
-            raise failure from None
+            raise self._transport.failure(error, request, route, stream.usage, stream.written) from None
         except anyio.get_cancelled_exc_class():
             bill.add(cost_so_far(request, route, stream.usage, stream.written))
             raise
@@ -310,15 +302,7 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     Removed here, they reach no journal, trace, prediction, later prompt, tool or other provider. Only what was
     really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
-    calls = tuple(
-        ToolCall(
-            without(call.id, secrets),
-            without(call.name, secrets),
-            without_in(call.arguments, secrets),
-            without_in(call.echo, secrets),
-        )
-        for call in completion.tool_calls
-    )
+    calls = tuple(ToolCall(**without_in(asdict(call), secrets)) for call in completion.tool_calls)
     text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
     if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
         return completion

@@ -1,7 +1,7 @@
 """Send a request: directly to an OpenAI-compatible endpoint, else through litellm; read a stream as it arrives; and
 make a completion of the response.
 
-transport = Transport(timeout=120, connect_timeout=10, api_key=None)
+transport = Transport("openai/tiny", timeout=120, connect_timeout=10)
 answer = await transport.send(route, {"model": "tiny", "messages": […]})
 answer.document["choices"][0]["message"]["content"]
 await transport.aclose()
@@ -128,15 +128,15 @@ class Answer:
 
 
 class Transport:
-    """The connections of one model, which belong to one event loop; `aclose` closes them.
+    """The connections of the model `name`, which belong to one event loop; `aclose` closes them.
 
     `timeout` (seconds) is for a whole call, `connect_timeout` for reaching the server.
     """
 
-    def __init__(self, *, timeout: float, connect_timeout: float, api_key: str | None) -> None:
+    def __init__(self, name: str, *, timeout: float, connect_timeout: float) -> None:
+        self.name = name
         self.timeout = timeout
         self._connect_timeout = min(timeout, connect_timeout)
-        self._api_key = api_key
         self._endpoint: Endpoint | None = None
         self._sent: frozenset[str] | None = None
 
@@ -185,8 +185,26 @@ class Transport:
     def secrets(self, route: providers.Route) -> frozenset[str]:
         """The request's credentials in every form in which a server may send them back."""
         if self._sent is None:
-            self._sent = sent_in(route.api_base, (self._api_key, route.api_key)) | of_environment()
+            self._sent = sent_in(route.api_base, (route.api_key,)) | of_environment()
         return self._sent
+
+    def failure(
+        self, error: Exception, request: Request, route: providers.Route, usage: Usage | None, written: str
+    ) -> ModelError:
+        """The error of a failed call, with the least that it has cost.
+
+        `usage` and `written` have arrived before. A response that can't be read costs what the usage in its text says.
+        """
+        failure = to_model_error(error, self.name, timeout=self.timeout, secrets=self.secrets(route))
+        bad = unreadable_answer(error)
+        if written or usage != Usage():
+            failure.call_cost = cost_so_far(request, route, usage, written)
+        elif bad is not None and bad.call_cost is not None:
+            failure.call_cost = bad.call_cost
+        elif bad is not None and bad.text.strip():
+            salvaged = salvage_usage(bad.text)
+            failure.call_cost = cost_of(salvaged, "provider", route) if salvaged else cost_so_far(request, route)
+        return failure
 
     async def aclose(self) -> None:
         """Closes the connections. The next call opens new ones."""
@@ -257,31 +275,6 @@ def read_completion(
         reply.repairs,
     )
     return completion, reply
-
-
-def to_failure(
-    error: Exception,
-    request: Request,
-    route: providers.Route,
-    transport: Transport,
-    name: str,
-    usage: Usage | None,
-    written: str,
-) -> ModelError:
-    """The error of a failed call of the model `name`, with the least that it has cost.
-
-    `usage` and `written` have arrived before. A response that can't be read costs what the usage in its text says.
-    """
-    failure = to_model_error(error, name, timeout=transport.timeout, secrets=transport.secrets(route))
-    bad = unreadable_answer(error)
-    if written or usage != Usage():
-        failure.call_cost = cost_so_far(request, route, usage, written)
-    elif bad is not None and bad.call_cost is not None:
-        failure.call_cost = bad.call_cost
-    elif bad is not None and bad.text.strip():
-        salvaged = salvage_usage(bad.text)
-        failure.call_cost = cost_of(salvaged, "provider", route) if salvaged else cost_so_far(request, route)
-    return failure
 
 
 def cost_so_far(request: Request, route: providers.Route, usage: Usage | None = None, written: str = "") -> CallCost:

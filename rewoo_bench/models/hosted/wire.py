@@ -1,6 +1,6 @@
 """Pass an external agent's request on to the provider, unchanged or translated, and read the cost of the answer.
 
-    client = WireClient("openai/gpt-4o-mini", transport)
+    client = WireClient(transport)
     completion = await client.send(route, WireRequest("/chat/completions", body), request)
     completion.wire.body    # as the provider sent it
 
@@ -50,7 +50,6 @@ from rewoo_bench.models.hosted.http_endpoint import (
     EVENT_STREAM,
     HEADERS_OF_USER,
     BadAnswer,
-    EventStream,
     HTTPFailure,
     documents_of,
     events_of,
@@ -59,7 +58,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
     read_body,
     read_document,
 )
-from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far, to_failure
+from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.redaction import ends_within, is_credential_name, redact, without
@@ -205,8 +204,7 @@ class _Relay:
 class WireClient:
     """A model's answers to the requests of external agents, over the connections of its `transport`."""
 
-    def __init__(self, name: str, transport: Transport) -> None:
-        self.name = name
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._spoken: set[str] = set()  # paths that the endpoint has answered at
         self._missing: set[str] = set()  # paths that the endpoint doesn't have
@@ -224,7 +222,7 @@ class WireClient:
             async with asyncio.timeout(self._transport.timeout):
                 response = await self._answer(route, wire, relay, request)
         except provider_errors.expected() as error:
-            if (fault := harness_fault(error, self.name)) is not None:
+            if (fault := harness_fault(error, self._transport.name)) is not None:
                 raise fault from None
             fields: dict[str, str | int] = {}
             if isinstance(error, HTTPFailure):
@@ -234,7 +232,7 @@ class WireClient:
                         fields[name] = redact(value, secrets)[:_LONGEST_FIELD]
                     elif type(value) is int:
                         fields[name] = value
-            failure = to_failure(error, request, route, self._transport, self.name, facts.usage, facts.text)
+            failure = self._transport.failure(error, request, route, facts.usage, facts.text)
             begun = relay.text if relay.is_relayed else ""
             failure.response = ErrorResponse(failure.status or BAD_GATEWAY, fields, begun, relay.headers)
             raise failure from None
@@ -303,24 +301,21 @@ class WireClient:
         providers.use_shared_pool(self._transport)
         body = json.loads(wire.body)
         translation = Translation(route, wire.path, body, self._transport.timeout)
-        is_stream = body.get("stream") and "stream" not in translation.dropped
-        text = ""
-        if is_stream:
+        if body.get("stream") and "stream" not in translation.dropped:
             relay.hides_usage = not asks_for_usage(body)
             async with aclosing(translation.events()) as events:
                 await relay.relay(events)
+            kind, text = EVENT_STREAM, relay.text
         else:
             document = await translation.answer()
             relay.facts.read(document)
-            text = without(json.dumps(document), relay.secrets)
+            kind, text = "application/json", without(json.dumps(document), relay.secrets)
         usage = relay.facts.usage
         if usage is not None and not usage.reasoning_tokens:  # a translation has lost them
             reasoning = min(translation.reasoning_tokens(), usage.output_tokens)
             relay.facts.usage = replace(usage, reasoning_tokens=reasoning)
-        if is_stream:
-            return WireResponse(EVENT_STREAM, relay.text, translated=True, dropped=translation.dropped)
         relay.check_no_error()
-        return WireResponse("application/json", text, translated=True, dropped=translation.dropped)
+        return WireResponse(kind, text, translated=True, dropped=translation.dropped)
 
 
 # The answer to a request in a dialect that the provider doesn't speak: litellm translates both ways.
@@ -414,10 +409,8 @@ class Translation:
         """The reasoning tokens that the provider counted: Anthropic's dialect has no place for them."""
         facts = AnswerFacts()
         for answer in self._exchange.answers():
-            events = EventStream()
-            for event in (*events.add(answer), events.rest):
-                for document in documents_of(event):
-                    facts.read(document)
+            for event in documents_of(answer):
+                facts.read(event)
             with suppress(ValueError, RecursionError):
                 if isinstance(document := json.loads(answer), dict):
                     facts.read(document)
