@@ -73,8 +73,6 @@ class Gateway:
         self.refused: Counter[str] = Counter()
         """Refused requests without an open question, by path."""
         self._sessions: dict[str, AgentSession] = {}
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
     async def __aenter__(self) -> Gateway:
         app = web.Application(client_max_size=LARGEST_REQUEST)
@@ -84,12 +82,11 @@ class Gateway:
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
-        self._port = self._runner.addresses[0][1]
+        self._port: int = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._runner.cleanup()
 
     @contextmanager
     def open_session(self, meter: Meter, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,13 +118,13 @@ class AgentFailed(Exception):
     """An agent that gave no answer."""
 
 
+@dataclass(frozen=True, slots=True)
 class Program:
     """Starts the command for each question."""
 
-    def __init__(self, settings: AgentSettings, command: tuple[str, ...], groups: ProcessGroups) -> None:
-        self._settings = settings
-        self._command = command
-        self._groups = groups
+    settings: AgentSettings
+    command: tuple[str, ...]
+    groups: ProcessGroups
 
     async def answer(self, question: str, session: AgentSession, variables: Mapping[str, str]) -> str | None:
         """The answer. `variables` are the gateway's. Raises `AgentFailed`.
@@ -133,7 +134,7 @@ class Program:
         """
         start, output, log = time.monotonic(), Tail(0, _LONGEST_OUTPUT), session.log
         data = question.encode("utf-8", "replace")
-        env = agent_environment(self._settings.env, variables)
+        env = agent_environment(self.settings.env, variables)
         if len(data) < _LONGEST_VARIABLE and "\0" not in question:
             env[QUESTION] = question
 
@@ -143,7 +144,7 @@ class Program:
                 await stdin.aclose()
 
         try:
-            started = self._groups.start(self._command, cwd=self._settings.working_folder, env=env)
+            started = self.groups.start(self.command, cwd=self.settings.working_folder, env=env)
             async with started as process, anyio.create_task_group() as group:
                 assert process.stdin is not None
                 group.start_soon(read_into, process.stdout, output)
@@ -440,10 +441,9 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
         result, failure = None, None
         try:
             result = work()
-        except Exception as error:  # raised again where the work is awaited; no future can hold a StopIteration
-            failure = RuntimeError(_shown(error)) if isinstance(error, StopIteration) else error
-        except BaseException as error:  # such as SystemExit: the end of the agent, not of the run
-            failure = RuntimeError(_shown(error))
+        except BaseException as error:  # a SystemExit ends the agent and not the run; no future holds a StopIteration
+            is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            failure = error if is_plain else RuntimeError(_shown(error))
         with suppress(InvalidStateError):  # the question was cancelled
             if failure is None:
                 future.set_result(result)
