@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -83,46 +83,49 @@ _CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_w
 
 
 @dataclass(frozen=True, slots=True)
-class SplitReply:
-    """The parts of a reply. `unclosed`: it ends inside a thought. `late_close`: it began inside one.
+class ParsedResponse:
+    """The parts of a reply. `text` is the visible text alone.
 
-    `calls` holds (tool, arguments as text) of Harmony's tool calls.
+    `cut_thought`: the reply ends inside a thought. `late_close`: it began inside one.
+    `repairs` names the changes that were needed to record it.
     """
 
     text: str
     thoughts: str = ""
-    unclosed: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    cut_thought: bool = False
     late_close: bool = False
-    calls: tuple[tuple[str, str], ...] = ()
+    repairs: tuple[str, ...] = ()
 
 
-def split(text: str, *, cut: bool = False) -> SplitReply:
-    """The visible text and the reasoning of a reply. Takes time linear in its length.
+def split(text: str, *, cut: bool = False) -> ParsedResponse:
+    """The visible text, the reasoning and the calls in the text of a reply. Takes time linear in its length.
 
         split("<think>It is in France.</think>Answer: Paris")
-        # SplitReply(text="Answer: Paris", thoughts="It is in France.", unclosed=False)
+        # ParsedResponse(text="Answer: Paris", thoughts="It is in France.", …)
 
     Some servers send the reasoning in a field of its own (`read_thoughts`). Others leave it in the text: between tags,
     before a closing tag alone (if the prompt's template has opened it), after an opening tag that is never closed (the
     reply was cut), or in the channels of the Harmony format (https://cookbook.openai.com/articles/openai-harmony).
 
     `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
-    closed is plain text.
+    closed is plain text. The arguments of a call are its text (`RAW_ARGUMENTS`).
     """
     if not _SIGN.search(text):
-        return SplitReply(text)
+        return ParsedResponse(text)
     if _HARMONY.search(text):
         return _split_harmony(text)
     if match := _BARE_HARMONY.match(text):
-        return SplitReply(text[match.end() :].strip(), match[1].strip())
+        return ParsedResponse(text[match.end() :].strip(), match[1].strip())
     if _BARE_CUT.match(text):
-        return SplitReply("", text.strip().removeprefix("analysis"), unclosed=True)
+        return ParsedResponse("", text.strip().removeprefix("analysis"), cut_thought=True)
     if _ANY_MARK.search(text):
         return _split_tags(text, cut)
-    return SplitReply(text)
+    return ParsedResponse(text)
 
 
-def _split_tags(text: str, cut: bool) -> SplitReply:
+def _split_tags(text: str, cut: bool) -> ParsedResponse:
     """A closing mark without an opening one closes a thought that began before the text."""
     visible: list[str] = []
     thoughts: list[str] = []
@@ -146,14 +149,15 @@ def _split_tags(text: str, cut: bool) -> SplitReply:
         visible[-1], closing = text[visible_from:], ""
     else:
         (thoughts if closing else visible).append(text[position:])
-    return SplitReply(_ANSWER_TAGS.sub("", _joined(visible)), _joined(thoughts), bool(closing), late_close)
+    answer = _ANSWER_TAGS.sub("", _joined(visible))
+    return ParsedResponse(answer, _joined(thoughts), cut_thought=bool(closing), late_close=late_close)
 
 
-def _split_harmony(text: str) -> SplitReply:
+def _split_harmony(text: str) -> ParsedResponse:
     """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
     visible: list[str] = []
     thoughts: list[str] = []
-    calls: list[tuple[str, str]] = []
+    calls: list[ToolCall] = []
     marks = list(_HARMONY.finditer(text))
     before = text[: marks[0].start()].strip()
     if before and not before.startswith("assistant"):
@@ -169,35 +173,19 @@ def _split_harmony(text: str) -> SplitReply:
             recipient = re.search(r"to=(?:functions\.)?([\w.-]+)", header)
             closed = following is not None and following[1] in ("end", "return", "call", "start")
             if recipient:
-                calls.append((recipient[1], piece.strip()))
+                calls.append(ToolCall(f"call_{len(calls)}", recipient[1], {RAW_ARGUMENTS: piece.strip()}))
             else:
                 (visible if "final" in header.split() else thoughts).append(piece)
         else:
             header = ""
     if not in_message:  # cut in the middle of a header
-        return SplitReply("", _joined([*thoughts, text[marks[-1].end() :]]), unclosed=True)
-    return SplitReply(_joined(visible), _joined(thoughts), not closed and not visible and not calls, calls=tuple(calls))
+        return ParsedResponse("", _joined([*thoughts, text[marks[-1].end() :]]), cut_thought=True)
+    is_cut = not closed and not visible and not calls
+    return ParsedResponse(_joined(visible), _joined(thoughts), tuple(calls), cut_thought=is_cut)
 
 
 def _joined(pieces: list[str]) -> str:
     return "\n".join(piece.strip() for piece in pieces if piece.strip())
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedResponse:
-    """The parts of a reply. `text` is the visible text alone.
-
-    `cut_thought`: the reply ends inside a thought. `late_close`: it began inside one.
-    `repairs` names the changes that were needed to record it.
-    """
-
-    text: str
-    thoughts: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    finish_reason: str = "stop"
-    cut_thought: bool = False
-    late_close: bool = False
-    repairs: tuple[str, ...] = ()
 
 
 def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
@@ -215,16 +203,14 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
         thoughts = [check_text(thought) for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
         calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
         tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)] or [
-            ToolCall(f"call_{i}", _short(name), _arguments(given)) for i, (name, given) in enumerate(parts.calls)
+            ToolCall(call.id, _short(call.name), _arguments(call.arguments[RAW_ARGUMENTS])) for call in parts.tool_calls
         ]
-    return ParsedResponse(
-        parts.text,
-        "\n".join(dict.fromkeys(thoughts)),
-        tuple(tool_calls),
-        reason,
-        parts.unclosed,
-        parts.late_close,
-        tuple(dict.fromkeys(each["repair"] for each in notes)),
+    return replace(
+        parts,
+        thoughts="\n".join(dict.fromkeys(thoughts)),
+        tool_calls=tuple(tool_calls),
+        finish_reason=reason,
+        repairs=tuple(dict.fromkeys(each["repair"] for each in notes)),
     )
 
 

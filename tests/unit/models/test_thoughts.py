@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.models.hosted.responses import SplitReply, split
+from rewoo_bench.models.hosted.responses import ParsedResponse, split
+from rewoo_bench.text.model_output import RAW_ARGUMENTS
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>Answer: Oslo<|return|>"
 ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
@@ -33,7 +34,7 @@ ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
 def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
     found = split(text)
     assert (found.text, found.thoughts) == ("Answer: Oslo", "Norway?")
-    assert not found.unclosed
+    assert not found.cut_thought
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
     ["<think>Norway?", "<thought>Norway?", "<|channel|>analysis<|message|>Norway?", "analysisNorway?"],
 )
 def test_a_thought_that_was_cut_leaves_no_text(text: str) -> None:
-    assert split(text) == SplitReply("", "Norway?", unclosed=True)
+    assert split(text) == ParsedResponse("", "Norway?", cut_thought=True)
 
 
 def test_a_closing_mark_alone_says_that_the_reply_began_in_a_thought() -> None:
@@ -55,20 +56,21 @@ def test_several_thoughts_are_taken_out() -> None:
 
 
 def test_a_mark_inside_a_thought_of_another_kind_is_a_part_of_it() -> None:
-    assert split("<think>the tag <thought> is odd</think>Oslo") == SplitReply("Oslo", "the tag <thought> is odd")
+    assert split("<think>the tag <thought> is odd</think>Oslo") == ParsedResponse("Oslo", "the tag <thought> is odd")
 
 
 def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
     text = '<|channel|>commentary to=functions.Search <|constrain|>json<|message|>{"query": "Oslo"}<|call|>'
-    assert split(ANALYSIS + "<|start|>assistant" + text).calls == (("Search", '{"query": "Oslo"}'),)
+    (call,) = split(ANALYSIS + "<|start|>assistant" + text).tool_calls
+    assert (call.name, call.arguments) == ("Search", {RAW_ARGUMENTS: '{"query": "Oslo"}'})
 
 
 @pytest.mark.parametrize(
     "text", ["Answer: Oslo", "analysis of the final score", "The analysis is final.", "a < b", "Search[<title>]", ""]
 )
 def test_plain_text_stays_as_it_is(text: str) -> None:
-    assert split(text) == SplitReply(text)
+    assert split(text) == ParsedResponse(text)
 
 
 def test_many_marks_are_read_in_a_time_that_grows_with_the_text() -> None:
-    assert split("<think>" * 200_000, cut=True).unclosed
+    assert split("<think>" * 200_000, cut=True).cut_thought
