@@ -139,10 +139,10 @@ class AgentSession:
             call = attempted[0]
             call.is_client_gone = is_client_gone
         else:
-            call = AgentCall(digest, asyncio.get_running_loop().create_future(), is_client_gone)
-            self._undelivered.setdefault(digest, []).append(call)
             failed = self._failed.pop(digest, None) if is_retry else None
-            self._submit(call.answer, lambda: self._complete(asked, request, digest, failed))
+            answer = self._submit(lambda: self._complete(asked, request, digest, failed))
+            call = AgentCall(digest, answer, is_client_gone)
+            self._undelivered.setdefault(digest, []).append(call)
         await asyncio.wait([call.answer])
         self.last_active = time.monotonic()
         if call.has_failed:
@@ -150,10 +150,8 @@ class AgentSession:
         if attempted:
             self.notes["second_attempts"] += 1
             # Recorded in the question's task: a replay or a resumed run doesn't take it for another sample.
-            noted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             with suppress(SessionClosed):
-                self._submit(noted, lambda: self.meter.note_second_attempt(asked))
-                await asyncio.shield(noted)
+                await asyncio.shield(self._submit(lambda: self.meter.note_second_attempt(asked)))
         call.answer.result()
         return call
 
@@ -168,9 +166,7 @@ class AgentSession:
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Observation:
         """The tool's answer, or its error. Raises `KeyError`, `LimitReached` or `SessionClosed`."""
         tool = self.tools[name]
-        answer: asyncio.Future[Observation] = asyncio.get_running_loop().create_future()
-        self._submit(answer, lambda: call_tool(tool, arguments))
-        observation = await asyncio.shield(answer)
+        observation: Observation = await asyncio.shield(self._submit(lambda: call_tool(tool, arguments)))
         self._metered.append((name, arguments, time.monotonic()))
         self._add_step(name, show_call(arguments), observation)
         return observation
@@ -249,8 +245,9 @@ class AgentSession:
             self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
         return completion
 
-    def _submit(self, answer: asyncio.Future[Any], work: Callable[[], Awaitable[Any]]) -> None:
-        """Hands work over to the task of the question, which sets the answer. Raises `SessionClosed`."""
+    def _submit(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Future[Any]:
+        """Hands work over to the task of the question: its answer. Raises `SessionClosed`."""
+        answer = asyncio.get_running_loop().create_future()
 
         def fail(error: Exception) -> None:
             if not answer.done():
@@ -280,3 +277,4 @@ class AgentSession:
             self._send.send_nowait(carry_out)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise SessionClosed from None
+        return answer
