@@ -17,6 +17,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import version
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
@@ -86,8 +87,7 @@ class EventStream:
         """The events that end in this piece, each with the blank line behind it."""
         self._open += piece
         ends = [match.end() for match in _EVENT_END.finditer(self._open, self._searched)]
-        starts = [0, *ends[:-1]] if ends else []
-        events = [bytes(self._open[start:end]) for start, end in zip(starts, ends, strict=True)]
+        events = [bytes(self._open[start:end]) for start, end in pairwise([0, *ends])]
         del self._open[: ends[-1] if ends else 0]
         self._searched = max(0, len(self._open) - _LONGEST_EVENT_END + 1)
         return events

@@ -353,6 +353,7 @@ def _close_all() -> None:
         _running.popitem()[1].close()
 
 
+@dataclass(frozen=True)
 class PerArchitectureModel:
     """A model on servers that this run started: the servers, and the client of each.
 
@@ -360,15 +361,14 @@ class PerArchitectureModel:
     every further question would fail after all its retries, so the run ends with the reason and can be resumed.
     """
 
-    def __init__(self, servers: Servers, clients: Mapping[LocalServer, Model]) -> None:
-        self._servers = servers
-        self._clients = clients
+    servers: Servers
+    clients: Mapping[LocalServer, Model]
 
     async def complete(self, request: Request) -> Completion:
         """The model's completion. Raises `ModelError`, as `ModelGone` where the server has ended."""
-        server = self._servers.of(current_architecture())
+        server = self.servers.of(current_architecture())
         try:
-            return await self._clients[server].complete(request)
+            return await self.clients[server].complete(request)
         except ModelError as error:
             if error.status is None and (end := await to_thread.run_sync(server.how_it_ended)):
                 name = server.path.name
