@@ -150,7 +150,7 @@ class Gateway:
         except UnknownResponse as error:
             return error_response(path, error.status, str(error), _NO_RETRY, error.fields)
         except BadRequest as error:
-            return error_response(path, error.status, str(error))
+            return error_response(path, error.status, str(error), _NO_RETRY)
 
     async def _answer(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         method, (dialect, _) = request.method, dialect_of(path)

@@ -294,3 +294,4 @@ async def test_odd_embeddings_are_a_bad_gateway_in_ollamas_form() -> None:
             response = await client.post(f"{question.address}/api/embed", json={"model": "e", "input": "Neva"})
     assert response.status_code == 502
     assert "can't be translated" in response.json()["error"]
+    assert response.headers["x-should-retry"] == "false"  # the next attempt would get the same

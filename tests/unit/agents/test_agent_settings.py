@@ -38,6 +38,12 @@ def test_a_short_password_is_not_written_either() -> None:
     assert "hunter2" not in json.dumps(settings.model_dump())
 
 
+@pytest.mark.parametrize("program", ["/usr/bin/python3", "bash", "node"])
+def test_requirements_of_another_program_than_python_are_refused(program: str) -> None:
+    with pytest.raises(ValueError, match=f"begins with python, not '{program}'"):
+        AgentSettings(command=(program, "agent.py"), requirements="requirements.txt")
+
+
 @pytest.mark.parametrize("flag", [f"--api-key {KEY}", f"--api-key={KEY}", f"-e API_KEY={KEY}", "--password hunter2"])
 def test_a_credential_behind_a_flag_of_a_command_line_is_refused(flag: str) -> None:
     with pytest.raises(UsageError, match=r"--agent: .*: its value would stand in run\.json; .* write \$NAME") as raised:
