@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS
+from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, objects_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
 from rewoo_bench.models.hosted.responses import read_usage
 from rewoo_bench.types import Usage, WireResponse
@@ -56,12 +56,13 @@ class ChatAnswer:
             return "", ""
         self.finish_reason = text_or_empty(choice.get("finish_reason")) or self.finish_reason
         said = _object(choice.get("message") or choice.get("delta"))
-        calls = said.get("tool_calls")
-        for place, call in enumerate(map(_object, calls if isinstance(calls, list) else ())):
-            index, function = call.get("index"), _object(call.get("function"))
-            number = index if isinstance(index, int) else place
+        earlier = {known.id: number for number, known in self.calls.items()}
+        for place, call in enumerate(objects_in(said.get("tool_calls"))):
+            number, id_, function = call.get("index"), text_or_empty(call.get("id")), _object(call.get("function"))
+            if not isinstance(number, int):  # some servers send whole calls without it, one in each event
+                number = earlier.get(id_, len(self.calls)) if id_ else place
             known = self.calls.setdefault(number, ToolUse())
-            known.id = known.id or text_or_empty(call.get("id"))
+            known.id = known.id or id_
             known.name += text_or_empty(function.get("name"))
             known.arguments += text_or_empty(function.get("arguments"))
         text = text_or_empty(said.get("content"))

@@ -78,7 +78,8 @@ class AgentSettings(BaseModel):
         if self.callable and (self.protocol == "worker" or self.requirements or self.env):
             raise ValueError("a callable runs in this process: it has no protocol, requirements or env")
         if self.requirements and not _PYTHONS.fullmatch(self.command[0]):
-            raise ValueError(f"requirements are installed for a command that begins with python, not {self.command[0]!r}")
+            program = self.command[0]
+            raise ValueError(f"requirements are installed for a command that begins with python, not {program!r}")
         return self
 
     @property

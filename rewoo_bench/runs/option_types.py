@@ -91,7 +91,7 @@ class Option:
     """Flags with another name than the option's."""
     metavar: str | None = None
     completion: str = ""
-    """A function of `cli/command.py`."""
+    """A function of `cli/flag_types.py`."""
     reader: str = ""
     """A type or callback of `cli/flag_types.py`, for a flag whose text is more than one value of the option's type."""
     name: str = ""

@@ -48,6 +48,15 @@ REPLIES = {
             delta(tool_calls=[{"index": 1, "id": "c2", "function": function("now", "{}")}]),
         ),
     ),
+    "chat, streamed without places": (
+        CHAT,
+        stream(
+            delta(content="I look.", tool_calls=["odd"]),
+            delta(tool_calls=[{"id": "c1", "function": function("find", '{"q":')}]),
+            delta(tool_calls=[{"id": "c1", "function": {"arguments": ' "Kyiv"}'}}]),
+            delta(tool_calls=[CALLS[1]]),
+        ),
+    ),
     "responses": (RESPONSES, json.dumps({"output": OUTPUT})),
     "responses, streamed": (
         RESPONSES,
