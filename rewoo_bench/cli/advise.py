@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders
 from rewoo_bench.report.reading import advise
 from rewoo_bench.text.escaping import terminal
@@ -23,7 +23,7 @@ from rewoo_bench.text.escaping import terminal
               help="Compare runs of different questions on their shared questions; the output says so.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def advise_command(runs: tuple[str, ...], max_cost: float | None, max_latency: float | None, margin: float,
-                   intersect: bool, as_json: bool) -> int:
+                   intersect: bool, as_json: bool) -> None:
     """Recommend an architecture and say how sure that is; where none can be, say what to run to decide it.
 
     RUN is a run's folder; give one with several architectures, or several runs of the same questions, model and
@@ -35,5 +35,4 @@ def advise_command(runs: tuple[str, ...], max_cost: float | None, max_latency: f
     """
     advice = advise(*runs, max_cost=max_cost, max_latency=max_latency, margin=margin, intersect=intersect)
     click.echo(terminal(advice.as_json() if as_json else str(advice)))
-    return DONE
 # fmt: on

@@ -28,7 +28,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Form of the output.")
 def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details: bool, everything: bool,
-           form: ClaimsFormat) -> int:
+           form: ClaimsFormat) -> None:
     """Test published claims: one verdict for each, with the measured value and its interval, by data set.
 
     RUN is a run's folder. Of the runs of models with 1B parameters or more the one with the most questions decides;
@@ -38,5 +38,4 @@ def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details:
     warn_of_unfinished(*runs)
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
     click.echo(terminal(render_claims(findings, form, everything=everything, details=details or everything)))
-    return 0
 # fmt: on

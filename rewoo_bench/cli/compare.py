@@ -34,7 +34,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
-            prices: tuple[str, ...], form: ComparisonFormat) -> int:
+            prices: tuple[str, ...], form: ComparisonFormat) -> None:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
@@ -46,5 +46,4 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render_comparison(comparison, form)))
-    return 0
 # fmt: on

@@ -129,7 +129,7 @@ def baseline() -> None:
               help="File to write.")
 @click.option("--exact/--live", "exact", default=None,
               help="Whether its counts are the same every time.  [default: exact for the oracle and replays]")
-def update(run: Path, out: Path, exact: bool | None) -> int:
+def update(run: Path, out: Path, exact: bool | None) -> None:
     """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
     if not run.is_dir():
         raise no_run(run, MANIFEST)
@@ -143,5 +143,4 @@ def update(run: Path, out: Path, exact: bool | None) -> int:
     costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)
     message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}{costs}"
     click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
-    return 0
 # fmt: on

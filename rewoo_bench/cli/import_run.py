@@ -57,8 +57,6 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
     """
-
-
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))
     shown = progress and sys.stderr.isatty()

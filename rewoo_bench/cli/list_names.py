@@ -6,7 +6,7 @@ from textwrap import fill
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.config.named import Named, read_architecture, read_dataset
 from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
@@ -16,7 +16,7 @@ from rewoo_bench.text.escaping import terminal_width
 
 @click.command(name="list", context_settings=SETTINGS)
 @click.option("--agents", is_flag=True, help="Name the bundled agents of other frameworks, with the folder for --arch.")
-def list_names(agents: bool) -> int:
+def list_names(agents: bool) -> None:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
     if agents:  # they aren't names: each installs a framework of its own
         click.echo("agents (--arch FOLDER)")
@@ -24,7 +24,7 @@ def list_names(agents: bool) -> int:
             folder = path.parent
             _line(folder.name, read_architecture(Named(folder.name, folder)).description)
             click.echo(f"  {'':18} {folder}")
-        return DONE
+        return
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures"):
         _line(name, read_architecture(Named(name, bundled_folder("architectures") / name)).description)
@@ -45,7 +45,6 @@ def list_names(agents: bool) -> int:
     click.echo("other models (--model)")
     _line(ORACLE_MODEL, "perfect plans, turns and answers from the questions' gold, for costs alone")
     _installed("models")
-    return DONE
 
 
 def _line(name: str, text: str) -> None:

@@ -13,7 +13,7 @@ from string import Template
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.config.plugins import PluginKind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import terminal
@@ -35,7 +35,7 @@ MODULE_KINDS = ("runner", "tool")
 @click.command(context_settings=SETTINGS)
 @click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
-def new(kind: str, name: str) -> int:
+def new(kind: str, name: str) -> None:
     """Write a runnable example of an architecture, a runner, a tool, a data set or an agent into ./NAME, or into
     ./PATH, whose last part is the name. A runner and a tool are Python modules of the folder that runs them: they
     have a name alone.
@@ -74,7 +74,6 @@ def new(kind: str, name: str) -> int:
         click.echo(terminal(str(path / file)))
     where = name if name.startswith((".", "/")) else f"./{name}"
     click.echo(terminal(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where))}"), err=True)
-    return DONE
 
 
 def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:

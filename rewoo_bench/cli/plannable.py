@@ -10,7 +10,7 @@ import pandas as pd
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable, value_rows
-from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
@@ -33,7 +33,7 @@ from rewoo_bench.text.escaping import csv_text, terminal
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
               help="Draw a figure here: tasks by the model calls that they save, and dollars under each price.")
 def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
-                      plot: Path | None) -> int:
+                      plot: Path | None) -> None:
     """What of a run's tool calls a plan could have had, and what that would have saved, as a bound. No model is asked.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
@@ -41,8 +41,6 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     have been superfluous under three ways to plan: one plan for all (plan-ahead), a new plan where the old one can't
     know more (lazy replanning), and a program (plans as code).
     """
-
-
     rows_of_values: list[dict[str, object]] = []
     keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
     found = plannable(run, prices, on_task=keep)
@@ -59,11 +57,10 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
         save_planned(found, plot)
     if form == "terminal":
         click.echo(terminal(tables.text(found)))
-        return DONE
+        return
     rows = [row for name in found.architectures() for row in tables.savings(found, name).to_dict("records")]
     if form == "json":
         click.echo(json.dumps(rows, indent=1))
-        return DONE
-    click.echo(csv_text(pd.DataFrame(rows)), nl=False)
-    return DONE
+    else:
+        click.echo(csv_text(pd.DataFrame(rows)), nl=False)
 # fmt: on

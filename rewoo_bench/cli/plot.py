@@ -41,7 +41,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
 def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
-                 formats: str, pair: str, by: str | None) -> int:
+                 formats: str, pair: str, by: str | None) -> None:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
@@ -84,7 +84,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
         for path in reprice(runs[0], prices=prices, baseline=baseline).draw(folder, formats=kinds, others=others):
             click.echo(terminal(str(path)))
         if not wanted:
-            return 0
+            return
 
     def skip(name: str, reason: str) -> None:
         click.echo(terminal(plain_line(f"{name}: not drawn: {reason}")), err=True)
@@ -97,7 +97,6 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             is_any = True
     if not is_any and BREAK_EVEN not in figures:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
-    return 0
 
 
 @contextmanager

@@ -29,27 +29,25 @@ from rewoo_bench.text.escaping import plain_line, terminal
 @click.option("--texts", is_flag=True, help="With --format: write questions, answers, prompts, replies and results of "
                                             "tools, too. Check the data set's licence first.")
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
-def publish_command(run: Path, out: Path, report: bool, form: str | None, texts: bool, without: str) -> int:
+def publish_command(run: Path, out: Path, report: bool, form: str | None, texts: bool, without: str) -> None:
     """Copy a run without the texts of its data set. The copy has numbers, ids, predictions, run.json, and a page.
 
     With --format other programs can read it: a log, a folder or a file of scores for each architecture. `import` reads
     all of them again.
     """
-
     names = [name.strip() for name in without.split(",") if name.strip()]
     if form is not None:
         rows = publish_as(form, run, out, texts=texts, without=names)
         what = "with" if texts else "without"
         kind = "scored rows" if form == "every-eval-ever" else "rows"
         click.echo(terminal(f"{out}: {rows} {kind} as {form}, {what} the texts of the data set"))
-        return DONE
+        return
     if texts:
         raise UsageError("--texts: the copy of a run has none; it is for --format")
     rows = publish(run, out, without=names)
     if report and rows:
         write_page([out], out / "report.html", texts=False)
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
-    return 0
 
 
 @click.command("rescore", context_settings=SETTINGS)

@@ -27,7 +27,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--no-figures", is_flag=True, help="Leave out the plots, which take most of the time.")
 def report_command(
     runs: tuple[Path, ...], out: Path | None, without_texts: bool, with_prompts: bool, no_figures: bool
-) -> int:
+) -> None:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")
@@ -38,5 +38,4 @@ def report_command(
         )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))
-    return 0
 # fmt: on

@@ -45,7 +45,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_list,
               help="Print the shipped price sheets, with their dates, and exit.")
 def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...], baseline: str | None, batch: bool,
-                    recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> int:
+                    recorded_cache: bool, form: PriceTableFormat, rows: Path | None) -> None:
     """What a finished run would have cost under other prices, in dollars per 1,000 questions.
 
     Which tokens a provider would have cached follows from what each prompt shares with earlier ones. calls.parquet has
@@ -62,5 +62,4 @@ def reprice_command(run: Path, prices: tuple[str, ...], models: tuple[str, ...],
                 repriced.questions().to_parquet(file, index=False)
         except OSError as error:
             raise UsageError(f"--rows: can't write to {str(rows)!r}: {error.strerror or error}") from None
-    return 0
 # fmt: on

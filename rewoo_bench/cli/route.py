@@ -35,7 +35,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal",
               help="Output format.")
 def route_command(runs: tuple[str, ...], parents: str | None, router: str, dataset: str | None, threshold: float,
-                  out: Path | None, form: RoutingFormat) -> int:
+                  out: Path | None, form: RoutingFormat) -> None:
     """Estimate what a router would buy: a choice between two architectures for each question.
 
     RUN is a run's folder with both architectures. The output has accuracy and cost of each way to choose: by rules, by
@@ -55,5 +55,4 @@ def route_command(runs: tuple[str, ...], parents: str | None, router: str, datas
     click.echo(terminal(render_routing(report, form)))
     if out and form != "json":
         click.echo(terminal(f"\nwritten: {out}; use it with --arch 'router?policy=learned&file={out}'"), err=True)
-    return 0
 # fmt: on

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import DONE, SETTINGS
+from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.past_runs import find_runs
@@ -21,7 +21,7 @@ _MARK = "*"  # of an oracle's accuracy
 @click.argument("folder", type=FolderFlag(), default=Path("results/local"),
                 shell_complete=run_folders)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def runs(folder: Path, as_json: bool) -> int:
+def runs(folder: Path, as_json: bool) -> None:
     """List past runs in FOLDER, the newest first: date, status, questions, exact match and tokens per question.
 
     FOLDER may also be a run.
@@ -29,11 +29,11 @@ def runs(folder: Path, as_json: bool) -> int:
     past = find_runs(folder)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in past], indent=2))
-        return DONE
+        return
     if not past:
         example = "a first one: rewoo-bench run --arch rewoo,react --model oracle"
         click.echo(terminal(f"no runs in {folder}; {example}"), err=True)
-        return DONE
+        return
     cells = [["folder", "started", "status", "n", "model", "data set", "EM and tokens"]]
     for run in past:  # a cell for each architecture: `react 0.75 1,234`, `react - 1,234` of one that wasn't scored
         shown = []
@@ -51,4 +51,3 @@ def runs(folder: Path, as_json: bool) -> int:
     click.echo(terminal("\n".join(text_table(full, left=True))))
     if any(run.oracle for run in past):
         click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
-    return DONE

@@ -34,7 +34,7 @@ _SHOWN = 3  # questions in a message
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
-         parts_at: int | None, sample: int | None, limit: int) -> int:
+         parts_at: int | None, sample: int | None, limit: int) -> None:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
@@ -48,7 +48,6 @@ def show_command(run: Path, question: str | None, systems: tuple[str, ...], fail
         where = ", ".join(str(each) if each else "0 (never)" for each in shown.parts)
         click.echo(f"no question fits; they part at look-up {where}" if where else "no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)
-    return 0
 # fmt: on
 
 

@@ -63,7 +63,6 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     The next question is always of the run that has the fewest. Stop it whenever you like: it goes on from there. With a
     larger n in the file, finished runs get more questions.
     """
-
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
     sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
     options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
@@ -85,12 +84,11 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
 @_SET
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def status(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
-           changes: tuple[str, ...], *, as_json: bool) -> int:
+           changes: tuple[str, ...], *, as_json: bool) -> None:
     """Say how far the runs of FILE are.
 
     What the rest will take in calls, hours and dollars, and which runs no longer fit the file.
     """
-
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
     found = anyio.run(study_status, declared, chosen, folder)
     if as_json:
@@ -98,7 +96,6 @@ def status(file: Path, out: Path | None, models: str | None, datasets: str | Non
         click.echo(json.dumps(rows, indent=1))
     else:
         click.echo(terminal(status_text(found)))
-    return DONE
 
 
 @study.command("publish", context_settings=SETTINGS)
@@ -109,7 +106,7 @@ def status(file: Path, out: Path | None, models: str | None, datasets: str | Non
               help="Folder of the page, tables, figures and copies of the runs.  [default: that of FILE]")
 @click.option("--without-runs", is_flag=True, help="Write no copies of the runs.")
 def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: Path | None, *,
-                    without_runs: bool) -> int:
+                    without_runs: bool) -> None:
     """Write the page of FILE's study.
 
     It has the outcomes, tables and figures of the runs as they are.
@@ -122,7 +119,6 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
     declared, _, folder = _opened(file, out, changes)
     for path in publish_study(declared, folder, to or file.parent, with_runs=not without_runs):
         click.echo(terminal(str(path)))
-    return DONE
 # fmt: on
 
 
@@ -130,7 +126,6 @@ def _opened(
     file: Path, out: Path | None, changes: tuple[str, ...], **flags: str | None
 ) -> tuple[Study, list[Cell], Path]:
     """The study, its runs that the flags choose, and its folder. Raises `UsageError`."""
-
     declared = read_study(file, changes)
     chosen = list(declared.cells)
     for flag, text in flags.items():

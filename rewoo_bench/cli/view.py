@@ -19,7 +19,7 @@ from rewoo_bench.report.view import serving
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]",
               show_default=False)  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def view(folder: Path, port: int, no_browser: bool) -> int:
+def view(folder: Path, port: int, no_browser: bool) -> None:
     """Show the runs in FOLDER in the browser; a run in progress updates itself. Ctrl-C ends it."""
     if not folder.is_dir():
         raise UsageError(f"no such folder: {str(folder)!r}; expected a folder of runs, by default results/local")
@@ -34,7 +34,6 @@ def view(folder: Path, port: int, no_browser: bool) -> int:
     try:
         anyio.run(serve)
     except KeyboardInterrupt:
-        return 0
+        return
     except OSError as error:
         raise UsageError(f"--port {port}: {error.strerror or error}") from None
-    return 0
