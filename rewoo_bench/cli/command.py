@@ -1,75 +1,24 @@
-"""What the commands share: exit codes, settings, the group, output that may be closed or full."""
+"""What the commands share: exit codes, settings, output that may be closed or full."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
-from rewoo_bench.errors import RewooBenchError, UsageError, unknown
+from rewoo_bench.errors import RewooBenchError
 from rewoo_bench.text.escaping import terminal
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
 # BROKEN: EX_SOFTWARE of sysexits.h
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
-
-
-class LazyGroup(click.Group):
-    """Commands that are imported when they are called, so that `--help` and every command start at once.
-
-    `places` has of each the module and the name in it, `gate:baseline`, and what `--help` says about it.
-    """
-
-    def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.places = places
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self.places})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.places:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self.places[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"rewoo_bench.cli.{module}"), name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Says which flag is given more than once, though one value of it counts.
-
-        Raises `UsageError` for a command that doesn't exist.
-        """
-        if (
-            args
-            and not args[0].startswith("-")
-            and not ctx.resilient_parsing
-            and args[0] not in self.list_commands(ctx)
-        ):
-            raise UsageError(unknown("command", args[0], self.list_commands(ctx)))
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:
-            with suppress(click.UsageError):  # raised when the command reads them
-                _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*rest])
-                for option, times in Counter(order).items():
-                    if times > 1 and isinstance(option, click.Option) and not option.multiple:
-                        flag = "/".join([max(option.opts, key=len), *option.secondary_opts])
-                        click.echo(f"rewoo-bench: {flag} is given {times} times, the last one counts", err=True)
-        return name, command, rest
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.places[name][1]) for name in sorted(self.places)])
 
 
 def warn_of_unfinished(*runs: str | Path) -> None:

@@ -12,22 +12,15 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 
 import click
 
-from rewoo_bench.cli.command import (
-    BROKEN,
-    INCOMPLETE,
-    INTERRUPTED,
-    SETTINGS,
-    WRONG,
-    LazyGroup,
-    OutputFailed,
-    guarded_output,
-)
-from rewoo_bench.errors import RewooBenchError, UsageError
+from rewoo_bench.cli.command import BROKEN, INCOMPLETE, INTERRUPTED, SETTINGS, WRONG, OutputFailed, guarded_output
+from rewoo_bench.errors import RewooBenchError, UsageError, unknown
 from rewoo_bench.text.escaping import terminal
 
 _INTERRUPTED = "interrupted"
@@ -56,7 +49,44 @@ _COMMANDS = {  # the module and the name in it, and what `--help` says
 }
 
 
-@click.group(cls=LazyGroup, places=_COMMANDS, context_settings=SETTINGS)
+class _Commands(click.Group):
+    """Commands that are imported when they are called, so that `--help` and every command start at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"rewoo_bench.cli.{module}"), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Says which flag is given more than once, though one value of it counts.
+
+        Raises `UsageError` for a command that doesn't exist.
+        """
+        if args and not args[0].startswith("-") and not ctx.resilient_parsing and args[0] not in _COMMANDS:
+            raise UsageError(unknown("command", args[0], _COMMANDS))
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            with suppress(click.UsageError):  # raised when the command reads them
+                _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*rest])
+                for option, times in Counter(order).items():
+                    if times > 1 and isinstance(option, click.Option) and not option.multiple:
+                        flag = "/".join([max(option.opts, key=len), *option.secondary_opts])
+                        click.echo(f"rewoo-bench: {flag} is given {times} times, the last one counts", err=True)
+        return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in sorted(_COMMANDS)])
+
+
+@click.group(cls=_Commands, context_settings=SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
     """Measure what an agent architecture costs and what it buys."""
