@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.comparison_tables import MEANINGLESS, Comparison, System
 from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_dollars, sentence, verdict
 from rewoo_bench.analysis.summary import (
     FLIPS,
     LOOPS,
     OF_OBJECTIVES,
+    cells_of,
     dollars_text,
     has_loops,
     loops_text,
     mean_text,
+    number_text,
+    passed_text,
     reasons,
     repeated,
+    score_text,
 )
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
@@ -97,37 +101,32 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
 
 def _table(systems: Sequence[System]) -> dict[str, Any]:
     """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
-    ends = [reason for reason in reasons(system.summary for system in systems) if reason != "error"]
-    loops = [LOOPS] if has_loops(system.summary for system in systems) else []
-    joined = [OF_OBJECTIVES] if any(system.summary.objectives_right.n for system in systems) else []
-    k = repeated([system.summary for system in systems])
+    summaries = [system.summary for system in systems]
+    is_joined = any(each.objectives_right.n for each in summaries)
+    k = repeated(summaries)
     rows = []
     for system in systems:
-        summary = system.summary
-        repeats = (summary.passes[k], summary.flips) if k > 1 else ()
-        scores = [
-            f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]{'*' if system.summary.oracle else ''}"
-            if each.n
-            else "-"
-            for each in (summary.exact_match, *repeats, summary.f1, *((summary.objectives_right,) if joined else ()))
-        ]
+        of, mark = system.summary, MEANINGLESS if system.summary.oracle else ""
         rows.append(
-            [
-                system.label,
-                f"{summary.exact_match.n or summary.questions:,}",
-                *scores,
-                f"{summary.answered:,}",
-                *(f"{summary.not_answered.get(reason, 0):,}" for reason in ends),
-                *(loops_text(summary) for _ in loops),
-                f"{summary.failed:,}",
-                mean_text(summary.total_tokens, summary.intervals.get("total_tokens"), ",.0f"),
-                dollars_text(summary.cost_usd, summary.intervals.get("cost_usd")),
-                *("-" if math.isnan(n) else f"{n:.2f}" for n in (summary.llm_calls, summary.tool_calls)),
-            ]
+            {
+                "system": system.label,
+                "n": f"{of.exact_match.n or of.questions:,}",
+                "exact match": score_text(of.exact_match, mark),
+                **({f"pass^{k}": passed_text(of, k, mark), FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
+                "F1": score_text(of.f1, mark),
+                **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
+                "answered": f"{of.answered:,}",
+                **{end: f"{of.not_answered.get(end, 0):,}" for end in reasons(summaries) if end != "error"},
+                **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
+                "failed": f"{of.failed:,}",
+                "tokens": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
+                "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
+                "model calls": number_text(of.llm_calls, ".2f"),
+                "tool calls": number_text(of.tool_calls, ".2f"),
+            }
         )
-    first = ("system", "n", "exact match", *((f"pass^{k}", FLIPS) if k > 1 else ()), "F1", *joined, "answered")
-    last = ("failed", "tokens", "$ / 1000", "model calls", "tool calls")
-    return {"head": [*first, *ends, *loops, *last], "rows": rows}
+    head, *cells = cells_of(rows)
+    return {"head": head, "rows": cells}
 
 
 def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:
@@ -139,7 +138,7 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
         own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
         own = own[~left_out(own)]
         columns = [own[column].dropna().tolist() for column in _SECONDS.values()]
-        if system.summary.oracle or not columns[0]:
+        if summary.oracle or not columns[0]:
             continue
         medians = [f"{median(values):.2f}" if values else "-" for values in columns]
         if bounds := summary.latency_p50_interval_s:
@@ -154,7 +153,7 @@ def _point(system: System) -> dict[str, Any]:
     score, cached = summary.exact_match, summary.cached_input_tokens
     values = {
         "n": score.n,
-        **({} if system.summary.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
+        **({} if summary.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
         **{"tokens": summary.total_tokens, "input": summary.input_tokens - (0 if math.isnan(cached) else cached)},
         **{"cached": cached, "output": summary.output_tokens, "cost": summary.cost_usd},
     }

@@ -205,13 +205,10 @@ class Viewer:
 
 def _read(folder: Path) -> Snapshot:
     """A snapshot; tried again where a file was replaced while it was read."""
-    for attempt in range(_ATTEMPTS):
-        try:
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(OSError, DataError):
             return take_snapshot(folder)
-        except (OSError, DataError):
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError
+    return take_snapshot(folder)
 
 
 @web.middleware

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from html import escape
 from pathlib import Path
@@ -417,13 +417,11 @@ def _claims(runs: Sequence[Path]) -> list[list[str]]:
 
 def _reached(results: StudyResults) -> list[list[str]]:
     """How many questions each run has, of those declared."""
-    return [["run", "questions", "declared", "status"], *_rows_reached(results.cells)]
-
-
-def _rows_reached(cells: Sequence[CellResults]) -> Iterator[list[str]]:
-    for each in cells:
+    rows = [["run", "questions", "declared", "status"]]
+    for each in results.cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
-        yield [each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"]
+        rows.append([each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"])
+    return rows
 
 
 # The page for a browser: its text, then each run with its means and a way to its questions.

@@ -36,6 +36,7 @@ from rewoo_bench.analysis.prices import (
     read_calls,
 )
 from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
+from rewoo_bench.analysis.summary import cells_of, number_text
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (
     RULES,
@@ -475,9 +476,6 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
 def _cells(lines: Sequence[RepricedArchitecture], repriced: Repriced) -> list[list[str]]:
     """The table of a model: a head, and a row for each architecture."""
 
-    def number(value: float, form: str) -> str:
-        return "-" if math.isnan(value) else format(value, form)
-
     def interval(value: Interval, form: str) -> str:
         if math.isnan(value.estimate):
             return "-"
@@ -492,11 +490,11 @@ def _cells(lines: Sequence[RepricedArchitecture], repriced: Repriced) -> list[li
             "architecture": line.architecture,
             "n": f"{line.usd_per_1000.n:,}",
             "failed": f"{line.failed:,}",
-            "tokens in": number(line.input_tokens.estimate, ",.0f"),
+            "tokens in": number_text(line.input_tokens.estimate, ",.0f"),
             "cached [95% CI]": interval(line.cached_share, ".1%"),
-            "written": number(line.cache_write_tokens.estimate, ",.0f"),
-            "out": number(line.output_tokens.estimate, ",.0f"),
-            "rounds (most)": f"{number(line.rounds, '.2f')} ({line.most_rounds})",
+            "written": number_text(line.cache_write_tokens.estimate, ",.0f"),
+            "out": number_text(line.output_tokens.estimate, ",.0f"),
+            "rounds (most)": f"{number_text(line.rounds, '.2f')} ({line.most_rounds})",
             "$ / 1000 [95% CI]": interval(line.usd_per_1000, digits),
             "ratio [95% CI]": "1" if line.ratio is None else interval(line.ratio, ".2f"),
         }
@@ -505,4 +503,4 @@ def _cells(lines: Sequence[RepricedArchitecture], repriced: Repriced) -> list[li
         if not repriced.batch:
             del row["rounds (most)"]
         table.append(row)
-    return [list(table[0]), *(list(row.values()) for row in table)]
+    return cells_of(table)
