@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ import click
 from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.write import journal_prompts, write_page
+from rewoo_bench.report.write import write_page
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.text.escaping import terminal
 
@@ -32,10 +31,9 @@ def report_command(
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
-    with journal_prompts(runs) if with_prompts else nullcontext() as prompts:
-        size = write_page(
-            runs, path, texts=not without_texts, figures=not no_figures, prompts=prompts, at_any_price=True
-        )
+    size = write_page(
+        runs, path, texts=not without_texts, figures=not no_figures, prompts=with_prompts, at_any_price=True
+    )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))
 # fmt: on

@@ -18,7 +18,7 @@ import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from hashlib import sha256
 from html import escape
 from io import BytesIO
@@ -52,12 +52,13 @@ def write_page(
     *,
     texts: bool = True,
     figures: bool = True,
-    prompts: PromptsOf | None = None,
+    prompts: bool = False,
     at_any_price: bool = False,
 ) -> int:
     """Writes the page of some runs; returns its number of bytes.
 
-    `texts` False leaves out what a data set, a tool or a model said. `prompts` gives the model calls of a question.
+    `texts` False leaves out what a data set, a tool or a model said. `prompts` adds the prompt and the raw completion
+    of every model call of a run with a journal.
     `at_any_price`: where neither a run's own prices are known nor its model's, the sentences are at an example's.
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
@@ -71,7 +72,8 @@ def write_page(
         # A run's folder may be somebody else's.
         follows = out.parent.resolve() not in folders and not (out.parent / MANIFEST).is_file()
         with (
-            Trajectories(runs, table, prompts if texts else None, planned) as trajectories,
+            _journal_prompts(runs) if prompts else nullcontext() as prompts_of,
+            Trajectories(runs, table, prompts_of, planned) as trajectories,
             replaced(out, follows=follows) as file,
         ):
             parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
@@ -208,7 +210,7 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
+def _journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
     """A function from a run's question to the prompts and raw completions of its model calls, from the journal.
 
     A run without a journal has none. Raises `DataError`.
