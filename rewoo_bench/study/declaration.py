@@ -149,15 +149,10 @@ class Cell:
         return ", ".join([self.dataset, self.model, *self.conditions_shown])
 
     @property
-    def unsaved_options(self) -> dict[str, Any]:
-        """The options that the study's file may set and a run's manifest doesn't have, by name."""
-        unsaved = {name for name, each in OPTIONS.items() if not each.role.saved}
-        return {name: getattr(self.options, name) for name in OPTIONS if name in unsaved - _OF_A_RUN}
-
-    @property
-    def saved_options(self) -> dict[str, Any]:
-        """The options that a run's manifest has, by name."""
-        return {name: getattr(self.options, name) for name, each in OPTIONS.items() if each.role.saved}
+    def declared_options(self) -> dict[str, Any]:
+        """What the study's file says of its architectures, questions and other options, by name."""
+        chosen_elsewhere = _OF_A_RUN - {"architectures", "questions"}
+        return {name: getattr(self.options, name) for name in OPTIONS if name not in chosen_elsewhere}
 
 
 @dataclass(frozen=True)

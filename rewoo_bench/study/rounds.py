@@ -187,7 +187,7 @@ class _Session:
         if is_new:
             return replace(cell.options, questions=limit, out=folder, **chosen)
         reached = read_manifest(folder).dataset.limit or 0
-        given = {**cell.unsaved_options, **cell.saved_options, **chosen, "questions": max(limit, reached)}
+        given = {**cell.declared_options, **chosen, "questions": max(limit, reached)}
         return resumed(folder, given, trust=False)
 
     def _report(self, cell: Cell, cells: Sequence[Cell], *, is_last: bool) -> None:
@@ -343,7 +343,7 @@ def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> s
     """The first difference between a run and what the study would begin now."""
     try:
         questions = max(cell.options.questions or 0, manifest.dataset.limit or 0) or None
-        resumed(folder, cell.saved_options | {"questions": questions})
+        resumed(folder, cell.declared_options | {"questions": questions})
     except UsageError as error:
         return str(error).removeprefix("--resume: ")
     now = json.loads(json.dumps([each.manifest for each in inputs.architectures], default=str))
