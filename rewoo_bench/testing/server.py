@@ -33,7 +33,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from rewoo_bench.types import ToolCall, Usage
@@ -370,9 +369,7 @@ class ModelServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
