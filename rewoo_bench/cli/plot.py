@@ -11,10 +11,11 @@ import click
 
 from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
-from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
+from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import plain_line, terminal
 
 BREAK_EVEN = "break-even"
@@ -51,12 +52,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     lists = (formats, only or "", pair)
     listed = (dict.fromkeys(name.strip() for name in text.split(",") if name.strip()) for text in lists)
     kinds, figures, compared = map(list, listed)
-    for kind in kinds:
-        if kind not in PICTURE_FORMATS:
-            raise UsageError(unknown("format", kind, PICTURE_FORMATS))
-    for name in figures:
-        if name not in (names := (*FIGURES, BREAK_EVEN)):
-            raise UsageError(unknown("figure", name, names))
+    check_known("format", kinds, PICTURE_FORMATS)
+    check_known("figure", figures, (*FIGURES, BREAK_EVEN))
     given = {name for name in ("prices", "pair") if context.get_parameter_source(name) is _COMMANDLINE}
     if "prices" in given and BREAK_EVEN not in figures:
         raise UsageError(
@@ -67,9 +64,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     data = read(runs).by(by) if by else read(runs)
     if len(compared) != 2:
         raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")
-    for name in compared if "pair" in given else ():
-        if name not in data.architectures:
-            raise UsageError(unknown("architecture", name, data.architectures))
+    if "pair" in given:
+        check_known("architecture", compared, data.architectures)
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     if out is None and folder.is_symlink():  # a run's folder may be somebody else's, and lead out of it
         try:

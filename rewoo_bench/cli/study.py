@@ -14,10 +14,11 @@ import click
 
 from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag
-from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.study.declaration import Cell, Study, read_study
 from rewoo_bench.study.rounds import SessionChoices, run_study, status_text, study_status
+from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 
 # fmt: off
@@ -131,9 +132,7 @@ def _opened(
     for flag, text in flags.items():
         name_of = attrgetter({"models": "model", "datasets": "dataset", "cells": "cells"}[flag])
         wanted = [name.strip() for name in (text or "").split(",") if name.strip()]
-        known = list(dict.fromkeys(map(name_of, declared.cells)))
-        if strange := next((name for name in wanted if name not in known), None):
-            raise UsageError(f"--{flag}: {unknown('name', strange, known)}")
+        check_known("name", wanted, {name_of(cell) for cell in declared.cells}, f"--{flag}")
         chosen = [cell for cell in chosen if not wanted or name_of(cell) in wanted]
     if not chosen:
         raise UsageError(f"{', '.join(f'--{flag}' for flag in flags)}: no run of the study fits them all")

@@ -27,13 +27,13 @@ from rewoo_bench.analysis.pairs import of_dollars
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.analysis.routing_report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
-from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
+from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run
 from rewoo_bench.gate.verdict import Verdict, verdict_text
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.folder import manifests as read_manifests
 from rewoo_bench.runs.manifest import Manifest
-from rewoo_bench.text.argument_checks import as_path, check_kind, check_names, check_switches
+from rewoo_bench.text.argument_checks import as_path, check_kind, check_known, check_names, check_switches
 
 
 @runtime_checkable
@@ -144,9 +144,7 @@ def plot(
     folder = as_path("out", out)
     if len(pair) != 2:
         raise UsageError(f"pair: expected two architectures, got {pair!r}")
-    for form in formats:
-        if form not in PICTURE_FORMATS:
-            raise UsageError(unknown("format", form, PICTURE_FORMATS))
+    check_known("format", formats, PICTURE_FORMATS)
     if _is_frame(runs):
         calls = getattr(runs[0], "calls_to_frame", None)
         data = plot_data_of(frame_of(runs[0]), calls() if calls else None)

@@ -19,11 +19,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load
+from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
 
@@ -57,10 +58,8 @@ class ShownQuestions(JupyterMixin):
         self._table: QuestionTable = question_table(load(run))
         systems = self._table.columns["systems"]
         labels = [system["label"] for system in systems]
-        for flag, names in (("--arch", architectures), ("--only-right", [only_right] if only_right else [])):
-            for name in names:
-                if name not in labels:
-                    raise UsageError(f"{flag}: {unknown('architecture', name, labels)}")
+        check_known("architecture", architectures, labels, "--arch")
+        check_known("architecture", [only_right] if only_right else [], labels, "--only-right")
         self._chosen = [i for i, label in enumerate(labels) if not architectures or label in architectures]
         lines = self._named(question) if question is not None else list(range(len(self._table.lines)))
         if question is None and failed:

@@ -7,10 +7,10 @@ as_path("out", "results")                                   # Path("results")
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.text.redaction import credentials_of, is_plain_credential
 
 _VALUES = re.compile(r"[A-Za-z_][\w-]*=")
@@ -40,6 +40,13 @@ def check_names(**values: object) -> None:
     for name, value in values.items():
         if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(n, str) for n in value):
             raise UsageError(f"{name}: expected a list of names, got {abridged(value)}")
+
+
+def check_known(what: str, names: Iterable[str], known: Collection[str], flag: str = "") -> None:
+    """Raises `UsageError` for the first name that isn't known, with its `flag` where it has one."""
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{flag}: {unknown(what, name, known)}" if flag else unknown(what, name, known))
 
 
 def as_path(name: str, value: object, expected: str = "a path") -> Path:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewoo_bench.errors import NothingToDraw, UsageError, unknown
+from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.cache import break_even_map, cache, cache_map
 from rewoo_bench.report.plots.conditions import failure, latency, tools
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
@@ -23,6 +23,7 @@ from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, styled
 from rewoo_bench.system.files import replaced
+from rewoo_bench.text.argument_checks import check_known
 
 __all__ = [
     "FIGURES",
@@ -81,9 +82,7 @@ def draw(
     `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
     that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
-    for name in only:
-        if name not in FIGURES:
-            raise UsageError(unknown("figure", name, FIGURES))
+    check_known("figure", only, FIGURES)
     for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
         reasons: dict[str, str] = {}
         drawing = FIGURES[name]
