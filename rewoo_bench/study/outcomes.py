@@ -204,7 +204,8 @@ def read_results(study: Study, folder: Path) -> StudyResults:
         raise DataError(f"{str(folder)!r} has no run of the study: begin with rewoo-bench study run {study.file}")
     outcomes = _decided(study, found)
     figures = {name: figure for each in found for name, figure in _figures(each)}
-    figures |= {each.name: _figure(each.interval, _form(each.outcome)) for each in outcomes}
+    for decided in outcomes:
+        figures[decided.name] = _figure(decided.interval, ".2f" if decided.outcome.statistic == "ratio" else "+.3f")
     figures |= {name: figure for each in found for name, figure in _without_the_change(study, each, found)}
     paths = {name: folder / path for name, path in study.spec.traces.items()}
     traces = {name: plannable(path) for name, path in paths.items() if (path / TRACES_FILE).exists()}
@@ -274,10 +275,6 @@ def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
     clusters = questions[known] if len(np.unique(questions)) < len(questions) else None
     a, b = (each[known] for each in scores)
     return p_of_margin(a, b, margin, clusters, proportions=outcome.measure == "exact_match")
-
-
-def _form(outcome: Outcome) -> str:
-    return ".2f" if outcome.statistic == "ratio" else "+.3f"
 
 
 def _figure(value: Interval, form: str) -> Figure:

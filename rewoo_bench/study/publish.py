@@ -127,18 +127,6 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     return written
 
 
-def _site(results: StudyResults, page: str, reports: Collection[str]) -> str:
-    runs = [
-        (
-            each.cell.name,
-            f"{each.cell.cells}: {each.cell.title}, n = {each.n:,}",
-            markdown_table(_means(results, [each])),
-        )
-        for each in results.cells
-    ]
-    return site(_title(results), page.removeprefix(_MADE).lstrip(), runs, reports)
-
-
 def _title(results: StudyResults) -> str:
     return results.study.spec.study.title or results.study.file.stem
 
@@ -182,9 +170,9 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
 
     def table(of: str) -> list[list[str]] | None:
         kind, _, cells = of.partition(" ")
-        if of in tables or kind not in ("means", "ratios"):
-            return tables[of]() if of in tables else None
-        if not {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
+        if of in tables:
+            return tables[of]()
+        if kind not in ("means", "ratios") or not {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
             return None
         chosen = _of_cells(results, cells)
         return _means(results, chosen, (NO_CACHE, EXAMPLE)) if kind == "means" else _ratios(results, chosen)
@@ -427,28 +415,29 @@ def _reached(results: StudyResults) -> list[list[str]]:
 # The page for a browser: its text, then each run with its means and a way to its questions.
 
 
-def site(title: str, page: str, runs: Sequence[tuple[str, str, Sequence[str]]], with_questions: Collection[str]) -> str:
-    """An HTML page. `page` is Markdown, `runs` have a folder's name, a title and the lines of a table in Markdown."""
+def _site(results: StudyResults, page: str, with_questions: Collection[str]) -> str:
+    """An HTML page; `page` is Markdown, and `with_questions` are the runs that have a page of their own."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     style = (BUNDLE / "report.css").read_text(encoding="utf-8")
-    sections = "".join(
-        f'<details id="{escape(name)}"><summary>{escape(shown)}</summary>\n'
-        f"{markdown.render(chr(10).join(table))}<p>{_links(name, with_questions)}</p></details>\n"
-        for name, shown, table in runs
-    )
+    sections = ""
+    for each in results.cells:
+        name, shown = each.cell.name, f"{each.cell.cells}: {each.cell.title}, n = {each.n:,}"
+        table = markdown.render("\n".join(markdown_table(_means(results, [each]))))
+        sections += f'<details id="{escape(name)}"><summary>{escape(shown)}</summary>\n'
+        sections += f"{table}<p>{_links(name, with_questions)}</p></details>\n"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self'; style-src 'unsafe-inline'">
-<title>{escape(title)}</title>
+<title>{escape(_title(results))}</title>
 <style>{style}
 main img{{max-width:100%}} main table{{display:block;overflow-x:auto}} details{{margin:.4rem 0}}</style>
 </head>
 <body>
 <main>
-{markdown.render(page)}
+{markdown.render(page.removeprefix(_MADE).lstrip())}
 <h2>Every run</h2>
 {sections}</main>
 </body>

@@ -436,11 +436,9 @@ def render_prices(repriced: Repriced, form: PriceTableFormat) -> str:
         return csv_text(repriced.to_frame())
 
     def listed(notes: Sequence[str]) -> str:
-        return (
-            "\n>\n".join(f"> {plain_markdown(note)}" for note in notes)
-            if is_markdown
-            else "\n".join(map(plain_line, notes))
-        )
+        if is_markdown:
+            return "\n>\n".join(f"> {plain_markdown(note)}" for note in notes)
+        return "\n".join(map(plain_line, notes))
 
     is_markdown, blocks = form == "markdown", []
     for tariff in repriced.tariffs:
