@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders
 from rewoo_bench.report.reading import advise
 from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
-@click.command("advise", context_settings=SETTINGS)
+@click.command("advise")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--max-cost", type=NumberFlag(min=0, min_open=True), metavar="USD",
               help="Limit of the mean cost of one question, in US dollars.")

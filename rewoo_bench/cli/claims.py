@@ -8,13 +8,13 @@ import click
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import ClaimsFormat, render_claims
-from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
+from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--claims", "file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="File of your own claims and rules.  [default: the bundled ones, from the paper and others]")

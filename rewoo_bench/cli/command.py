@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, settings, output that may be closed or full."""
+"""What the commands share: exit codes, output that may be closed or full."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from rewoo_bench.text.escaping import terminal
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
 # BROKEN: EX_SOFTWARE of sysexits.h
-SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 
 def warn_of_unfinished(*runs: str | Path) -> None:

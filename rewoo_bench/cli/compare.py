@@ -7,7 +7,6 @@ import click
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
 from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
@@ -15,7 +14,7 @@ from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
-@click.command(context_settings=SETTINGS)
+@click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
               help="Architecture to compare the others with.  [default: the first; of two runs with the same "

@@ -10,7 +10,6 @@ import anyio
 import click
 
 from rewoo_bench.analysis.prices import with_dollars
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
@@ -27,7 +26,7 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 # fmt: off
-@click.command("gate", context_settings=SETTINGS)
+@click.command("gate")
 @click.argument("run", type=click.Path(path_type=Path), required=False, shell_complete=run_folders)
 @click.option("--mcp", multiple=True, metavar="COMMAND|URL",
               help="Count the tokens of this MCP server's tool schemas, in the place of a run; as in `run --mcp`. "
@@ -117,13 +116,13 @@ class _Baseline(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Baseline, context_settings=SETTINGS)
+@click.group(cls=_Baseline)
 def baseline() -> None:
     """Write a baseline for `gate`."""
 
 
 # fmt: off
-@baseline.command(context_settings=SETTINGS)
+@baseline.command()
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
               help="File to write.")

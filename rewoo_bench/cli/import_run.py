@@ -10,7 +10,7 @@ import anyio
 import click
 from tqdm import tqdm
 
-from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
 from rewoo_bench.imports.formats import Fields
@@ -24,7 +24,7 @@ _SHOWN_FAULTS = 5
 
 
 # fmt: off
-@click.command("import", context_settings=SETTINGS)
+@click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL|-...")
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")

@@ -6,7 +6,6 @@ from textwrap import fill
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.config.named import Named, read_architecture, read_dataset
 from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
@@ -14,7 +13,7 @@ from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.text.escaping import terminal_width
 
 
-@click.command(name="list", context_settings=SETTINGS)
+@click.command(name="list")
 @click.option("--agents", is_flag=True, help="Name the bundled agents of other frameworks, with the folder for --arch.")
 def list_names(agents: bool) -> None:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""

@@ -19,11 +19,13 @@ from importlib import import_module
 
 import click
 
-from rewoo_bench.cli.command import BROKEN, INCOMPLETE, INTERRUPTED, SETTINGS, WRONG, OutputFailed, guarded_output
+from rewoo_bench.cli.command import BROKEN, INCOMPLETE, INTERRUPTED, WRONG, OutputFailed, guarded_output
 from rewoo_bench.errors import RewooBenchError, UsageError, unknown
 from rewoo_bench.text.escaping import terminal
 
 _INTERRUPTED = "interrupted"
+# Of every command: those below inherit them.
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 _COMMANDS = {  # the module and the name in it, and what `--help` says
     "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
@@ -86,7 +88,7 @@ class _Commands(click.Group):
             formatter.write_dl([(name, _COMMANDS[name][1]) for name in sorted(_COMMANDS)])
 
 
-@click.group(cls=_Commands, context_settings=SETTINGS)
+@click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
     """Measure what an agent architecture costs and what it buys."""

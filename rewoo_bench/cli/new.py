@@ -13,7 +13,6 @@ from string import Template
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.config.plugins import PluginKind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import terminal
@@ -32,7 +31,7 @@ MODULE_KINDS = ("runner", "tool")
 """Examples with a Python module and a class of that name."""
 
 
-@click.command(context_settings=SETTINGS)
+@click.command()
 @click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
 def new(kind: str, name: str) -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable, value_rows
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
@@ -19,7 +18,7 @@ from rewoo_bench.text.escaping import csv_text, terminal
 
 
 # fmt: off
-@click.command("plannable", context_settings=SETTINGS)
+@click.command("plannable")
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, metavar="NAME|SHEET:MODEL",
               help=f"Prices and cache rule to count dollars with: {PRICE_FORMS}. Repeatable.  "

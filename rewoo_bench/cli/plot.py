@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
+from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
@@ -24,7 +24,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 
 
 # fmt: off
-@click.command("plot", context_settings=SETTINGS)
+@click.command("plot")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")

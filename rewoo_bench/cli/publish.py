@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import DONE, FAILED, SETTINGS
+from rewoo_bench.cli.command import DONE, FAILED
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.publish import publish_as
@@ -18,7 +18,7 @@ from rewoo_bench.text.escaping import plain_line, terminal
 
 
 # fmt: off
-@click.command("publish", context_settings=SETTINGS)
+@click.command("publish")
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--out", type=FolderFlag(), required=True, metavar="DIR",
               help="Folder of the copy.")
@@ -50,7 +50,7 @@ def publish_command(run: Path, out: Path, report: bool, form: str | None, texts:
     click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
 
 
-@click.command("rescore", context_settings=SETTINGS)
+@click.command("rescore")
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--dataset", metavar="NAME|FILE",
               help="The data set of the run, for its gold answers.  [default: the run's own; for a published run their "

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.write import write_page
@@ -15,7 +14,7 @@ from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
-@click.command("report", context_settings=SETTINGS)
+@click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...",
                 shell_complete=run_folders)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",

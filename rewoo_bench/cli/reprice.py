@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
+from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.repricing import PriceTableFormat, render_prices, reprice, sheet_list
@@ -22,7 +22,7 @@ def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> Non
 
 
 # fmt: off
-@click.command("reprice", context_settings=SETTINGS)
+@click.command("reprice")
 @click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
               help=f"The price to count with: {PRICE_FORMS}. A sheet without a model gives a table for each of its "

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rewoo_bench.analysis.routing_report import RoutingFormat, render_routing
-from rewoo_bench.cli.command import SETTINGS, warn_of_unfinished
+from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_questions_of
@@ -18,7 +18,7 @@ from rewoo_bench.text.escaping import terminal
 
 
 # fmt: off
-@click.command("route", context_settings=SETTINGS)
+@click.command("route")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--parents", metavar="A,B",
               help="The two architectures to choose from.  [default: those of --router]")

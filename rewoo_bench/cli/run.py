@@ -17,7 +17,7 @@ import anyio
 import click
 
 from rewoo_bench.calls.caps import signals_heard
-from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions
@@ -108,7 +108,7 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 # fmt: off
-@click.command("run", cls=GroupedCommand, context_settings=SETTINGS)
+@click.command("run", cls=GroupedCommand)
 @under(WHAT)("--from", "from_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", is_eager=True,
              callback=read_run_file, expose_value=False,
              help="Read flags from a run.toml (model = 'oracle') or from the run.json of a run. Flags of the command "

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.past_runs import find_runs
@@ -17,7 +16,7 @@ from rewoo_bench.text.escaping import terminal, text_table
 _MARK = "*"  # of an oracle's accuracy
 
 
-@click.command(context_settings=SETTINGS)
+@click.command()
 @click.argument("folder", type=FolderFlag(), default=Path("results/local"),
                 shell_complete=run_folders)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.rows import question_table
@@ -20,7 +19,7 @@ _SHOWN = 3  # questions in a message
 
 
 # fmt: off
-@click.command("show", context_settings=SETTINGS)
+@click.command("show")
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=run_folders)
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",

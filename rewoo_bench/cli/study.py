@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import click
 
-from rewoo_bench.cli.command import DONE, INCOMPLETE, SETTINGS
+from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.past_runs import RESULTS
@@ -33,12 +33,12 @@ _DATASETS = click.option("--datasets", metavar="NAME,…", help="Only runs of th
 _CELLS = click.option("--cells", metavar="NAME,…", help="Only these cells of the file.")
 
 
-@click.group(context_settings=SETTINGS)
+@click.group()
 def study() -> None:
     """Make, watch and publish the runs that one file declares."""
 
 
-@study.command("run", context_settings=SETTINGS)
+@study.command("run")
 @_FILE
 @_OUT
 @_MODELS
@@ -76,7 +76,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     return INCOMPLETE if end.unfinished else DONE
 
 
-@study.command("status", context_settings=SETTINGS)
+@study.command("status")
 @_FILE
 @_OUT
 @_MODELS
@@ -99,7 +99,7 @@ def status(file: Path, out: Path | None, models: str | None, datasets: str | Non
         click.echo(terminal(status_text(found)))
 
 
-@study.command("publish", context_settings=SETTINGS)
+@study.command("publish")
 @_FILE
 @_OUT
 @_SET

@@ -8,13 +8,12 @@ from pathlib import Path
 import anyio
 import click
 
-from rewoo_bench.cli.command import SETTINGS
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.view import serving
 
 
-@click.command(context_settings=SETTINGS)
+@click.command()
 @click.argument("folder", type=FolderFlag(), default=Path("results/local"))
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]",
               show_default=False)  # fmt: skip
