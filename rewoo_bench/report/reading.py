@@ -43,7 +43,6 @@ class HasFrame(Protocol):
     def to_frame(self) -> pd.DataFrame: ...
 
 
-@runtime_checkable
 class HasFolder(Protocol):
     """A run with a folder: `BenchRun`, and `Results` of `evaluate(..., out=...)`."""
 

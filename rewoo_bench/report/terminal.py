@@ -124,12 +124,12 @@ class ShownQuestions(JupyterMixin):
                 for group in [answered] if is_beside else [[i] for i in answered]:
                     own = [systems[i] for i in group]
                     above, below = beside(own, shared)
-                    table = _table([_head(columns["systems"][i], line) for i in group])
+                    heads = [_head(columns["systems"][i], line) for i in group]
                     if shared is not None:
-                        yield _filled(table, above)
+                        yield _table(heads, above)
                         yield Rule(Text(terminal(said)), style="yellow", align="left")
-                        table = _table([Text() for _ in group], show_header=False)
-                    _filled(table, below).add_row(*map(_answer, own))
+                    table = _table(heads, below, show_header=shared is None)
+                    table.add_row(*map(_answer, own))
                     yield table
 
     def __str__(self) -> str:
@@ -158,16 +158,11 @@ def _parts_at(systems: Mapping[int, Mapping[str, Any]]) -> int:
     return first_divergence([trajectory["path"] for trajectory in systems.values()]) or 0
 
 
-def _table(heads: Sequence[Text], *, show_header: bool = True) -> Table:
-    """An empty table with columns of one width."""
+def _table(heads: Sequence[Text], rows: Sequence[Cells], *, show_header: bool = True) -> Table:
+    """A table with columns of one width."""
     table = Table(show_lines=True, expand=True, show_header=show_header)
     for head in heads:
         table.add_column(head, ratio=1, overflow="fold")
-    return table
-
-
-def _filled(table: Table, rows: Sequence[Cells]) -> Table:
-    """The table with these rows."""
     for cells in rows:
         table.add_row(*("" if cell is None else _block(cell) if "title" in cell else _step(cell) for cell in cells))
     return table

@@ -194,8 +194,7 @@ def plot_data_of(rows: pd.DataFrame, calls: pd.DataFrame | None, of_runs: Manife
 
 def positive(rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
     """A mask: True where the column has a number above 0; an empty cell is none."""
-    above: NDArray[np.bool_] = np.nan_to_num(column(rows, name)) > 0
-    return above
+    return column(rows, name) > 0
 
 
 def mean_of_questions(rows: pd.DataFrame, column: str) -> Interval:
