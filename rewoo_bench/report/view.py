@@ -19,7 +19,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from anyio import to_thread
 from pydantic_core import to_json
 
@@ -57,8 +58,6 @@ _HEADS = ("run", "status", "exact match", "tokens", "data set", "model", "starte
 _MARK = "*"  # of an oracle's exact match
 _ATTEMPTS = 3  # to read a run while it is being written
 MOST_READ = 1_000  # answers of a run in progress, whose figures are in the list of runs
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Viewer:

@@ -22,6 +22,7 @@ from rewoo_bench.study.outcomes import (
     CellResults,
     StudyResults,
     loops_and_plans,
+    main_cells,
     priced_by,
     with_context,
 )
@@ -32,9 +33,9 @@ _UPWARDS = {"objectives": "questions of a task", "words": "words of a page"}
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
 
 
-def drawings(results: StudyResults, main: str) -> Iterator[tuple[str, Picture]]:
-    """The figures that the runs have data for, by name; `main` names the cells of the study's outcomes."""
-    own = [each for each in results.cells if each.cell.cells == main]
+def drawings(results: StudyResults) -> Iterator[tuple[str, Picture]]:
+    """The figures that the runs have data for, by name."""
+    own = [each for each in results.cells if each.cell.cells == main_cells(results.study)]
     with styled():
         if rows := _map_rows(results):
             yield "map", _map(rows, results)

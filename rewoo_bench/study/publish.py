@@ -98,7 +98,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     results = read_results(study, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
     _check_replaceable(out / "README.md", copies)
-    written = list(save_figures(drawings(results, main_cells(study)), out, ["png"]))
+    written = list(save_figures(drawings(results), out, ["png"]))
     page = page_of(results, folder)
     reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {

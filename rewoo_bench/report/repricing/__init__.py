@@ -67,6 +67,7 @@ from rewoo_bench.text.escaping import (
 
 PriceTableFormat = Literal["terminal", "markdown", "csv", "json"]
 _COLUMNS = ["run_id", "architecture", "example_id", "trial", "question_type", "hops", "tool_calls"]
+_AMOUNTS = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
 _CLOCKS_DIFFER_S = 2e-5
 
 
@@ -149,8 +150,7 @@ class Repriced:
         """JSON-ready; prices are in dollars per million tokens."""
         sheets = []
         for tariff in self.tariffs:
-            names = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
-            amounts = {name: getattr(tariff, name) for name in names}
+            amounts = {name: getattr(tariff, name) for name in _AMOUNTS}
             shown = {name: None if usd is None else round(usd * 1e6, 9) for name, usd in amounts.items()}
             rule = None if tariff.rule is None else tariff.rule.model_dump(mode="json")
             sheets.append({
@@ -419,10 +419,8 @@ def sheet_list() -> str:
     for name, path in bundled_sheets().items():
         sheet = read_sheet(path)
         for model, prices in sheet.models.items():
-            amounts: list[float | None] = [prices.input, prices.output, prices.cache_read, prices.cache_write]
-            amounts += [prices.batch_input, prices.batch_output]
             kind = sheet.cache[prices.cache].kind if prices.cache else "-"
-            shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
+            shown = [number_text(getattr(prices, name), "g") for name in _AMOUNTS]
             cells.append([name, model, *shown, kind, str(sheet.as_of)])
     sources = dict.fromkeys(f"{name}: {tariffs([name])[0].source}" for name in bundled_sheets())
     return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
