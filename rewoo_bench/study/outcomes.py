@@ -55,20 +55,10 @@ BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 """Behind the name of a ratio: on the questions that both answered; for each exact match."""
 _PRICED_PER_RIGHT = next(name for name, amount in PER_SOLVED.items() if amount == PRICED)
 _KEY = ["example_id", "trial"]
-MEASURES = (
-    *(
-        "exact_match",
-        "judged_correct",
-        "objectives_right",
-        "llm_calls",
-        "input_tokens",
-        "output_tokens",
-        "total_tokens",
-    ),
-    *("unanswered", "in loops", "flips"),
-)
-"""Figures of every run whose rows have what they are made of."""
+_SCORES = ("exact_match", "judged_correct", "objectives_right")
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
+MEASURES = (*_SCORES, *_MEANS, "unanswered", "in loops", "flips")
+"""Figures of every run whose rows have what they are made of."""
 
 
 @dataclass(frozen=True)
@@ -333,8 +323,7 @@ def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResul
 
 
 def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
-    scores = ("exact_match", "judged_correct", "objectives_right")
-    estimates: dict[str, Estimate] = {score: getattr(summary, score) for score in scores}
+    estimates: dict[str, Estimate] = {score: getattr(summary, score) for score in _SCORES}
     estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
     for what, each in estimates.items():
         if each.mean is not None and each.low is not None and each.high is not None:

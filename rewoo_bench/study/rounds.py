@@ -285,9 +285,8 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
     try:
         inputs = await read_run_inputs(cell.options)
     except RewooBenchError as error:  # its data or its model isn't here
-        return CellStatus(
-            cell, asked, max(asked, cell.options.questions or 0), None, None, None, f"it can't be asked here: {error}"
-        )
+        wanted = max(asked, cell.options.questions or 0)
+        return CellStatus(cell, asked, wanted, None, None, None, f"it can't be asked here: {error}")
     wanted = len(inputs.dataset.examples)
     left = max(0, wanted - asked)
     calls: float | None
@@ -313,16 +312,9 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
     dollars = None if paid is None else left * paid
     if not left or costs_nothing(cell.options.model):
         hours = dollars = 0.0
-    return CellStatus(
-        cell,
-        asked,
-        wanted,
-        None if calls is None else left * calls,
-        hours,
-        dollars,
-        stale,
-        why_exploratory(study, cell, manifest),
-    )
+    calls_left = None if calls is None else left * calls
+    exploratory = why_exploratory(study, cell, manifest)
+    return CellStatus(cell, asked, wanted, calls_left, hours, dollars, stale, exploratory)
 
 
 def _rows(folder: Path) -> pd.DataFrame:
