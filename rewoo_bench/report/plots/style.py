@@ -126,14 +126,10 @@ def _wrapped(figure: Figure, paragraph: str, **font: Any) -> str:
     text = figure.text(0, 0, paragraph, **font)
     for width in range(140, 10, -2):
         text.set_text(textwrap.fill(paragraph, width))
-        if text.get_window_extent(_renderer(figure)).width <= room:
+        if text.get_window_extent().width <= room:
             break
     text.remove()
     return text.get_text()
-
-
-def _renderer(figure: Figure) -> Any:
-    return figure.canvas.get_renderer()  # type: ignore[attr-defined]
 
 
 def legend_above(figure: Figure, columns: int = 4, **more: Any) -> None:
@@ -141,7 +137,7 @@ def legend_above(figure: Figure, columns: int = 4, **more: Any) -> None:
     for ncols in range(columns, 0, -1):
         legend = figure.legend(loc="upper left", columnspacing=1.6, ncols=ncols, **more)
         legend.set_in_layout(False)
-        if ncols == 1 or legend.get_window_extent(_renderer(figure)).width <= figure.bbox.width:
+        if ncols == 1 or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()
 
@@ -362,10 +358,8 @@ def _offsets() -> Iterator[Point]:
 
 def _text_box(text: Annotation) -> Any:
     """The box of the text, without the line to its point."""
-    figure = text.get_figure(root=True)
-    assert figure is not None
-    text.update_positions(_renderer(figure))
-    return Text.get_window_extent(text, _renderer(figure))
+    text.get_window_extent()  # with the line; it puts the text where it will be drawn
+    return Text.get_window_extent(text)
 
 
 def _drawn(axes: Axes) -> Figure:
