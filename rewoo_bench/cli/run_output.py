@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import mode
 
 import click
 import pyarrow as pa
@@ -88,7 +88,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
         crashed = [error for _, stop, error in ends if stop == "agent_failed"]
         notes = [] if quiet else list(_notes(outcome, rows, manifest, summaries))
         if crashed and not failed_agents and not quiet:  # those have lines of their own
-            notes.append(f"most common error of an agent: {_most_common(crashed)}")
+            notes.append(f"most common error of an agent: {mode(crashed)}")
         errors = [error for _, stop, error in ends if stop == "error"]
         for line in (*notes, *_failures(outcome, errors, len(rows))):
             click.echo(terminal(line), err=True)
@@ -97,7 +97,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
         click.echo("nothing was measured: every question was answered without a metered model call", err=True)
     for name, errors in failed_agents.items():
         questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
-        line = f"the agent {name!r} failed on {questions}; most common error: {_most_common(errors)}"
+        line = f"the agent {name!r} failed on {questions}; most common error: {mode(errors)}"
         click.echo(terminal(line), err=True)
     return bool(failed_agents) or unseen
 
@@ -137,7 +137,7 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
     judge = manifest.options.get("judge_model")
     if judge and (missing := verdicts.count(None)):
         errors = _judge_errors(outcome.folder)
-        why = f"most common error: {_most_common(errors)}" if errors else "no reply says yes or no"
+        why = f"most common error: {mode(errors)}" if errors else "no reply says yes or no"
         yield f"the judge {judge} gave no verdict on {missing} of {len(verdicts)} answers: {why}"
 
 
@@ -151,7 +151,7 @@ def _judge_errors(folder: Path) -> list[str]:
 def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iterator[str]:
     """Why answers failed, why the run is incomplete, and how to continue; each error once."""
     reason = outcome.reason or ""
-    if errors and (error := _most_common(errors) or "unknown") not in reason:
+    if errors and (error := mode(errors) or "unknown") not in reason:
         yield f"{len(errors):,} of {counted(rows, 'answer')} failed; most common error: {error}"
     if not reason:
         return
@@ -168,7 +168,3 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
     changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"
-
-
-def _most_common(errors: Sequence[str | None]) -> str | None:
-    return Counter(errors).most_common(1)[0][0]

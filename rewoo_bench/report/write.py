@@ -176,8 +176,7 @@ def _packed(value: Any) -> bytes:
         data = to_json(value)
     except ValueError:  # half of a surrogate pair
         data = json.dumps(value, default=str).encode()
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return b64encode(packer.compress(data) + packer.flush())
+    return b64encode(zlib.compress(data, _LEVEL, wbits=-zlib.MAX_WBITS))
 
 
 def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
