@@ -56,27 +56,25 @@ class _MapRow:
 def _map_rows(results: StudyResults) -> list[_MapRow]:
     """The rows for which there are runs of the oracle."""
     grid = [each for each in results.cells if isinstance(each.cell.conditions.get("hops"), int)]
-    by = {name: [each for each in grid if isinstance(each.cell.conditions.get(name), int)] for name in _UPWARDS}
     found: list[_MapRow] = []
     for name, label in _UPWARDS.items():
-        places = [(each, "", int(each.cell.conditions[name])) for each in by[name]]
+        own = [each for each in grid if isinstance(each.cell.conditions.get(name), int)]
+        places = [(each, int(each.cell.conditions[name]), 0) for each in own]
         found.append(_map_row(results, label, places))
         if name == "objectives":
-            contexts = [(each, at) for each, _, size in places if size == 1 for at in (0, *CONTEXTS)]
-            found.append(
-                _map_row(results, "tokens before each prompt", [(each, "context", at) for each, at in contexts])
-            )
+            contexts = [(each, at, at) for each, size, _ in places if size == 1 for at in (0, *CONTEXTS)]
+            found.append(_map_row(results, "tokens before each prompt", contexts))
     return [row for row in found if any(row.ratios.values())]
 
 
-def _map_row(results: StudyResults, label: str, places: Sequence[tuple[CellResults, str, int]]) -> _MapRow:
+def _map_row(results: StudyResults, label: str, places: Sequence[tuple[CellResults, int, int]]) -> _MapRow:
+    """A row of some runs, each with its place upwards and the tokens before its prompts."""
     ratios: dict[str, dict[tuple[int, int], float]] = {price: {} for price in SHOWN}
-    for price, (each, of, size) in product(SHOWN, places):
-        pair = next(iter(loops_and_plans(each.names)), None)
-        named = with_context(price, size) if of == "context" else price
-        ratio = results.figures.get(f"{each.cell.name}/{' / '.join(pair)}/{named}") if pair else None
-        if ratio:
-            ratios[price][int(each.cell.conditions["hops"]), size] = ratio.estimate
+    for price, (each, size, context) in product(SHOWN, places):
+        for first, second in loops_and_plans(each.names)[:1]:
+            named = f"{each.cell.name}/{first} / {second}/{with_context(price, context)}"
+            if ratio := results.figures.get(named):
+                ratios[price][int(each.cell.conditions["hops"]), size] = ratio.estimate
     return _MapRow(label, ratios)
 
 

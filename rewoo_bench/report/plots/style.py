@@ -236,10 +236,8 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
             readable = ", ".join([_STYLES[plain].name, *changes])
         # the first of the colours and markers that are used least, and not together
         colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
-        used, beside = (
-            [own.marker for own in found.values()],
-            {own.marker for own in found.values() if own.colour == colour},
-        )
+        used = [own.marker for own in found.values()]
+        beside = {own.marker for own in found.values() if own.colour == colour}
         marker = min(_MARKERS, key=lambda each: (each in beside, used.count(each)))
         found[name] = SeriesStyle(readable, colour, marker)
     return found
