@@ -59,7 +59,7 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, _, name = _COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"rewoo_bench.cli.{module}"), name)
         return command
@@ -71,7 +71,8 @@ class _Commands(click.Group):
 
         Raises `UsageError` for a command that doesn't exist.
         """
-        if args and not args[0].startswith("-") and not ctx.resilient_parsing and args[0] not in _COMMANDS:
+        is_name = args and not args[0].startswith("-")
+        if is_name and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             raise UsageError(unknown("command", args[0], _COMMANDS))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
