@@ -17,6 +17,7 @@ from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_
 from rewoo_bench.analysis.summary import (
     FLIPS,
     LOOPS,
+    NO_ESTIMATE,
     OF_OBJECTIVES,
     cells_of,
     dollars_text,
@@ -24,7 +25,6 @@ from rewoo_bench.analysis.summary import (
     loops_text,
     mean_text,
     number_text,
-    passed_text,
     reasons,
     repeated,
     score_text,
@@ -107,12 +107,13 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
     rows = []
     for system in systems:
         of, mark = system.summary, MEANINGLESS if system.summary.oracle else ""
+        passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
         rows.append(
             {
                 "system": system.label,
                 "n": f"{of.exact_match.n or of.questions:,}",
                 "exact match": score_text(of.exact_match, mark),
-                **({f"pass^{k}": passed_text(of, k, mark), FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
+                **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
                 "F1": score_text(of.f1, mark),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 "answered": f"{of.answered:,}",
