@@ -185,7 +185,7 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> str:
     for n, change in dict.fromkeys((line["n"], line["second run"]) for line in own):
         some = [line for line in own if (line["n"], line["second run"]) == (n, change)]
         shares = [np.array([float(line[name]) for line in some]) for name in SHARES]
-        shown = [f"{each.mean():.1%} ({each.min():.1%} to {each.max():.1%})" for each in shares]
+        shown = [f"{each.mean():.1%} ({each.min():.1%}–{each.max():.1%})" for each in shares]
         made.append(f"| {n} | {change} | {' | '.join(shown)} |")
     return "\n".join(made)
 
@@ -267,7 +267,7 @@ def page(lines: Sequence[Mapping[str, Any]]) -> str:
         systems=systems,
         summary=summary(live),
         level=FALSE_ALARMS,
-        alarms=f"{np.mean(alarms):.1%} ({min(alarms):.1%} to {max(alarms):.1%})",
+        alarms=f"{np.mean(alarms):.1%} ({min(alarms):.1%}–{max(alarms):.1%})",
         sets=len(COMMITTED),
         silent=worst,
         oracle="\n".join(oracle),

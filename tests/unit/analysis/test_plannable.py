@@ -555,7 +555,7 @@ def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) 
     run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(2)])
     out = tmp_path / "values.csv"
     done = CliRunner().invoke(group, ["plannable", str(run), "--values", str(out)], standalone_mode=False)
-    assert done.return_value == 0
+    assert done.exit_code == 0
     rows = pd.read_csv(out, dtype=str, keep_default_na=False)
     assert rows[["step", "path", "value", "kind", "copied_from", "field"]].to_numpy().tolist() == [
         row
