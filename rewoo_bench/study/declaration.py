@@ -237,6 +237,8 @@ def _change(values: dict[str, Any], change: str) -> None:
     *tables, name = path.split(".")
     if not equals or not tables or not name:
         raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
+    if tables == ["study"] and name in ("question", "declared"):
+        raise UsageError(f"--set {change}: what was declared, and when, stands in the file alone")
     if tables[0] == "cells":
         places = _settings_of_cells(values["cells"], tables[1:], change)
     else:

@@ -181,6 +181,7 @@ def test_a_fault_is_one_line_that_says_where(old: str, new: str, said: str, tmp_
         ("datasets.semple.dataset=x", "unknown table 'semple', did you mean 'sample'?"),
         ("cells.main.n=3", "of cells only settings can be set: cells.NAME.settings.KEY=VALUE"),
         ("outcomes.tokens.measure=input_tokens", "unknown table 'outcomes'"),
+        ("study.declared=2026-01-01", "stands in the file alone"),
         ("datasets.sample.ids.x=3", "unknown table 'ids'"),
         ("cells.main=3", "of cells only settings can be set"),
         ("cells.mian.settings.seed=3", "unknown cells 'mian', did you mean 'main'?"),
