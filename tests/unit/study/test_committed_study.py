@@ -130,7 +130,6 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         assert is_long["react"] == 1 if data == "hotpotqa" else is_long["react"] < 0.2
     without = figures["main-triviaqa-qwen/direct/exact_match"]
     assert without > figures["main-triviaqa-qwen/react/exact_match"]
-    assert 1 - figures["exemplars-hotpotqa-qwen-exemplars=0/react?max_exemplars=0/unanswered"] == pytest.approx(0.1)
     unanswered = {
         names: [
             round(100 * figures[f"horizon-{task}-qwen/{name}/unanswered"])
