@@ -32,8 +32,9 @@ from rewoo_bench.agents.settings import AgentSettings, command_in_environment
 from rewoo_bench.config.named import Named, read_architecture
 from rewoo_bench.config.names import agents_folder
 from rewoo_bench.errors import UsageError
+from rewoo_bench.runs.folder import JOURNAL_FILE
 from rewoo_bench.runs.journal.records import TaskKey
-from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal
+from rewoo_bench.runs.journal.store import JournalReader, read_journal
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall
 
@@ -160,7 +161,7 @@ async def read_run(run: Path) -> list[Question]:
     traces = map(json.loads, (run / "traces.jsonl").read_text(encoding="utf-8").splitlines())
     notes = {trace["example_id"]: trace["notes"] for trace in traces}
     rows = pd.read_parquet(run / "questions.parquet").sort_values("started_at").astype(object)
-    async with read_journal(run / JOURNAL) as journal:
+    async with read_journal(run / JOURNAL_FILE) as journal:
         return [
             Question(
                 row["example_id"], row["question"], row["prediction"], row["stop_reason"], row["error"] or "",

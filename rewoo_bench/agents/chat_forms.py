@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, objects_in
+from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
 from rewoo_bench.models.hosted.responses import read_usage
+from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Usage, WireResponse
 
 
@@ -51,14 +52,14 @@ class ChatAnswer:
         if isinstance(document.get("usage"), Mapping):
             self.usage = read_usage(document["usage"]) or self.usage
         choices = document.get("choices")
-        choice = _object(choices[0]) if isinstance(choices, list) and choices else {}
+        choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:
             return "", ""
         self.finish_reason = text_or_empty(choice.get("finish_reason")) or self.finish_reason
-        said = _object(choice.get("message") or choice.get("delta"))
+        said = as_object(choice.get("message") or choice.get("delta"))
         earlier = {known.id: number for number, known in self.calls.items()}
         for place, call in enumerate(objects_in(said.get("tool_calls"))):
-            number, id_, function = call.get("index"), text_or_empty(call.get("id")), _object(call.get("function"))
+            number, id_, function = call.get("index"), text_or_empty(call.get("id")), as_object(call.get("function"))
             if not isinstance(number, int):  # some servers send whole calls without it, one in each event
                 number = earlier.get(id_, len(self.calls)) if id_ else place
             known = self.calls.setdefault(number, ToolUse())
@@ -117,10 +118,6 @@ class TranslatedChat(TranslatedRequest):
         else:
             pieces = self.piece(*self.answer.read(json.loads(wire.body)))
         return self.stream_type, (pieces + self.end()).decode()
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def text_or_empty(value: Any) -> str:

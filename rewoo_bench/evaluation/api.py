@@ -37,8 +37,8 @@ from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.journal.store import JOURNAL, open_journal
+from rewoo_bench.runs.folder import JOURNAL_FILE, load
+from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
 from rewoo_bench.text.argument_checks import abridged, as_path, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
@@ -193,7 +193,7 @@ async def _replay_recorder(prepared_run: PreparedRun) -> AsyncIterator[Recorder 
         yield None
         return
     with TemporaryDirectory(prefix="rewoo-bench-") as folder:
-        async with open_journal(Path(folder) / JOURNAL) as journal:
+        async with open_journal(Path(folder) / JOURNAL_FILE) as journal:
             yield Recorder(journal, replay=prepared_run.replay)
 
 

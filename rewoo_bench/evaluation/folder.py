@@ -23,9 +23,9 @@ from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
-from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
+from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import JOURNAL, Journal, JournalReader, is_unused, open_journal
+from rewoo_bench.runs.journal.store import Journal, JournalReader, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, resume_command, write_manifest
 from rewoo_bench.system.crashes import Crash, crash_of, harness_fault
@@ -94,7 +94,7 @@ class Result:
         return f"the judge failed: {self.judge_error}" if self.is_retryable else None
 
 
-_OF_A_RUN = (MANIFEST, JOURNAL, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
+_OF_A_RUN = (MANIFEST, JOURNAL_FILE, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
         try:
             if is_new:
                 folder.mkdir(parents=True, exist_ok=True)
-            written = [*(folder / name for name in (*_OF_A_RUN, LOCK)), *folder.glob(f"{JOURNAL}-*")]
+            written = [*(folder / name for name in (*_OF_A_RUN, LOCK)), *folder.glob(f"{JOURNAL_FILE}-*")]
             if not is_new and (link := next((path for path in written if path.is_symlink()), None)):
                 raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
             stack.enter_context(locked(folder / LOCK, busy))
@@ -127,7 +127,7 @@ def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or the files of one."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
     file = next((name for name in _OF_A_RUN if name in there), None)
-    if file == JOURNAL and is_unused(folder / JOURNAL):
+    if file == JOURNAL_FILE and is_unused(folder / JOURNAL_FILE):
         return  # of a run that was killed before it had a manifest, and so before it asked anything
     if file == MANIFEST:
         reason = ""
@@ -144,7 +144,8 @@ def check_new(folder: Path) -> None:
         raise UsageError(
             f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
         )
-    if any(name != LOCK and not name.startswith(JOURNAL) for name in there):  # another process may begin a run in it
+    # Another process may begin a run in it.
+    if any(name != LOCK and not name.startswith(JOURNAL_FILE) for name in there):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
 
 
@@ -159,7 +160,7 @@ def begin(folder: Path, manifest: Manifest, flag: str) -> None:
 
 def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
     """Raises `UsageError` for a run without its journal, which has one from its beginning: all would be paid again."""
-    journal = folder / JOURNAL
+    journal = folder / JOURNAL_FILE
     if accept_loss or (journal.is_file() and journal.stat().st_size):
         return
     tables = f", and this run has {rows:,} questions in its tables" if rows else ""
@@ -274,13 +275,13 @@ async def open_run(
     folder: Path, columns: Mapping[str, Any], *, recorded_calls: int = 0, accept_loss: bool = False
 ) -> AsyncIterator[RunFolder]:
     """Opens the run in an existing folder. The other arguments are those of `open_journal`."""
-    async with open_journal(folder / JOURNAL, recorded_calls=recorded_calls, accept_loss=accept_loss) as journal:
+    async with open_journal(folder / JOURNAL_FILE, recorded_calls=recorded_calls, accept_loss=accept_loss) as journal:
         yield RunFolder(folder, journal, columns)
 
 
 def remove_run(folder: Path) -> None:
     """Deletes the files of a run, and no others, and then the folder, if it is empty."""
-    journal = folder.glob(f"{JOURNAL}-*")  # files that a killed run leaves
+    journal = folder.glob(f"{JOURNAL_FILE}-*")  # files that a killed run leaves
     for path in (*(folder / name for name in (*_OF_A_RUN, LOCK, ENGINE_FILE)), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):

@@ -29,8 +29,9 @@ from rewoo_bench.models.hosted.providers import provider_of
 from rewoo_bench.models.open import OpenModel, is_hosted, is_own_model, open_model
 from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.runs.columns import RunSource, columns_of_run
+from rewoo_bench.runs.folder import JOURNAL_FILE
 from rewoo_bench.runs.journal.response_cache import ResponseCache
-from rewoo_bench.runs.journal.store import JOURNAL, JournalReader, read_journal
+from rewoo_bench.runs.journal.store import JournalReader, read_journal
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.rows import answers_of_oracle
 from rewoo_bench.tools.mcp_server import McpServers
@@ -139,7 +140,7 @@ async def prepared(options: RunOptions, python_inputs: PythonInputs) -> AsyncIte
         inputs = await read_run_inputs(options, python_inputs, servers)
         replay = cache = None
         if options.model.startswith(REPLAY):
-            recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL
+            recorded = Path(options.model.removeprefix(REPLAY)) / JOURNAL_FILE
             replay = await stack.enter_async_context(read_journal(recorded))
         if options.answer_cache:
             cache = stack.enter_context(closing(ResponseCache(options.answer_cache)))

@@ -26,12 +26,11 @@ from rewoo_bench.imports.record import (
     number,
     object_at,
     objects_at,
-    objects_in,
     parsed,
     times_of,
     usage_of,
 )
-from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
+from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall
 

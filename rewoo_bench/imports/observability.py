@@ -18,12 +18,12 @@ from rewoo_bench.imports.record import (
     as_time,
     names_cached,
     number,
-    objects_in,
     parsed,
     times_of,
     usage_of,
 )
 from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
+from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import Usage
 
 _Facts = Mapping[str, Any]

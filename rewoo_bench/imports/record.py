@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
 
@@ -233,15 +234,9 @@ def parsed(value: Any) -> Any:
     return value
 
 
-def objects_in(value: Any) -> list[Any]:
-    """The objects of a list; none where it is no list."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
 def object_at(record: Any, name: str) -> Mapping[str, Any]:
     """The object in a field; an empty one where there is none."""
-    found = record.get(name) if isinstance(record, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    return as_object(as_object(record).get(name))
 
 
 def known(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,7 +246,7 @@ def known(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def objects_at(record: Any, name: str) -> list[Any]:
     """The objects of the list in a field; none where there is no list."""
-    return objects_in(record.get(name)) if isinstance(record, Mapping) else []
+    return objects_in(as_object(record).get(name))
 
 
 def number(value: Any) -> float | None:

@@ -22,11 +22,11 @@ from rewoo_bench.imports.record import (
     number,
     object_at,
     objects_at,
-    objects_in,
     parsed,
     times_of,
 )
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of
+from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import Usage
 
 

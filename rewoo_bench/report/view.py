@@ -39,10 +39,10 @@ from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.report.trajectories import Planned, Trajectories, read_planned
 from rewoo_bench.report.write import live_page, read_page
-from rewoo_bench.runs.folder import ENGINE_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.folder import ENGINE_FILE, JOURNAL_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
-from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.journal.tables import export
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
@@ -291,7 +291,7 @@ def stamp(folder: Path) -> Stamp:
     stamps: list[tuple[str | int, ...]] = []
     with suppress(DataError):
         stamps.append((current_status(folder, read_manifest(folder).status),))
-    for name in (MANIFEST, QUESTIONS_FILE, JOURNAL, f"{JOURNAL}-wal"):
+    for name in (MANIFEST, QUESTIONS_FILE, JOURNAL_FILE, f"{JOURNAL_FILE}-wal"):
         with suppress(OSError):
             status = (folder / name).stat()
             stamps.append((name, status.st_size, status.st_mtime_ns))
@@ -301,14 +301,15 @@ def stamp(folder: Path) -> Stamp:
 def in_progress(folder: Path) -> bool:
     """Whether the journal may have more than the tables: the run goes on, or was killed."""
     manifest = read_manifest(folder)
-    return (folder / JOURNAL).is_file() and (manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file())
+    is_unfinished = manifest.status == "running" or not (folder / QUESTIONS_FILE).is_file()
+    return is_unfinished and (folder / JOURNAL_FILE).is_file()
 
 
 def progress(folder: Path, run: PastRun) -> tuple[str, int]:
     """`3 of 20 answers, 2 min to go` for a run that isn't finished, and the number of answers; else nothing."""
     if not in_progress(folder):
         return "", 0
-    with closing(connect_to_read(folder / JOURNAL)) as database:
+    with closing(connect_to_read(folder / JOURNAL_FILE)) as database:
         done = len(JournalReader(database).finished())
     shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
     if run.status == "running" and done and run.tasks and run.started_at and not read_manifest(folder).sessions:
@@ -374,7 +375,7 @@ def _export(folder: Path, into: Path) -> None:
     """The tables of what a journal has by now, in a folder of their own."""
     into.mkdir()
     shutil.copyfile(folder / MANIFEST, into / MANIFEST)
-    with closing(connect_to_read(folder / JOURNAL)) as database:
+    with closing(connect_to_read(folder / JOURNAL_FILE)) as database:
         journal = JournalReader(database)
         tasks = [TaskKey(*json.loads(name)) for name in journal.finished()]
         order = {facts.name: place for place, facts in enumerate(read_manifest(folder).architectures)}

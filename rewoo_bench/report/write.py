@@ -32,10 +32,10 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
 from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories, read_planned
-from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.folder import JOURNAL_FILE, load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
-from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.system.files import replaced
@@ -217,8 +217,8 @@ def _journal_prompts(runs: Sequence[Path]) -> Iterator[PromptsOf]:
     journals: dict[str, JournalReader] = {}
     with ExitStack() as stack:
         for folder in runs:
-            if (folder / JOURNAL).is_file():
-                database = stack.enter_context(closing(connect_to_read(folder / JOURNAL)))
+            if (folder / JOURNAL_FILE).is_file():
+                database = stack.enter_context(closing(connect_to_read(folder / JOURNAL_FILE)))
                 journals[read_manifest(folder).run_id] = JournalReader(database)
 
         def prompts(key: TraceKey) -> list[dict[str, Any]]:

@@ -33,9 +33,9 @@ from anyio import Path as Folder
 from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import JOURNAL, open_journal
+from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
 from rewoo_bench.system.files import locked, replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
@@ -135,7 +135,7 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
     try:
         await Folder(folder).mkdir(parents=True, exist_ok=True)
         with locked(folder / LOCK, f"another process is at work on this run: it has locked {str(folder)!r}"):
-            async with open_journal(folder / JOURNAL) as journal:
+            async with open_journal(folder / JOURNAL_FILE) as journal:
                 for row in questions:
                     names = ("run_id", "architecture", "example_id", "trial", "stop_reason")
                     trace = {name: row[name] for name in names}

@@ -169,3 +169,16 @@ def _raw(arguments: object) -> dict[str, Any]:
     except (RecursionError, TypeError, ValueError):
         text = excerpt(arguments)
     return {RAW_ARGUMENTS: check_argument(text)}
+
+
+# Parts of JSON that somebody else wrote.
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """The value, if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects_in(value: Any) -> list[Any]:
+    """The objects of a list; none where it is no list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

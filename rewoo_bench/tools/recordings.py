@@ -40,10 +40,10 @@ from rewoo_bench.config.names import RECORDED
 from rewoo_bench.errors import DataError, NotRecorded, ToolError
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import kind_of
-from rewoo_bench.runs.folder import TRACES_FILE
+from rewoo_bench.runs.folder import JOURNAL_FILE, TRACES_FILE
 from rewoo_bench.runs.journal.database import connect_to_read, is_sound
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_answer
-from rewoo_bench.runs.journal.store import JOURNAL, JournalReader
+from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
 from rewoo_bench.text.words import counted
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
@@ -81,9 +81,9 @@ class Recording:
     def read(cls, folder: Path) -> Recording:
         """Raises `DataError` for a folder that has no recording."""
         manifest = read_manifest(folder)
-        path = folder / JOURNAL
+        path = folder / JOURNAL_FILE
         if not path.is_file():
-            raise DataError(f"--tools {RECORDED}{folder}: it has no {JOURNAL}, where the calls are")
+            raise DataError(f"--tools {RECORDED}{folder}: it has no {JOURNAL_FILE}, where the calls are")
         digest = sha256()
         schemas = {each.name: each for each in _offered(folder / TRACES_FILE)}
         arguments: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)

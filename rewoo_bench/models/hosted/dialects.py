@@ -10,13 +10,14 @@ Sources: the API references of OpenAI (chat completions, completions, responses,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
 from rewoo_bench.models.hosted.responses import later_counts, read_usage
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
@@ -194,11 +195,6 @@ def _error_of(document: Mapping[str, Any]) -> str:
     if not error:
         return ""
     return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
-
-
-def objects_in(value: Any) -> Sequence[Mapping[str, Any]]:
-    """The objects of a JSON list; none of another value."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _strings(part: Any, *names: str) -> Iterator[str]:

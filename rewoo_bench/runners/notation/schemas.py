@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from rewoo_bench.text.model_output import decode, excerpt
+from rewoo_bench.text.model_output import as_object, decode, excerpt
 from rewoo_bench.types import input_schema
 
 _T = TypeVar("_T")
@@ -96,9 +96,9 @@ def inputs_of(root: Mapping[str, Any]) -> ToolInputs:
     """The inputs of a tool with this schema."""
     about = Schema(root)
     whole = about.resolve(root)
-    properties = _mapping(whole.get("properties"))
+    properties = as_object(whole.get("properties"))
     needed = _names(whole.get("required"))
-    listed = [ToolInput(name, _mapping(each), name in needed) for name, each in properties.items()]
+    listed = [ToolInput(name, as_object(each), name in needed) for name, each in properties.items()]
     listed.sort(key=lambda each: not each.required)
     return ToolInputs(tuple(listed), about, whole.get("additionalProperties") is not False)
 
@@ -112,7 +112,7 @@ class Schema:
 
     def resolve(self, part: Any) -> Mapping[str, Any]:
         """The part, or what it refers to; `{}` for what is no schema, or is somewhere else."""
-        found = _mapping(part)
+        found = as_object(part)
         for _ in range(_DEEPEST):
             reference = found.get("$ref")
             if not isinstance(reference, str):
@@ -124,7 +124,7 @@ class Schema:
                     target = target[int(key)]
                 else:
                     target = target.get(key) if isinstance(target, Mapping) else None
-            found = {**_mapping(target), **{key: value for key, value in found.items() if key != "$ref"}}
+            found = {**as_object(target), **{key: value for key, value in found.items() if key != "$ref"}}
         return {}
 
     def kinds(self, part: Any) -> set[str] | None:
@@ -198,13 +198,13 @@ class Schema:
 
         def show_kind(kind: str) -> str:
             first, items, others = part.get("prefixItems"), part.get("items"), part.get("additionalProperties")
-            if kind == "array" and (isinstance(first, list) or _mapping(items)):
+            if kind == "array" and (isinstance(first, list) or as_object(items)):
                 return f"[{', '.join(map(with_limits, first if isinstance(first, list) else [items]))}]"
             if kind != "object":
                 return kind
-            required, known = _names(part.get("required")), _mapping(part.get("properties"))
+            required, known = _names(part.get("required")), as_object(part.get("properties"))
             fields = [f"{name}{'' if name in required else '?'}: {with_limits(each)}" for name, each in known.items()]
-            fields += [f"any name: {with_limits(others)}"] if _mapping(others) else []
+            fields += [f"any name: {with_limits(others)}"] if as_object(others) else []
             return f"{{{', '.join(fields)}}}" if fields else "object"
 
         if (listed := choices(part)) is not None:
@@ -235,7 +235,7 @@ class Schema:
             return [self._convert(part.get("items"), each) for each in value]
         if not isinstance(value, Mapping):
             return value
-        properties, required = _mapping(part.get("properties")), _names(part.get("required"))
+        properties, required = as_object(part.get("properties")), _names(part.get("required"))
         converted: dict[str, Any] = {}
         for name, each in value.items():
             if each is None and name in properties and name not in required:
@@ -266,7 +266,7 @@ class Schema:
             if about_it and isinstance(limit, int | float) and not is_fine(value, limit):
                 return f"{_repeated(value)} is not {words.format(limit)}"
         if isinstance(value, Mapping):
-            properties, others = _mapping(part.get("properties")), part.get("additionalProperties")
+            properties, others = as_object(part.get("properties")), part.get("additionalProperties")
             if missing := [name for name in _names(part.get("required")) if name not in value]:
                 return f"{excerpt(missing[0])!r} is missing"
             for name, each in value.items():
@@ -274,7 +274,7 @@ class Schema:
                     return f"there is no {excerpt(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
                 if fault := self._fault(properties.get(name, others), each, pending):
                     return _at_place(f".{excerpt(name)}", fault)
-        elif isinstance(value, list) and _mapping(part.get("items")):
+        elif isinstance(value, list) and as_object(part.get("items")):
             for at, each in enumerate(value):
                 if fault := self._fault(part["items"], each, pending):
                     return _at_place(f"[{at}]", fault)
@@ -304,10 +304,6 @@ def _named_kinds(part: Mapping[str, Any]) -> list[str]:
 
 def _names(value: Any) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def kind_of(value: Any) -> str:

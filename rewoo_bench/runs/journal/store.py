@@ -69,7 +69,6 @@ _INSERTS: dict[_Table, str] = {
 }
 _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
 _CHECKPOINT_S = 1.0
-JOURNAL = "journal.sqlite"
 
 
 class _Handed(NamedTuple):
