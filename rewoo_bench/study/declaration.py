@@ -238,7 +238,7 @@ def _change(values: dict[str, Any], change: str) -> None:
     if not equals or not tables or not name:
         raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
     if tables == ["study"] and name in ("question", "declared"):
-        raise UsageError(f"--set {change}: what was declared, and when, stands in the file alone")
+        raise UsageError(f"--set {change}: a study's question and day of declaration can be changed only in its file")
     if tables[0] == "cells":
         places = _settings_of_cells(values["cells"], tables[1:], change)
     else:
