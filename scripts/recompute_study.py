@@ -182,7 +182,8 @@ def mean(values: Numbers) -> Estimate:
 
 def averages(values: Numbers, questions: Numbers) -> Numbers:
     """The trials of a question are one observation: their mean."""
-    return pd.Series(values, dtype=float).groupby(questions).mean().to_numpy()
+    _, question = np.unique(questions, return_inverse=True)
+    return np.bincount(question, weights=values) / np.bincount(question)
 
 
 def student(n: int) -> float:
@@ -532,10 +533,16 @@ def column(run: Run, name: str) -> pd.Series[float]:
 # Figures
 
 
+@cache
+def rows_of(run: Run, name: str) -> pd.DataFrame:
+    """The rows of an architecture, by its name in the study."""
+    return run.rows[run.rows["architecture"] == run.names[name]]
+
+
 def of_architecture(run: Run, name: str, what: str) -> Found:
     """A mean of an architecture."""
-    rows = run.rows[run.rows["architecture"] == run.names[name]]
-    questions = rows["example_id"].to_numpy()
+    rows = rows_of(run, name)
+    questions = rows["example_id"].to_numpy(dtype=str)
     if what == "flips" or what.startswith("pass^"):
         return of_trials(rows, what)
     if what == "in loops":
@@ -575,18 +582,26 @@ def both(run: Run, first: str, second: str, what: str, among: set[str] | None = 
 
     Dollars have to be known of all pairs; an oracle's seconds are no model's.
     """
-    rows = run.rows[ROW].assign(value=column(run, what))
-    if run.only is not None:
-        rows = rows[[key in run.only for key in rows[PAIR].itertuples(index=False, name=None)]]
-    rows = (rows if among is None else rows[rows["example_id"].isin(among)]).set_index(PAIR)
-    sides = [rows[rows["architecture"] == run.names[name]]["value"] for name in (first, second)]
-    pairs = pd.concat(sides, axis=1, join="inner")
-    known = pairs.dropna()
+    places, questions = pairs_of(run, first, second)
+    if among is not None:
+        is_meant = np.isin(questions, sorted(among))
+        places, questions = places[:, is_meant], questions[is_meant]
+    a, b = column(run, what).to_numpy()[places]
+    known = np.isfinite(a) & np.isfinite(b)
     is_dollars = what == "cost_usd" or what not in run.rows
-    if (is_dollars and len(known) < len(pairs)) or (what == "latency_s" and run.rows["oracle"].eq(True).any()):
-        known = known.iloc[:0]
-    a, b = known.to_numpy(dtype=float).T
-    return a, b, known.index.get_level_values("example_id").to_numpy()
+    if (is_dollars and not known.all()) or (what == "latency_s" and run.rows["oracle"].eq(True).any()):
+        known[:] = False
+    return a[known], b[known], questions[known]
+
+
+@cache
+def pairs_of(run: Run, first: str, second: str) -> tuple[Numbers, Numbers]:
+    """Places of the rows of two architectures that answered the same question and trial, and these questions."""
+    sides = [rows_of(run, name)[PAIR].reset_index(names=name) for name in (first, second)]
+    pairs = sides[0].merge(sides[1], on=PAIR)
+    if run.only is not None:
+        pairs = pairs[[key in run.only for key in pairs[PAIR].itertuples(index=False, name=None)]]
+    return pairs[[first, second]].to_numpy().T, pairs["example_id"].to_numpy(dtype=str)
 
 
 def of_pair(run: Run, first: str, second: str, what: str, among: set[str] | None = None) -> Found:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import (
     ALPHA,
@@ -155,10 +156,15 @@ class CellResults:
         return list(self.architectures.values())
 
     @cached_property
-    def _of_each(self) -> Mapping[str, tuple[PairColumns, pd.Index]]:
-        """The columns of each architecture's rows, in an order that is the same for all, and these rows."""
-        parts = ((str(name), rows.sort_values(_KEY)) for name, rows in self.rows.groupby("architecture", observed=True))
-        return {name: (pair_columns(rows), rows.index) for name, rows in parts}
+    def _of_each(self) -> Mapping[str, tuple[PairColumns, NDArray[np.intp]]]:
+        """The columns of each architecture's rows, in an order that is the same for all, and these rows' places."""
+        rows = self.rows.loc[self.rows[_KEY].sort_values(_KEY).index]
+        columns, names = pair_columns(rows), rows["architecture"].astype(str).to_numpy()
+        each = ((str(name), names == name) for name in np.unique(names))
+        return {
+            name: ({key: values[own] for key, values in columns.items()}, rows.index.to_numpy()[own])
+            for name, own in each
+        }
 
     @cached_property
     def _is_oracle(self) -> bool:

@@ -231,7 +231,7 @@ def _figure(claim: Claim, test: ClaimTest, group: RunGroup, groups: Sequence[Run
         complete=all(own.complete for _, own in used),
         caveat=caveat,
         judge=part.judge_parameters if "judged_correct" in measure.columns() else None,
-        left_out=sum(rows_left_out(each, own.rows, measure.column) for each, own in used),
+        left_out=sum(rows_left_out(each, own, measure.column) for each, own in used),
         never_asked=sum(own.never_asked for _, own in used),
     )
 

@@ -28,11 +28,11 @@ from rewoo_bench.analysis.claims.run_groups import (
     SCORES,
     SECONDS,
     YES_OR_NO,
+    ArchitectureRows,
     Data,
     RunGroup,
     chain_shape,
 )
-from rewoo_bench.analysis.cost_laws import cut_off
 from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 from rewoo_bench.analysis.stats.paired import (
     Floats,
@@ -49,8 +49,8 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
-from rewoo_bench.runs.rows import left_out
 
+_RESAMPLES = 2_000
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 
 
@@ -87,7 +87,7 @@ def common_rows(*wanted: ColumnOf) -> CommonRows | None:
         column = own.column(name) if own else None
         if own is None or column is None:
             return None
-        columns.append(column[~_cut_off(group, own.rows.loc[column.index], name)])
+        columns.append(column[~own.cut_off[~own.left_out]] if _shows_cost(group, name) else column)
     joined = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)), sort=True)
     known = joined.dropna()
     if not len(known) or (wanted[0][2] == "cost_usd" and len(known) < len(joined)):
@@ -95,26 +95,26 @@ def common_rows(*wanted: ColumnOf) -> CommonRows | None:
     questions = known.index.get_level_values("example_id")
     clusters = questions.to_numpy(dtype=object) if questions.has_duplicates else None
     group, name, _ = wanted[0]
-    rows = group.architectures[name].rows.loc[known.index] if group.data == "chain" else None
-    steps: Floats | None = None if rows is None else np.asarray(chain_shape(rows)[0], dtype=np.float64)
+    steps: Floats | None = None
+    if group.data == "chain":
+        rows = group.architectures[name].rows[["question_type"]].loc[known.index]
+        steps = np.asarray(chain_shape(rows)[0], dtype=np.float64)
     values = known.to_numpy(dtype=np.float64)
     return CommonRows(tuple(values[:, position] for position in range(len(columns))), clusters, steps)
 
 
-def rows_left_out(group: RunGroup, rows: pd.DataFrame, column: str) -> int:
+def rows_left_out(group: RunGroup, own: ArchitectureRows, column: str) -> int:
     """Number of rows of an architecture that `common_rows` leaves out: failed, or cut off by a limit."""
-    return int((left_out(rows) | _cut_off(group, rows, column)).sum())
+    return int((own.left_out | own.cut_off if _shows_cost(group, column) else own.left_out).sum())
 
 
-def _cut_off(group: RunGroup, rows: pd.DataFrame, name: str) -> NDArray[np.bool_]:
-    """Where a plan was rejected, or a limit of steps, tokens, time or cost ended a question of the chain data set.
+def _shows_cost(group: RunGroup, name: str) -> bool:
+    """Whether rows are left out where a plan was rejected, or a limit of steps, tokens, time or cost ended a question.
 
-    It needs a known number of look-ups: one that was cut off doesn't show their cost. Elsewhere, and in scores, such
-    questions count.
+    It needs a known number of look-ups, as in the chain data set: a question that was cut off doesn't show their cost.
+    Elsewhere, and in scores, such questions count.
     """
-    if group.data != "chain" or name in SCORES:
-        return np.zeros(len(rows), dtype=bool)
-    return cut_off(rows)
+    return group.data == "chain" and name not in SCORES
 
 
 def _known_column(name: str) -> str:
@@ -322,13 +322,15 @@ def _mean(measure: Measure, rows: CommonRows) -> Interval | None:
 
 def _quantile_ratio(measure: Measure, both: CommonRows) -> Interval:
     below, above = by_question(both.columns[0], both.columns[1], both.clusters)
-    at = partial(np.quantile, q=measure.quantile)
+    at = partial(np.quantile, q=measure.quantile, axis=-1)
     estimate = float(at(above) / at(below))
     if len(above) < 2:
         return Interval(estimate, 0.0, math.inf, len(above))
-    draw = np.random.default_rng(0)
-    drawn = (draw.integers(len(above), size=len(above)) for _ in range(2_000))
-    low, high = np.quantile([at(above[rows]) / at(below[rows]) for rows in drawn], [0.025, 0.975])
+    draw, at_once = np.random.default_rng(0), max(1, 100_000 // len(above))  # flat in memory
+    sizes = [min(at_once, _RESAMPLES - begin) for begin in range(0, _RESAMPLES, at_once)]
+    drawn = (draw.integers(len(above), size=(size, len(above))) for size in sizes)
+    ratios = np.concatenate([at(above[rows]) / at(below[rows]) for rows in drawn])
+    low, high = np.quantile(ratios, [0.025, 0.975])
     return Interval(estimate, float(low), float(high), len(above))
 
 

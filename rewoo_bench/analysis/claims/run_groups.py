@@ -18,10 +18,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from rewoo_bench.analysis.cost_laws import cost_law
+from rewoo_bench.analysis.cost_laws import cost_law, cut_off
 from rewoo_bench.analysis.prices import priced, read_calls
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
@@ -128,7 +130,17 @@ class ArchitectureRows:
             calls = read_calls(self.calls_file.parent, rows.reset_index())
             dollars = priced(calls, {"": tariff if cached else replace(tariff, rule=None)}).usd
             found = pd.Series(calls.of_rows(dollars), rows.index)
-        return None if found is None else found.astype("float64").loc[rows.index[~left_out(rows)]]
+        return None if found is None else found.astype("float64")[~self.left_out]
+
+    @cached_property
+    def left_out(self) -> NDArray[np.bool_]:
+        """A mask: True for a row that is in no mean (`runs.rows.left_out`)."""
+        return left_out(self.rows)
+
+    @cached_property
+    def cut_off(self) -> NDArray[np.bool_]:
+        """A mask: True where a limit ended the question, or no plan for it was sound."""
+        return cut_off(self.rows)
 
 
 @dataclass(frozen=True)
