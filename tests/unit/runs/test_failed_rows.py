@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 from claim_runs import run_folder
-from comparison_rows import system
+from comparison_rows import frame, system
 
+from rewoo_bench.analysis.pairs import pair_columns, paired
 from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.runs.rows import failed, left_out
 
@@ -22,9 +23,11 @@ def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None
 
 
 def test_a_pair_is_left_out_where_either_failed() -> None:
-    a = pd.DataFrame({"exact_match": [True, None, False, None]})
-    b = pd.DataFrame({"exact_match": [None, True, False, None]})
-    assert (left_out(a) | left_out(b)).tolist() == [True, True, False, True]
+    a, b = (pair_columns(frame(system(name, matches))) for name, matches in (("a", "1-0-1"), ("b", "-100-")))
+    pair = paired("sample", ("a", a), ("b", b), oracle=False)
+    assert (pair.rows, pair.left_out) == (5, 4)
+    assert pair["total_tokens"].interval.n == 1
+    assert pair["exact_match"].interval.estimate == 0  # of the third question, which both got wrong
 
 
 def test_an_answer_without_a_metered_call_is_in_no_mean() -> None:
