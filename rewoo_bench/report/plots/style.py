@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -23,8 +23,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
@@ -309,41 +309,53 @@ def label_points(
     figure = _drawn(axes)
     inside, right = axes.bbox, figure.bbox.x1
     marks = {name: axes.transData.transform(point) for name, point in points.items()}
-    spots = [*marks.values(), *map(axes.transData.transform, obstacles)]
-    taken: list[Any] = []
+    spots = np.array([*marks.values(), *map(axes.transData.transform, obstacles)])
+    taken: list[Bbox] = []
     for name, point in points.items():
-        best: tuple[float, Annotation, list[Any]] | None = None
+        style: dict[str, Any] = {
+            "textcoords": "offset points", "va": "center", "color": styles[name].colour, "fontsize": _SIZE,
+            "path_effects": _HALO, "annotation_clip": False, "in_layout": False,
+        }  # fmt: skip
+        alone = axes.annotate(texts[name], point, xytext=(0, 0), **style)
+        size = np.array(alone.get_window_extent().size)
+        alone.remove()
+        best: tuple[float, Point, Bbox, NDArray[np.float64]] | None = None
         for offset in _offsets():
             begins = marks[name] + np.array(offset) * figure.dpi / 72
             far = {other: float(np.hypot(*(mark - begins))) for other, mark in marks.items()}
             own = far.pop(name)
             leader = own > _LEADER * figure.dpi / 72 or any(other <= own for other in far.values())
-            # the side of the text that is at its point, and where on the text its line begins
-            side, start = ("left", 0.0) if offset[0] > 1 else ("right", 1.0) if offset[0] < -1 else ("center", 0.5)
-            arrow = {"arrowstyle": "-", "color": styles[name].colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
-            text = axes.annotate(
-                texts[name], point, xytext=offset, textcoords="offset points", ha=side, va="center",
-                color=styles[name].colour, fontsize=_SIZE, path_effects=_HALO, annotation_clip=False, in_layout=False,
-                arrowprops={**arrow, "relpos": (start, 0.5)} if leader else None,
-            )  # fmt: skip
-            box = _text_box(text)
-            line = list(np.linspace(marks[name], begins, 16)) if leader else []
+            box = Bbox.from_bounds(*(begins - size * np.array([_side(offset)[1], 0.5])), *size)
+            line = np.linspace(marks[name], begins, 16 if leader else 0)
             within = inside.x0 <= box.x0 and box.x1 <= right and inside.y0 <= box.y0 and box.y1 <= inside.y1
-            covered = 0.5 * leader + sum(box.contains(*spot) for spot in spots)
+            covered = 0.5 * leader + _covered(box, spots).sum()
             covered += 10_000 * sum(box.overlaps(other) for other in taken)
             covered += 1_000 * (not within)
-            covered += 100 * any(other.contains(*spot) for other in taken for spot in line)
-            if best and covered >= best[0]:
-                text.remove()
-            else:
-                if best:
-                    best[1].remove()
-                best = covered, text, line
+            covered += 100 * any(_covered(other, line).any() for other in taken)
+            if best is None or covered < best[0]:
+                best = covered, offset, box, line
             if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
                 break
         assert best is not None
-        taken.append(_text_box(best[1]))
-        spots += best[2]
+        _, offset, box, line = best
+        side, start = _side(offset)
+        arrow = {"arrowstyle": "-", "color": styles[name].colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
+        axes.annotate(
+            texts[name], point, xytext=offset, ha=side, **style,
+            arrowprops={**arrow, "relpos": (start, 0.5)} if len(line) else None,
+        )  # fmt: skip
+        taken.append(box)
+        spots = np.concatenate([spots, line])
+
+
+def _side(offset: Point) -> tuple[Literal["left", "right", "center"], float]:
+    """The side of a text that is at its point, and where on the text the line to it begins: 0 is the left end."""
+    return ("left", 0.0) if offset[0] > 1 else ("right", 1.0) if offset[0] < -1 else ("center", 0.5)
+
+
+def _covered(box: Bbox, places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """A mask of the places that are in a box."""
+    return np.asarray(np.all((box.min <= places) & (places <= box.max), axis=1))
 
 
 def _offsets() -> Iterator[Point]:
@@ -352,12 +364,6 @@ def _offsets() -> Iterator[Point]:
         level = (0, 180, 90, -90) if radius <= _LEADER else ()  # a level or upright line would pass for an error bar
         for degrees in (35, -35, 145, -145, 62, -62, 118, -118, *level):
             yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
-
-
-def _text_box(text: Annotation) -> Any:
-    """The box of the text, without the line to its point."""
-    text.get_window_extent()  # with the line; it puts the text where it will be drawn
-    return Text.get_window_extent(text)
 
 
 def _drawn(axes: Axes) -> Figure:
