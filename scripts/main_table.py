@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from rewoo_bench.study.declaration import read_study
@@ -21,6 +22,13 @@ STUDY = ROOT / "results" / "study"
 _MARKS = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+@cache
+def first_screen() -> str:
+    template = STUDY / "first-screen.md"
+    results = read_results(read_study(STUDY / "study.toml"), STUDY / "runs")
+    return filled(results, STUDY / "runs", template.read_text(encoding="utf-8"), template)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
@@ -29,10 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = options.readme.read_text(encoding="utf-8")
     if (count := len(_MARKS.findall(before))) != 1:
         parser.error(f"{options.readme} has {count} places for the table, not one")
-    study, template = read_study(STUDY / "study.toml"), STUDY / "first-screen.md"
-    results = read_results(study, STUDY / "runs")
-    made = filled(results, STUDY / "runs", template.read_text(encoding="utf-8"), template)
-    after = _MARKS.sub(lambda marks: f"{marks[1]}{made}{marks[2]}", before)
+    after = _MARKS.sub(lambda marks: f"{marks[1]}{first_screen()}{marks[2]}", before)
     if options.check:
         return int(before != after)
     options.readme.write_text(after, encoding="utf-8")

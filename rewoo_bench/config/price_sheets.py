@@ -26,6 +26,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -219,6 +220,7 @@ def read_sheet(path: Path) -> Sheet:
     return validated(Sheet, values, str(path))
 
 
+@cache
 def bundled_sheets() -> dict[str, Path]:
     """The files of the sheets in the package, by name."""
     return {path.stem: path for path in sorted(Path(__file__).with_name("prices").glob("*.toml"))}
@@ -344,7 +346,7 @@ def by_role(
     return found
 
 
-def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
+def _tariffs_of(name: str | Path) -> Iterable[Tariff]:
     known, path, text = bundled_sheets(), Path(name), str(name)
     if path.suffix != ".toml":
         if text not in known:
@@ -354,7 +356,16 @@ def _tariffs_of(name: str | Path) -> Iterator[Tariff]:
                 written = " or ".join(f"{sheet}:{model}" for sheet in of)
                 raise UsageError(f"unknown price {text!r}, which is a model: write {written}")
             raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
-        path = known[text]
+        return _bundled(known[text])
+    return _tariffs_in(path)
+
+
+@cache  # the figures of a study name these hundreds of times
+def _bundled(path: Path) -> tuple[Tariff, ...]:
+    return tuple(_tariffs_in(path))
+
+
+def _tariffs_in(path: Path) -> Iterator[Tariff]:
     sheet = read_sheet(path)
     for model, prices in sheet.models.items():
         rule = None if prices.cache is None else sheet.cache[prices.cache]
