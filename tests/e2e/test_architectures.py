@@ -73,7 +73,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     return ask
 
 
-@pytest.mark.by_day(5)
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", without_the_slowest(NAMES))
 def test_every_question_ends_in_a_typed_way(results: Ask, name: str) -> None:
     assert len(results(name)) == 2

@@ -173,7 +173,7 @@ HOSTILE: dict[str, Any] = {
 }
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_files_take_linear_time(piece: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"

@@ -160,7 +160,7 @@ def put(name: str, said: Sequence[ScriptLine]) -> Result:
     return anyio.run(evaluator.run_task, Task(0, QUESTION, 0, architecture(name)))
 
 
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(said=st.lists(lines, min_size=1, max_size=4))

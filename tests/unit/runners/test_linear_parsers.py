@@ -92,7 +92,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-@pytest.mark.by_day(8)
+@pytest.mark.by_day(5)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_long_reply_is_read_in_no_time(reader: str, repeats: Callable[[int], int]) -> None:
     """By day every unit with some of the beginnings, and each beginning with a third of the units."""
