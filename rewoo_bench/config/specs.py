@@ -83,7 +83,10 @@ class ArchitectureSpec(BaseModel):
     prompts: dict[str, str] = {}
     """Name -> text file, relative to the folder."""
     exemplars: dict[str, dict[str, str]] = {}
-    """Prompt -> `QuestionStyle` -> exemplar file in the folder; `multihop` stands in for the others."""
+    """Prompt -> `QuestionStyle` -> exemplar file in the folder; `multihop` stands in for the others.
+
+    `trivia without LLM` has those of `trivia` for an architecture whose tool LLM is left out (`?tools=Search`).
+    """
     max_exemplars: int | None = Field(default=None, ge=0)
     """Number of exemplars of each prompt, the first ones; None is all."""
     solver_exemplars: int | None = Field(default=None, ge=0)

@@ -339,7 +339,7 @@ async def read_run_inputs(
 
 
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
-    """Notes on fewer questions than asked for, and on architectures without exemplars for the questions' style."""
+    """Notes on fewer questions than asked for, and on architectures whose exemplars don't fit questions or tools."""
     size, facts = len(dataset.examples), dataset.manifest
     without_chain, without_pages = facts.get("without_chain") or 0, facts.get("without_pages") or 0
     others = f"{without_chain} {'other has' if without_chain == 1 else 'others have'}"
@@ -356,6 +356,11 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
     if over := facts.get("without_task"):
         which = "1 question fills no task and is" if over == 1 else f"{over} questions fill no task and are"
         notes.append(f"{dataset.name}: {size} tasks of {dataset.scorer.objectives} questions; {which} left out")
+    notes += [
+        f"{each.name}: its exemplars show {' and '.join(shown)}, which it isn't offered"
+        for each in architectures
+        if (shown := each.shown_but_left_out)
+    ]
     return notes + [
         f"{each.name} has no exemplars for {dataset.style} questions ({', '.join(each.fallback_styles)}); "
         f"those for {', '.join(dict.fromkeys(each.fallback_styles.values()))} questions are used"

@@ -40,6 +40,8 @@ AGENT_COMMAND = "agent:"
 """Start of the name of an architecture that is a command: "agent:python my_agent.py"."""
 FALLBACK_STYLE = "multihop"
 """The style whose exemplars a prompt has for questions of a style that it has no exemplars for."""
+WITHOUT = " without "
+"""Between a style and the tools of the architecture that aren't offered: exemplars that don't show them."""
 MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
 OBJECTIVES = "objectives"
 MAP_TOKENS = "map_tokens"  # the setting that counts for each question of a task
@@ -67,6 +69,13 @@ class Architecture:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def shown_but_left_out(self) -> list[str]:
+        """Tools that its exemplars call, and that it doesn't offer."""
+        shots = [message.content for name in self.prompts.exemplars for message in self.prompts.shots(name)]
+        forms = {tool: re.compile(rf'\b{re.escape(tool)}[\[(]|"{re.escape(tool)}"') for tool in self.left_out_tools}
+        return [tool for tool, form in forms.items() if any(form.search(shot) for shot in shots)]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -114,17 +123,20 @@ def load_architecture(
     if options:
         where = f"architecture {name!r}"
         spec = _with_options(spec, options, where)
+    left_out = tuple(tool for tool in own if tool not in spec.tools)
     limit = overrides.pop(MAX_EXEMPLARS, None)
     if limit is not None and MAX_EXEMPLARS not in options:
         spec = spec.model_copy(update={MAX_EXEMPLARS: limit})
     prompts, tool_prompts, fallbacks = Prompts(), dict[str, str](), dict[str, str]()
     if folder:
-        styles = {prompt: _style(prompt, files, style, where) for prompt, files in spec.exemplars.items()}
+        without = f"{style}{WITHOUT}{'+'.join(left_out)}"
+        styles = {prompt: _style(prompt, files, style, without, where) for prompt, files in spec.exemplars.items()}
         shots = {name: (files[styles[name]], spec.most_exemplars(name)) for name, files in spec.exemplars.items()}
         prompts = read_prompts(folder, spec.prompts, shots)
         tool_files = {name: folder / tool.prompt for name, tool in spec.tools.items() if tool.prompt}
         tool_prompts = {name: read_prompt(file).strip() for name, file in tool_files.items()}
-        fallbacks = {prompt: each for prompt, each in styles.items() if each != style and prompts.exemplars[prompt]}
+        others = ((prompt, each) for prompt, each in styles.items() if prompts.exemplars[prompt])
+        fallbacks = {prompt: each for prompt, each in others if each not in (style, without)}
         if spec.runner == AGENT_NAME:
             overrides["folder"] = str(folder.absolute())
     overrides = {key: value for key, value in overrides.items() if key not in options}
@@ -137,7 +149,6 @@ def load_architecture(
         of_one = getattr(settings, MAP_TOKENS, None) or getattr(getattr(settings, "rewoo", None), MAP_TOKENS, None)
         overrides |= {MAP_TOKENS: of_one * objectives} if isinstance(of_one, int) else {}
     made = _assembled(spec, prompts, tool_prompts, overrides, where)
-    left_out = tuple(tool for tool in own if tool not in spec.tools)
     return replace(made, package=package, fallback_styles=fallbacks, left_out_tools=left_out)
 
 
@@ -216,8 +227,13 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 
-def _style(prompt: str, files: Mapping[str, str], style: str, where: str) -> str:
-    """The style of a prompt's exemplars: that of the questions, or `multihop` where it has none of a known style."""
+def _style(prompt: str, files: Mapping[str, str], style: str, without: str, where: str) -> str:
+    """The style of a prompt's exemplars: that of the questions, or `multihop` where it has none of a known style.
+
+    Before both come its exemplars `without` the tools that are left out: those of `trivia without LLM`.
+    """
+    if without in files:
+        return without
     if style in files:
         return style
     if style in get_args(QuestionStyle) and FALLBACK_STYLE in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_runs import quiet, run
+from command_runs import run
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
@@ -46,8 +46,15 @@ def test_a_run_says_whose_exemplars_are_used_in_the_place_of_those_that_are_miss
     assert rows["exact_match"].mean() == 1.0
 
 
+def test_a_run_says_whose_exemplars_show_a_tool_that_is_not_offered(capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--arch", "rewoo,rewoo?tools=Search", "--dataset", "sample", "--model", "oracle", "-n", 2)
+    assert run(*arguments) == 0
+    notices = [line for line in capfd.readouterr().err.splitlines() if "exemplars" in line]
+    assert notices == ["rewoo?tools=Search: its exemplars show LLM, which it isn't offered"]
+
+
 def test_a_run_with_the_exemplars_of_its_style_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet("--arch", "rewoo,react", "--dataset", "sample-yes-no", "--model", "oracle", "-n", 2) == 0
+    assert run("--arch", "rewoo,react", "--dataset", "sample-yes-no", "--model", "oracle", "-n", 2) == 0
     assert "exemplars" not in capfd.readouterr().err
 
 

@@ -87,6 +87,20 @@ def test_a_copied_folder_is_a_new_architecture(folder: Path) -> None:
     assert {**copied.manifest, "name": "rewoo"} == original.manifest
 
 
+def test_without_a_tool_the_exemplars_without_it_are_shown_where_there_are_some() -> None:
+    whole, alone = (load_architecture(f"rewoo{tools}", style="trivia") for tools in ("", "?tools=Search"))
+    assert "LLM[" in whole.prompts.shots("planner")[1].content
+    assert [message.content for message in alone.prompts.shots("planner")] == [
+        whole.prompts.shots("planner")[0].content,
+        whole.prompts.shots("planner")[1].content.partition("\nPlan: Read")[0],
+    ]
+    assert "fallback_styles" not in alone.manifest
+    assert alone.shown_but_left_out == whole.shown_but_left_out == []
+    assert load_architecture("rewoo?tools=Search", style="multihop").shown_but_left_out == ["LLM"]
+    assert load_architecture("rewoo-json?tools=LLM", style="multihop").shown_but_left_out == ["Search"]
+    assert load_architecture("rewoo?tools=Search&max_exemplars=0", style="multihop").shown_but_left_out == []
+
+
 def test_an_architecture_without_exemplars_for_a_style_has_those_of_multihop_and_says_so(folder: Path) -> None:
     change(folder, 'arithmetic = "exemplars/arithmetic.txt"', "")
     architecture, own = load_architecture(str(folder), style="arithmetic"), load_architecture("rewoo", style="multihop")
@@ -137,7 +151,8 @@ def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
         (
             "multihop =",
             "trivial =",
-            "[exemplars.planner] has none for 'multihop' questions; there are: arithmetic, trivia, trivial, yes_no",
+            "[exemplars.planner] has none for 'multihop' questions; there are: arithmetic, trivia, trivia without LLM, "
+            "trivial, yes_no",
         ),
     ],
 )
