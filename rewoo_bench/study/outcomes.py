@@ -27,6 +27,7 @@ from rewoo_bench.analysis.pairs import (
     LEFT_OUT,
     PER_SOLVED,
     PRICED,
+    RARE,
     Pair,
     PairColumns,
     pair_columns,
@@ -71,13 +72,16 @@ class Figure:
     high: float
     n: int
     form: str = ".2f"
+    rare: bool = False
+    """Whether a rare event may be missing (`Interval.rare`)."""
 
     @property
     def text(self) -> str:
-        """`3.36 [2.89, 3.91]`."""
+        """`3.36 [2.89, 3.91]`, with the mark `?` where a rare event may be missing."""
         if not self.n:
             return "-"
-        return f"{self.estimate:{self.form}} {brackets(self.low, self.high, lambda bound: format(bound, self.form))}"
+        bounds = brackets(self.low, self.high, lambda bound: format(bound, self.form))
+        return f"{self.estimate:{self.form}} {bounds}{RARE if self.rare else ''}"
 
 
 @dataclass(frozen=True)
@@ -274,7 +278,7 @@ def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
 
 
 def _figure(value: Interval, form: str) -> Figure:
-    return Figure(value.estimate, value.low, value.high, value.n, form)
+    return Figure(value.estimate, value.low, value.high, value.n, form, value.rare)
 
 
 def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
@@ -335,11 +339,12 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
         if each.mean is not None and each.low is not None and each.high is not None:
             yield what, Figure(each.mean, each.low, each.high, each.n)
     n = summary.exact_match.n or summary.questions
-    for what, form in _MEANS.items():
-        if what in summary.intervals:
-            yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form)
     own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
     questions = own["example_id"].astype(str).to_numpy()
+    for what, form in _MEANS.items():
+        if what in summary.intervals:
+            rare = mean_of(own[what].astype(float), clusters=questions).rare
+            yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form, rare)
     yield "unanswered", _figure(proportion(own["stop_reason"] != "answered", clusters=questions), ".2f")
     for price in SHOWN:
         usd = of.dollars[price][own.index]
@@ -348,7 +353,8 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
     loops, tokens = (own[column].astype(float).to_numpy() for column in ("loop_tokens", "total_tokens"))
     if len(loops) and np.isfinite(loops).all() and tokens.any():
         share_ = ratio_of_means(tokens, loops, clusters=questions)
-        yield "in loops", Figure(share_.estimate, max(0.0, share_.low), min(1.0, share_.high), share_.n, ".0%")
+        low, high = max(0.0, share_.low), min(1.0, share_.high)
+        yield "in loops", Figure(share_.estimate, low, high, share_.n, ".0%", share_.rare)
 
 
 def _of_traces(found: Plannable) -> Iterator[tuple[str, Figure]]:
@@ -358,7 +364,7 @@ def _of_traces(found: Plannable) -> Iterator[tuple[str, Figure]]:
         planned = share(calls["plannable"], np.ones(len(calls)), calls["example_id"])
         yield f"{name}/plannable", replace(_figure(planned, ".1%"), n=len(calls))
         for row in savings(found, name).to_dict("records"):
-            saved = Figure(row["saved"], row["low"], row["high"], row["n"], ".0%")
+            saved = Figure(row["saved"], row["low"], row["high"], row["n"], ".0%", row["rare"])
             yield f"{name}/{row['horizon']}/saved {row['measure']}", saved
 
 

@@ -175,7 +175,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if kind not in ("means", "ratios") or not {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
             return None
         chosen = _of_cells(results, cells)
-        return _means(results, chosen, (NO_CACHE, EXAMPLE)) if kind == "means" else _ratios(results, chosen)
+        return _means(results, chosen, (EXAMPLE,)) if kind == "means" else _ratios(results, chosen)
 
     def value(place: re.Match[str]) -> str:
         name = place.group(1).strip()
@@ -349,7 +349,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
     """
     measures = {"total_tokens": "tokens", EXAMPLE: price_title(EXAMPLE)}
     rows = [["run", "architectures", "n", *(each for title in measures.values() for each in (title, UNCHANGED))]]
-    rows[0].append("exact match, difference")
+    rows[0].append("exact match, the first's less the second's")
     for each in runs:
         names = each.names
         if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
