@@ -134,6 +134,13 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
     assert {figures[f"horizon-{task}-qwen/rewoo/unanswered"] for task in ("one", "two", "three")} == {0}
     said = f"{plans} of `rewoo-lazy`'s and `rewoo-code`'s of two and three do, {loops} of the loops'"
     assert f"None of `rewoo`'s tasks ends unanswered, {said}" in PAGE
+    agents = {name: each for name, each in figures.items() if name.startswith("agents-hotpotqa-qwen-tools/")}
+    assert {each for name, each in agents.items() if name.endswith("/exact_match")} == {0}  # "none right"
+    tokens = [each for name, each in agents.items() if name.count("/") == 2 and name.endswith("/total_tokens")]
+    ends_of_agents = [
+        agents[f"agents-hotpotqa-qwen-tools/{name}/total_tokens"] for name in ("openai-agents", "smolagents")
+    ]
+    assert [min(tokens), max(tokens)] == ends_of_agents
     for rule in ("none", "openai"):
         native = [each for name, each in figures.items() if name.endswith(f"react-native / rewoo/{rule}")]
         assert f"(below 1 in {sum(each < 1 for each in native)} of {len(native)} places)" in PAGE
