@@ -14,6 +14,7 @@ from random import Random
 
 import pytest
 from parts import Told, toolbox
+from processes import children
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.evaluator import Evaluator
@@ -143,9 +144,9 @@ def memory_mb() -> float:
 def most_of_workers_mb() -> list[float]:
     """The most that each of the workers that live has held."""
     most = []
-    for pid in [pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]:
+    for pid in children("self"):
         with suppress(OSError):  # it has just ended
-            state = Path("/proc", pid, "status").read_text()
+            state = Path("/proc", str(pid), "status").read_text()
             held = re.search(r"^VmHWM:\s+(\d+) kB", state, re.MULTILINE)
             most += [int(held[1]) / 1024] if held and "Name:\tmonty\n" in state else []
     return most

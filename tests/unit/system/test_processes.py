@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 
 import anyio
 import pytest
+from processes import children
 
 from rewoo_bench.errors import UsageError
 from rewoo_bench.system.processes import ProcessGroups
@@ -26,13 +26,13 @@ def test_a_program_that_is_missing_is_told_how_to_get_it_where_that_is_known(pro
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_start_that_is_cut_off_leaves_no_process() -> None:
-    async def start(limit_s: float) -> set[str]:
-        before = children()
+    async def start(limit_s: float) -> set[int]:
+        before = {*children("self")}
         async with ProcessGroups() as groups:
             with anyio.move_on_after(limit_s):
                 async with groups.start(["sleep", "600"], env={"PATH": os.environ["PATH"]}):
                     await anyio.sleep_forever()
-        return children() - before
+        return {*children("self")} - before
 
     left = [anyio.run(start, number * 0.0001) for number in range(60)]  # before, in and after the start
     assert left == [set()] * 60
@@ -58,7 +58,3 @@ def test_without_process_groups_as_on_windows_the_process_itself_ends(monkeypatc
             return process.returncode
 
     assert anyio.run(start) == -signal.SIGTERM
-
-
-def children() -> set[str]:
-    return {child for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()}

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+
+
+def children(pid: int | str) -> list[int]:
+    """The processes that a process (`self` is this one) started."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has just ended
+            found += map(int, file.read_text("ascii").split())
+    return found
 
 
 def under(pid: int) -> list[int]:
     """The processes that a process started, and those that they did."""
-    started = [file.read_text("ascii").split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
-    children = [int(child) for of_thread in started for child in of_thread]
-    return children + [grandchild for child in children for grandchild in under(child)]
+    own = children(pid)
+    return own + [grandchild for child in own for grandchild in under(child)]
 
 
 def program_of(pid: int) -> str:
