@@ -166,8 +166,10 @@ class AgentSession:
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Observation:
         """The tool's answer, or its error. Raises `KeyError`, `LimitReached` or `SessionClosed`."""
         tool = self.tools[name]
-        observation: Observation = await asyncio.shield(self._submit(lambda: call_tool(tool, arguments)))
-        self._metered.append((name, arguments, time.monotonic()))
+        try:
+            observation: Observation = await asyncio.shield(self._submit(lambda: call_tool(tool, arguments)))
+        finally:  # a call that a limit refuses is none of the agent's own tools, whose results it may send on
+            self._metered.append((name, arguments, time.monotonic()))
         self._add_step(name, show_call(arguments), observation)
         return observation
 

@@ -64,6 +64,31 @@ def test_own_tools_are_counted_once_with_their_words_arguments_and_results() -> 
     assert (second["tool"], second["thought"], second["observation"]) == ("clock", "Once more.", "noon")
 
 
+def stubborn(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
+    """Takes a refused tool call for a result, and asks its model on."""
+
+    def search(query: str) -> Any:
+        try:
+            return tools["Search"](query=query)
+        except Exception as error:
+            return f"Server returned an error: {error}"
+
+    return agent(question, base_url=base_url, api_key=api_key, model=model, tools={"Search": search})
+
+
+def test_a_tool_call_that_a_limit_refused_is_none_of_the_agents_own() -> None:
+    folder = write_agent("stubborn", callable="test_own_tools_of_agents:stubborn")
+    again = ServerReply("", tool_calls=(ToolCall("a", "Search", {"query": "Kyiv"}),))
+    with ModelServer(lambda request: again) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--question-tokens", 400, "--out", "out")
+        assert quiet("--arch", folder.absolute(), *model, "--dataset", write_questions(1).absolute()) == 1
+    (row,) = rows().to_dict("records")
+    assert row["stop_reason"] == "token_limit"
+    assert row["tool_calls"] == row["llm_calls"] - 1 > 3
+    assert set(calls().query("kind == 'tool'")["role"]) == {"tool"}
+    assert row["loop_step"] == 2
+
+
 def rewording(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
     """Calls the question's Search with other arguments than those that its model asks for."""
     return agent(question, base_url=base_url, api_key=api_key, model=model, tools={"Search": search_for(tools)})
