@@ -193,7 +193,7 @@ class RunGroup:
 
 def chain_shape(rows: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[bool]]:
     """Look-ups that each question of the chain data set needs, and whether no plan can foresee some of them."""
-    codes, types = pd.factorize(rows["question_type"].astype(str))  # of few shapes there are many rows
+    codes, types = pd.factorize(rows["question_type"].astype(str), use_na_sentinel=False)  # few, in many rows
     shape = pd.Series(types).str.extract(_SHAPE).astype(object).take(codes).set_index(rows.index)
     return shape["hops"].astype(float) * shape["width"].astype(float), shape["unforeseen"].notna()
 
