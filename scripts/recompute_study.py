@@ -791,7 +791,7 @@ class Compared:
 
 
 def compared_figures(study: Study) -> Iterator[Compared]:
-    for name, *published in study.figures.itertuples(index=False):
+    for name, *published in study.figures[["figure", "estimate", "low", "high", "n"]].itertuples(index=False):
         try:
             found = figure(study, name)
         except CantCompute as why:

@@ -164,6 +164,8 @@ class Study:
     cells: Sequence[Cell]
     sha256: str
     """Of all that bears on the outcomes, the ids of questions included. Their number may grow, and cells come later."""
+    declared_models: Mapping[str, str]
+    """What the file itself says for `model` of each of its models, whatever is asked on this machine."""
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -172,7 +174,9 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     Changes are no part of the declaration, so they leave its hash as it is. Raises `SpecError` and `UsageError`.
     """
     values = read_values(file)
-    digest = _digest(validated(StudySpec, values, str(file)), file)
+    declared = validated(StudySpec, values, str(file))
+    digest = _digest(declared, file)
+    models = {name: str(options.get("model", name)) for name, options in declared.models.items()}
     for change in changes:
         _change(values, change)
     spec = validated(StudySpec, values, str(file))
@@ -192,7 +196,7 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
         if twice := next((name for name in own if name in decided), None):
             raise SpecError(f"{file}: two outcomes would be called {twice!r}: give them different names")
         decided.update(own)
-    return Study(file, spec, cells, digest)
+    return Study(file, spec, cells, digest, models)
 
 
 def outcome_name(outcome: Outcome, cell: Cell) -> str:
@@ -360,6 +364,8 @@ def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOption
             value = _beside(value, folder)
         elif isinstance(value, list):
             value = tuple(value)
+        if isinstance(value, str) and OPTIONS[name].type == tuple[str, ...]:
+            value = (value,)
         values[name] = Path(value) if isinstance(value, str) and is_path(OPTIONS[name]) else value
     try:
         return RunOptions(("rewoo",), **values)

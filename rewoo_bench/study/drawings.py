@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
 
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.config.names import file_name
@@ -31,17 +35,27 @@ _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and wher
 _UPWARDS = {"objectives": "questions of a task", "words": "words of a page"}
 """The conditions that the map has beside the look-ups (`hops`)."""
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
+_IN_A_ROW, _MOST_TICKS = 2, 5
+
+
+def drawn(results: StudyResults) -> Mapping[str, Callable[[], Picture]]:
+    """The figures that the runs have data for, by name."""
+    own = [each for each in results.cells if each.cell.cells == main_cells(results.study)]
+    found: dict[str, Callable[[], Picture]] = {}
+    if rows := _map_rows(results):
+        found["map"] = lambda: _map(rows, results)
+    if pairs := [each for each in own if PAIR in loops_and_plans(each.names)]:
+        found["prices"] = lambda: _prices(results, pairs)
+    if models := [each for each in own if not each.is_oracle]:
+        found["accuracy"] = lambda: _accuracy(results, models)
+    return found
 
 
 def drawings(results: StudyResults) -> Iterator[tuple[str, Picture]]:
-    """The figures that the runs have data for, by name."""
-    own = [each for each in results.cells if each.cell.cells == main_cells(results.study)]
+    """These figures, made one after the other."""
     with styled():
-        if rows := _map_rows(results):
-            yield "map", _map(rows, results)
-        if own:
-            yield "prices", _prices(results, own)
-            yield "accuracy", _accuracy(results, own)
+        for name, picture in drawn(results).items():
+            yield name, picture()
 
 
 @dataclass(frozen=True)
@@ -114,9 +128,9 @@ def _map(rows: Sequence[_MapRow], results: StudyResults) -> Picture:
 def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """Ratios of tokens and of dollars under each price, with intervals, a panel for each data set and model."""
     measures = {"total_tokens": "tokens", **{price: price_title(price) for price in priced_by(results.study)}}
-    figure, axes = style.sheet(1, len(cells), 2.1 + 0.24 * len(measures), sharey=True, squeeze=False)
-    for panel, each in zip(axes[0], cells, strict=True):
-        bounds = [1.0]
+    figure, panels = _panels(len(cells), 2.1 + 0.24 * len(measures), sharex=True)
+    bounds = [0.5, 2.0]
+    for panel, each in zip(panels, cells, strict=True):
         for place, measure in enumerate(reversed(measures)):
             value = results.figures.get(f"{each.cell.name}/{' / '.join(PAIR)}/{measure}")
             if value and value.n:
@@ -125,9 +139,14 @@ def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
                 panel.plot([value.estimate], [place], "o", color=style.INK)
         panel.axvline(1.0, color=style.GREY, lw=0.8)
         panel.set_yticks(range(len(measures)), list(reversed(measures.values())))
-        _log_axis(panel, bounds, style.WIDTH / len(cells) / 2)
         panel.set_title(_head(each))
         panel.set_xlabel("ReAct / ReWOO, log")
+    known = np.log2(_known(bounds))
+    low, high = np.floor(known.min()), np.ceil(known.max())
+    panel.set_xscale("log", base=2)
+    panel.set_xlim(2**low, 2**high)
+    panel.set_xticks([2.0**power for power in np.arange(low, high + 1, 1 + (high - low) // _MOST_TICKS)])
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.count(value)))
     return style.picture(
         figure,
         "ReAct's tokens and dollars as multiples of ReWOO's",
@@ -139,9 +158,9 @@ def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
 
 def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """Exact match against tokens of each architecture, a panel for each data set and model."""
-    figure, axes = style.sheet(1, len(cells), sharey=True, squeeze=False)
+    figure, panels = _panels(len(cells), style.HEIGHT)
     styles = series_styles(list(dict.fromkeys(name for each in cells for name in each.names)))
-    for panel, each in zip(axes[0], cells, strict=True):
+    for panel, each in zip(panels, cells, strict=True):
         bounds = []
         for name in each.names:
             own, figures = styles[name], results.figures
@@ -154,12 +173,14 @@ def _accuracy(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
                 xerr=[[tokens.estimate - tokens.low], [tokens.high - tokens.estimate]],
                 yerr=[[right.estimate - right.low], [right.high - right.estimate]],
             )  # fmt: skip
-        _log_axis(panel, bounds, style.WIDTH / len(cells))
+        if len(known := _known(bounds)):  # no bound of a single question is finite
+            style.logarithmic(panel, "x", known.min() / _MARGIN, known.max() * _MARGIN, style.WIDTH / _IN_A_ROW)
         panel.set_title(_head(each))
         panel.set_xlabel("tokens of a question (log scale)")
-    axes[0][0].set_ylabel("exact match")
-    drawn = [panel.get_legend_handles_labels() for panel in axes[0]]
-    handles = {label: handle for each in drawn for handle, label in zip(*each, strict=True)}
+    for panel in panels[::_IN_A_ROW]:
+        panel.set_ylabel("exact match")
+    labelled = [panel.get_legend_handles_labels() for panel in panels]
+    handles = {label: handle for each in labelled for handle, label in zip(*each, strict=True)}
     if handles:  # of a single question no interval is known
         style.legend_above(figure, handles=[*handles.values()], labels=[*handles])
     return style.picture(
@@ -180,10 +201,17 @@ def price_title(price: str) -> str:
     return f"{'nominal $' if tariff.prices_are else f'$ {tariff.model}'}, {tariff_title(tariff)}"
 
 
-def _log_axis(panel: Axes, bounds: Sequence[float], inches: float) -> None:
-    known = [bound for bound in bounds if 0 < bound < np.inf]
-    if known:  # no bound of a single question is finite
-        style.logarithmic(panel, "x", min(known) / _MARGIN, max(known) * _MARGIN, inches)
+def _panels(number: int, height: float, **more: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of so many panels, two in a row, each row of a height in inches."""
+    rows = -(-number // _IN_A_ROW)
+    figure, axes = style.sheet(rows, min(number, _IN_A_ROW), rows * height, sharey=True, squeeze=False, **more)
+    for unused in axes.flat[number:]:
+        unused.remove()
+    return figure, [*axes.flat[:number]]
+
+
+def _known(bounds: Sequence[float]) -> NDArray[np.float64]:
+    return np.array([bound for bound in bounds if 0 < bound < np.inf])
 
 
 def _facts(cells: Sequence[CellResults]) -> str:

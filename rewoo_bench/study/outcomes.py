@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import (
     ALPHA,
+    ANSWERED,
     LEFT_OUT,
     PER_SOLVED,
     PRICED,
@@ -53,6 +54,7 @@ PAIR = ("react", "rewoo")
 CONTEXTS = (512, 1024, 2048, 4096)
 """Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
 UNCHANGED = "main, these questions"
+ORACLES = "an oracle's accuracy means nothing"
 BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 """Behind the name of a ratio: on the questions that both answered; for each exact match."""
 _PRICED_PER_RIGHT = next(name for name, amount in PER_SOLVED.items() if amount == PRICED)
@@ -171,7 +173,8 @@ class CellResults:
         }
 
     @cached_property
-    def _is_oracle(self) -> bool:
+    def is_oracle(self) -> bool:
+        """Whether its accuracy means nothing."""
         return bool(oracle_rows(self.rows).any())
 
     def columns(self, architecture: str, price: str = "") -> PairColumns:
@@ -182,7 +185,7 @@ class CellResults:
     def pair(self, first: str, second: str, price: str = "") -> Pair:
         """The first architecture against the second, paired by question."""
         pair = (second, self.columns(second, price)), (first, self.columns(first, price))
-        return paired(self.cell.dataset, *pair, oracle=self._is_oracle)
+        return paired(self.cell.dataset, *pair, oracle=self.is_oracle)
 
 
 @dataclass(frozen=True)
@@ -256,14 +259,15 @@ def _decide(outcome: Outcome, of: CellResults) -> Decided:
         pair = of.pair(first, second, outcome.prices or "")
         effect = next((each for each in pair.figures if each.measure == measure), None)
     declared = of.cell.options.questions or (of.manifest.study or {}).get(DATASET_SIZE)
+    exploratory = of.exploratory or (ORACLES if of.is_oracle and outcome.statistic != "ratio" else None)
     if effect is None:  # nothing of it is known of both
-        return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, of.exploratory)
+        return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, exploratory)
     p, detectable = effect.p, None
     if outcome.statistic == "non-inferiority":
         p = _p_of_margin(of, outcome, outcome.margin or 0.0)
     if effect.discordant_share is not None and effect.pairs is not None:
         detectable = minimum_detectable_difference(effect.discordant_share, effect.pairs, ALPHA)
-    return Decided(outcome, of.cell, effect.interval, p, declared, of.exploratory, detectable)
+    return Decided(outcome, of.cell, effect.interval, p, declared, exploratory, detectable)
 
 
 def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
@@ -311,10 +315,13 @@ def _of_pair(of: CellResults, first: str, second: str, prices: Iterable[str] = S
     for effect in pair.figures:
         if effect.measure == "total_tokens":
             yield f"{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
+            answered = pair.both_answered
+            if all(of.columns(name)[ANSWERED].all() for name in (first, second)):
+                answered = effect.interval
+            if in_full and answered is not None:
+                yield f"{first} / {second}/total_tokens{BOTH_ANSWERED}", _figure(answered, ".2f")
         if effect.measure == "exact_match":
             yield f"{first} - {second}/exact_match", _figure(effect.interval, "+.3f")
-    if in_full and pair.both_answered is not None:
-        yield f"{first} / {second}/total_tokens{BOTH_ANSWERED}", _figure(pair.both_answered, ".2f")
 
 
 def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResults]) -> Iterator[tuple[str, Figure]]:

@@ -2,7 +2,8 @@
 
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
-The page is `page.md` beside the study's file with its places filled in; without such a file it has all tables.
+The page is `page.md` beside the study's file with its places filled in. Without such a file it has all tables and
+figures; so where other models were asked than the file names, of which the words of page.md wouldn't be true.
 
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
@@ -11,6 +12,7 @@ The page is `page.md` beside the study's file with its places filled in; without
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{asking 50 main}}                          what so many questions of some cells take
     {{model NAME}}                              the model that has this name in the study
+    {{models}}, {{pictures}}                    all that were asked; the figures that there is data for
     {{table main}}                              a table
     {{table means trials}}                      the means of some cells
     {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
@@ -43,11 +45,14 @@ from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
-from rewoo_bench.study.drawings import drawings, price_title
+from rewoo_bench.study.drawings import drawings, drawn, price_title
 from rewoo_bench.study.outcomes import (
+    BOTH_ANSWERED,
     CONTEXTS,
     MEASURES,
+    ORACLES,
     PAIR,
+    PER_RIGHT,
     UNCHANGED,
     CellResults,
     Decided,
@@ -71,9 +76,13 @@ _DEFAULT = """# {{title}}
 
 {{question}}
 
+Asked: {{models}}.
+
 {{table outcomes}}
 
 {{table main}}
+
+{{pictures}}
 
 {{table ratios}}
 
@@ -84,6 +93,10 @@ _DEFAULT = """# {{title}}
 {{table traces}}
 
 {{table claims}}
+
+Intervals are of 95%. `?`: widened, since few questions make the spread and a rare event may be missing; such an outcome
+is undecided. Dollars are what the counted tokens would cost at the named prices and cache rules. All figures are in
+[figures.csv](figures.csv).
 """
 
 
@@ -96,16 +109,16 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     `DataError` without any run.
     """
     results = read_results(study, folder)
+    page = page_of(results, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
     _check_replaceable(out / "README.md", copies)
     written = list(save_figures(drawings(results), out, ["png"]))
-    page = page_of(results, folder)
     reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {
         "README.md": page,
         "index.html": _site(results, page, reports),
-        "figures.csv": csv_text(figures_table(results)),
-        "outcomes.csv": csv_text(outcomes_table(results)),
+        "figures.csv": f"{csv_text(figures_table(results))}\n",
+        "outcomes.csv": f"{csv_text(outcomes_table(results))}\n",
     }
     for name, text in texts.items():
         try:
@@ -145,11 +158,36 @@ def _check_replaceable(page: Path, copies: Sequence[Path]) -> None:
 def page_of(results: StudyResults, folder: Path) -> str:
     """The page of a study. Raises `SpecError` for a place that names nothing."""
     path = results.study.file.with_name(PAGE)
-    if path.is_file():
+    others = [
+        f"`{name}` is {_asked_as(results, name)}, there {_shown(declared)}"
+        for name, declared in results.study.declared_models.items()
+        if _asked_as(results, name) not in ("", _shown(declared))
+    ]
+    if path.is_file() and not others:
         page = filled(results, folder, path.read_text(encoding="utf-8"), path)
     else:  # nobody asked for a table that has no rows
-        page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "").removesuffix(f"{NO_ROWS}\n")
+        page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
+        page += f"\nThe words of {PAGE} are of other models: {'; '.join(others)}.\n" if path.is_file() else ""
     return f"{_MADE}\n\n{page.rstrip()}\n"
+
+
+def _asked_as(results: StudyResults, name: str) -> str:
+    """The model that has a name in the study, as its runs asked it; empty where there are none."""
+    asked = {str(each.manifest.options.get("model")) for each in results.cells if each.cell.model == name}
+    return " and ".join(map(_shown, sorted(asked)))
+
+
+def _of_model(results: StudyResults, name: str) -> str:
+    """A model for the reader of a page without words."""
+    is_oracle = any(each.is_oracle for each in results.cells if each.cell.model == name)
+    asked = _asked_as(results, name)
+    shown = f"`{name}`" if asked == name else f"`{name}`, which is `{asked}`"
+    return f"{shown} ({ORACLES})" if is_oracle else shown
+
+
+def _shown(model: str) -> str:
+    """`qwen2.5-coder-1.5b` of `local//models/qwen2.5-coder-1.5b.gguf`."""
+    return file_name(model).removeprefix(LOCAL).removesuffix(".gguf")
 
 
 def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
@@ -199,9 +237,12 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if name in results.figures:
             return results.figures[name].text
         if kind == "model" and of in results.study.spec.models:
-            asked = {each.manifest.options.get("model") for each in results.cells if each.cell.model == of}
-            named = sorted(map(str, asked)) or [str(results.study.spec.models[of].get("model", of))]
-            return " and ".join(file_name(each).removeprefix(LOCAL).removesuffix(".gguf") for each in named)
+            return _asked_as(results, of) or _shown(results.study.declared_models[of])
+        if name == "models":
+            named = dict.fromkeys(each.cell.model for each in results.cells)
+            return "; ".join(_of_model(results, each) for each in named)
+        if name == "pictures":
+            return "\n\n".join(f"![{each}]({each}.png)" for each in drawn(results)) or NO_ROWS
         if without := _without_data(results, name):
             return without
         known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in outcomes)]
@@ -231,7 +272,9 @@ def _without_data(results: StudyResults, name: str) -> str:
         cells = of.partition(" ")[0].split(",") if kind == "range" else [of.partition(" ")[2]]
         return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
     run, _, rest = figure.partition("/")
-    measures = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *priced_by(study)}
+    prices = priced_by(study)
+    measures = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *prices}
+    measures |= {f"total_tokens{BOTH_ANSWERED}", *(f"{price}{PER_RIGHT}" for price in prices)}
     return "(unknown)" if run in there and rest.rpartition("/")[2] in measures else ""
 
 
@@ -262,13 +305,16 @@ def _range(results: StudyResults, cells: str, price: str) -> str:
 
 
 def figures_table(results: StudyResults) -> pd.DataFrame:
-    """Every figure by its name: estimate, 95% interval and number of questions."""
+    """Every figure by its name: estimate, 95% interval, questions, and whether a rare event may be missing."""
     return pd.DataFrame(
         [
-            {"figure": name, "estimate": each.estimate, "low": each.low, "high": each.high, "n": each.n}
+            {
+                "figure": name, "estimate": each.estimate, "low": each.low, "high": each.high, "n": each.n,
+                "rare": each.rare,
+            }
             for name, each in results.figures.items()
         ]
-    ).round(6)
+    ).round(6)  # fmt: skip
 
 
 def outcomes_table(results: StudyResults) -> pd.DataFrame:
@@ -338,7 +384,12 @@ def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[
     head, *titles = _titles([each.cell for each, _, _ in systems])
     rows = [[head, "architecture", "n", *shown.values()]]
     for title, (each, name, of) in zip(titles, systems, strict=True):
-        rows.append([title, name, f"{each.n:,}", *_texts(results, of, *shown)])
+        texts = _texts(results, of, *shown)
+        unknown_scores = 1 + len(joined) if each.is_oracle else 0
+        rows.append([title, name, f"{each.n:,}", *["-"] * unknown_scores, *texts[unknown_scores:]])
+        if name == each.names[-1]:
+            lacking = [other for other in each.cell.options.architectures if other not in each.architectures]
+            rows += [[title, other, "0", *["-"] * len(shown)] for other in lacking]
     return rows
 
 

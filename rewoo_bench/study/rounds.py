@@ -81,6 +81,8 @@ async def run_study(
     for cell in cells:
         if session.asked[cell.name] < session.wanted[cell.name]:
             session.end.unfinished.setdefault(cell.name, "interrupted")
+        elif changed := _changed(cell, folder / cell.name):  # it has its questions, of other settings
+            session.end.unfinished.setdefault(cell.name, changed)
     return session.end
 
 
@@ -118,6 +120,10 @@ class _Session:
             if copies:
                 await self._restore(cell, copies / cell.name)
             self.asked[cell.name] = asked_of(self._folder / cell.name)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out: can't write to {str(self._folder)!r}: {error.strerror or error}") from None
 
     async def _restore(self, cell: Cell, copy: Path) -> None:
         """Begins a run with the questions of its published copy, if there is one. Its options are the cell's."""
@@ -248,9 +254,11 @@ class CellStatus:
     dollars_left: float | None
     """None for an unknown price."""
     stale: str | None = None
-    """What has changed since the run began, what is wrong with its folder, or why it can't be asked here."""
+    """What has changed since the run began, or what is wrong with its folder."""
     exploratory: str | None = None
     """Why it decides no outcome."""
+    unreadable: str | None = None
+    """Why it can't be asked here: its data or its model isn't there."""
 
 
 async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
@@ -286,7 +294,7 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
         inputs = await read_run_inputs(cell.options)
     except RewooBenchError as error:  # its data or its model isn't here
         wanted = max(asked, cell.options.questions or 0)
-        return CellStatus(cell, asked, wanted, None, None, None, f"it can't be asked here: {error}")
+        return CellStatus(cell, asked, wanted, None, None, None, unreadable=str(error))
     wanted = len(inputs.dataset.examples)
     left = max(0, wanted - asked)
     calls: float | None
@@ -333,13 +341,20 @@ def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
 
 def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> str | None:
     """The first difference between a run and what the study would begin now."""
-    try:
-        questions = max(cell.options.questions or 0, manifest.dataset.limit or 0) or None
-        resumed(folder, cell.declared_options | {"questions": questions})
-    except UsageError as error:
-        return str(error).removeprefix("--resume: ")
+    if changed := _changed(cell, folder):
+        return changed
     now = json.loads(json.dumps([each.manifest for each in inputs.architectures], default=str))
     return next(changed_values(manifest.as_json().get("architectures"), now, "architectures", LOOSE), None)
+
+
+def _changed(cell: Cell, folder: Path) -> str | None:
+    """The option of a run that the study declares otherwise now."""
+    try:
+        questions = max(cell.options.questions or 0, read_manifest(folder).dataset.limit or 0) or None
+        resumed(folder, cell.declared_options | {"questions": questions})
+    except RewooBenchError as error:
+        return str(error).removeprefix("--resume: ")
+    return None
 
 
 def status_text(found: Sequence[CellStatus]) -> str:
@@ -356,7 +371,9 @@ def status_text(found: Sequence[CellStatus]) -> str:
     left = sum(each.wanted > each.asked for each in found)
     total = f"{left} of {len(found)} runs lack questions: {sum(each.calls_left or 0 for each in found):,.0f} calls"
     total += f", {sum(known):,.1f} hours one after the other" if known else ""
-    lines += ["", total + (", some of unknown length" if len(known) < len(found) else "")]
+    unknown = len(found) - len(known)
+    lines += ["", total + (f"; what {counted(unknown, 'run')} will take isn't known" if unknown else "")]
+    lines += [f"can't be asked here: {each.cell.name}: {each.unreadable}" for each in found if each.unreadable]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
     lines += [
         f"exploratory: {each.cell.name}: {each.exploratory}"

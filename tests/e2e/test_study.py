@@ -125,6 +125,28 @@ def test_a_run_that_was_begun_with_other_settings_is_stale_and_the_others_go_on(
     assert "exploratory: main-sample-hosted-temperature=0.0: begun before the study was changed" in said
 
 
+def test_a_run_that_has_its_questions_of_other_architectures_is_unfinished(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 1) == 0
+    file.write_text(file.read_text().replace('["direct", "cot"]', '["direct", "cot", "react"]'))
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 1) == 3
+    said = capsys.readouterr()
+    assert "0 of 2 runs have their questions" in said.out
+    assert said.err.count("--arch was ") == 2
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_a_model_is_asked(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    (tmp_path / "file").write_text("")
+    assert study("run", file, "--out", tmp_path / "file/runs") == 2
+    assert "--out: can't write to" in capsys.readouterr().err
+    assert not server.books
+
+
 def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, server)
     assert study("status", file, "--out", tmp_path / "runs", "--json") == 0
@@ -150,7 +172,7 @@ def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(
     assert study("status", file, "--out", tmp_path / "runs") == 0
     said = capsys.readouterr().out
     assert "main-sample-hosted-temperature=0.0     0 of 6" in said
-    assert "main-chain-hosted-temperature=0.0: it can't be asked here: " in said
+    assert "can't be asked here: main-chain-hosted-temperature=0.0: " in said
     assert "nowhere.json" in said
 
 

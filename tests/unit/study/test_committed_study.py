@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.imports.write import ImportChoices, import_run
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import StudyResults, read_results
 from rewoo_bench.study.publish import figures_table, outcomes_table, page_of
@@ -39,8 +40,8 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
 
 def test_the_committed_page_and_tables_are_what_the_committed_runs_give(committed: StudyResults) -> None:
     assert page_of(committed, FOLDER / "runs") == (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert csv_text(figures_table(committed)) == (FOLDER / "figures.csv").read_text(encoding="utf-8")
-    assert csv_text(outcomes_table(committed)) == (FOLDER / "outcomes.csv").read_text(encoding="utf-8")
+    for name, table in (("figures", figures_table(committed)), ("outcomes", outcomes_table(committed))):
+        assert f"{csv_text(table)}\n" == (FOLDER / f"{name}.csv").read_text(encoding="utf-8")
 
 
 def test_the_independent_script_agrees_with_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +118,8 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
     ends = [f"{min(each):.2f} to {max(each):.2f}" for each in (*before.values(), long_pages)]
     assert f"512 tokens give {ends[0]}, 1,024 and more {ends[1]}; with pages of 600 words all lie in {ends[2]}." in PAGE
     said = (
-        f"(behind 512 {min(of_more):.2f} to {max(of_more):.2f}, more {min(behind_more):.2f} to {max(behind_more):.2f})"
+        f"(512 before each prompt give {min(of_more):.2f} to {max(of_more):.2f}, "
+        f"more {min(behind_more):.2f} to {max(behind_more):.2f})"
     )
     assert said in PAGE
     for data in ("hotpotqa", "triviaqa"):
@@ -128,6 +130,14 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         is_long = prompts.apply(lambda tokens: (tokens >= 1024).mean())
         assert is_long["rewoo"] == 0
         assert is_long["react"] == 1 if data == "hotpotqa" else is_long["react"] < 0.2
+    corpora = (read_manifest(FOLDER / "runs" / run).corpus for run in ("corpus-wikipedia-qwen", "main-triviaqa-qwen"))
+    sizes = [f"{corpus.passages:,} passages" for corpus in corpora if corpus is not None and corpus.passages]
+    assert f"{sizes[0]} in place of ten" in PAGE
+    assert f"{sizes[1]} on TriviaQA" in PAGE
+    for run in HORIZON[2:]:  # what the claims on several questions a task are tested with
+        scores = (figures[f"{run}/{name}/exact_match"] for name in ("rewoo-lazy", "react-json"))
+        assert [*scores] == [0, 0]
+    assert "Several questions are three; neither got a task right." in PAGE
     unanswered = {
         names: [
             round(100 * figures[f"horizon-{task}-qwen/{name}/unanswered"])

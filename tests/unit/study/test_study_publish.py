@@ -239,10 +239,16 @@ def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) ->
     study, folder = made
     outcomes = read_results(study, folder).outcomes
     assert [each.outcome.name for each in outcomes] == ["tokens", "dollars", "accuracy"]
-    assert [each.p_holm for each in outcomes] == holm([each.p for each in outcomes])
+    *ratios, accuracy = outcomes
+    assert [each.p_holm for each in ratios] == holm([each.p for each in ratios])
+    assert accuracy.verdict_shown == "exploratory: an oracle's accuracy means nothing"
+    assert math.isnan(accuracy.p_holm)
     table = outcomes_table(read_results(study, folder)).set_index("outcome")
     assert table.loc["tokens", "verdict"] == "undecided"  # twelve questions are too few to rule out a rare event
     assert table.loc["accuracy", "margin"] == 0.05
+    page = page_of(read_results(study, folder), folder)
+    assert "Asked: `oracle` (an oracle's accuracy means nothing)." in page
+    assert re.search(r"^\| sample \| react \| 12 \| - \| [\d,]+ \[", page, flags=re.MULTILINE)
 
 
 def decided(statistic: str, interval: Interval, p_holm: float) -> str:
@@ -370,7 +376,8 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
     for name in ("a", "b", "b"):  # the second time into a folder that has an earlier publication
         publish_study(study, folder, tmp_path / name)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png", "accuracy.png"}
+    assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png"}
+    assert "accuracy.png" not in {path.name for path in files}  # an oracle's means nothing
     assert [str(path) for path in files if path.suffix == ".html"] == [
         "index.html",
         "runs/twice-sample-oracle/report.html",
@@ -387,7 +394,10 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
     assert {name: figure.text for name, figure in again.figures.items()} == {
         name: figure.text for name, figure in first.figures.items() if not name.startswith("loops/")
     }  # copies have no traces
-    assert list(pd.read_csv(tmp_path / "a/figures.csv")["figure"]) == list(first.figures)
+    table = pd.read_csv(tmp_path / "a/figures.csv")
+    assert list(table["figure"]) == list(first.figures)
+    assert list(table["rare"]) == [each.text.endswith("?") for each in first.figures.values()]
+    assert all((tmp_path / "a" / name).read_text().endswith("\n") for name in ("figures.csv", "outcomes.csv"))
 
 
 def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
@@ -429,13 +439,47 @@ def test_a_run_keeps_the_names_of_its_architectures_when_the_file_has_them_in_an
 
 
 def test_the_page_names_the_model_that_was_asked(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED)
-    changed = read_study(study.file, ["models.oracle.model=oracle?extra_steps=1"])
-    anyio.run(partial(run_study, changed, changed.cells[:1], tmp_path / "runs", SessionChoices(n=1)))
+    declared = DECLARED.replace('model = "oracle"', 'model = "oracle?extra_steps=1"')
+    study = conditions_study(tmp_path, declared)
+    anyio.run(partial(run_study, study, study.cells[:1], tmp_path / "runs", SessionChoices(n=1)))
     study.file.with_name("page.md").write_text("{{model oracle}} {{asking 50 main}} {{verdict tokens/sample/oracle}}")
     publish_study(study, tmp_path / "runs", tmp_path / "page")  # of one question no interval is drawn
     page = (tmp_path / "page" / "README.md").read_text("utf-8")
     assert page.endswith("\n\noracle?extra_steps=1 (unknown) so far: undecided\n")
+
+
+def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    study.file.with_name("page.md").write_text("It is never wrong.")
+    changed = read_study(study.file, ["models.oracle.model=oracle?extra_steps=1"])
+    anyio.run(partial(run_study, changed, changed.cells[:1], tmp_path / "runs", SessionChoices(n=2)))
+    for each in (study, changed):
+        publish_study(each, tmp_path / "runs", tmp_path / "page")
+        page = (tmp_path / "page" / "README.md").read_text("utf-8")
+        assert "never wrong" not in page
+        assert "Asked: `oracle`, which is `oracle?extra_steps=1` (an oracle's accuracy means nothing)." in page
+        assert "| sample | react | 2 |" in page
+        assert "![prices](prices.png)" in page
+        assert "![map]" not in page
+        assert page.endswith("of other models: `oracle` is oracle?extra_steps=1, there oracle.\n")
+        assert (tmp_path / "page/prices.png").is_file()
+
+
+def test_where_all_questions_are_answered_the_ratio_where_both_answered_is_that_of_all(
+    made: tuple[Study, Path],
+) -> None:
+    figures = read_results(*made).figures
+    name = "main-sample-oracle/react / rewoo/total_tokens"
+    assert figures[f"{name}, both answered"] == figures[name]
+
+
+def test_an_architecture_that_a_run_lacks_is_in_its_table(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    main = study.cells[0]
+    more = replace(main, options=replace(main.options, architectures=("rewoo", "cot", "react")))
+    page = page_of(read_results(replace(study, cells=[more]), folder), folder)
+    assert "| sample | react | 12 |" in page
+    assert "| sample | cot | 0 | - | - |" in page
 
 
 def test_of_a_whole_data_set_a_verdict_is_so_far_until_it_has_all(tmp_path: Path) -> None:
@@ -646,4 +690,6 @@ async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path:
     study.file.with_name("page.md").write_text("{{table means map}}")
     heads, _, *rows = page_of(read_results(study, tmp_path / "runs"), tmp_path / "runs").split("\n\n")[1].splitlines()
     place = heads.split(" | ").index("questions of a task right")
-    assert [row.split(" | ")[place] for row in rows] == ["-", "-", "1.00 [0.00, 1.00]", "1.00 [0.00, 1.00]"]
+    assert [row.split(" | ")[place] for row in rows] == ["-"] * 4  # an oracle's
+    figures = read_results(study, tmp_path / "runs").figures
+    assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]"
