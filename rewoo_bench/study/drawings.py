@@ -207,7 +207,10 @@ def _panels(number: int, height: float, **more: Any) -> tuple[Figure, list[Axes]
     figure, axes = style.sheet(rows, min(number, _IN_A_ROW), rows * height, sharey=True, squeeze=False, **more)
     for unused in axes.flat[number:]:
         unused.remove()
-    return figure, [*axes.flat[:number]]
+    panels = [*axes.flat[:number]]
+    for lowest in panels[-_IN_A_ROW:]:  # where an axis is shared, a panel above an unused one has no numbers
+        lowest.tick_params(labelbottom=True)
+    return figure, panels
 
 
 def _known(bounds: Sequence[float]) -> NDArray[np.float64]:
