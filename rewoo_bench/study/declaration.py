@@ -104,7 +104,7 @@ class Outcome(_Table):
     that the first is at most `margin` worse."""
     prices: str | None = None
     """For `cost_usd`, as for `--prices`; None takes the dollars of the runs."""
-    margin: float | None = None
+    margin: float | None = Field(default=None, gt=0, lt=1)
     family: str = "primary"
     """The outcomes of a family share one error rate (Holm)."""
 
@@ -164,8 +164,13 @@ class Study:
     cells: Sequence[Cell]
     sha256: str
     """Of all that bears on the outcomes, the ids of questions included. Their number may grow, and cells come later."""
-    declared_models: Mapping[str, str]
-    """What the file itself says for `model` of each of its models, whatever is asked on this machine."""
+    declared: Mapping[str, RunOptions]
+    """The options of its runs as the file has them, without this machine's values."""
+
+    @property
+    def declared_models(self) -> Mapping[str, str]:
+        """What the file says for `model` of each of its models."""
+        return {cell.model: self.declared[cell.name].model for cell in self.cells if cell.name in self.declared}
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -176,7 +181,6 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     values = read_values(file)
     declared = validated(StudySpec, values, str(file))
     digest = _digest(declared, file)
-    models = {name: str(options.get("model", name)) for name, options in declared.models.items()}
     for change in changes:
         _change(values, change)
     spec = validated(StudySpec, values, str(file))
@@ -196,7 +200,10 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
         if twice := next((name for name in own if name in decided), None):
             raise SpecError(f"{file}: two outcomes would be called {twice!r}: give them different names")
         decided.update(own)
-    return Study(file, spec, cells, digest, models)
+    as_declared: dict[str, RunOptions] = {}
+    with suppress(SpecError):  # what only this machine's values make whole
+        as_declared = {cell.name: cell.options for table in declared.cells for cell in _cells(declared, table, file)}
+    return Study(file, spec, cells, digest, as_declared)
 
 
 def outcome_name(outcome: Outcome, cell: Cell) -> str:
@@ -295,7 +302,7 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
 def _check_price(price: str | None, where: str) -> None:
     """Raises `SpecError` for a price that no sheet has: now, and not when all runs have been paid."""
     try:
-        if price:
+        if price is not None:
             named_tariff(price)
     except UsageError as error:
         raise SpecError(f"{where}: {str(error).removeprefix('--')}") from None

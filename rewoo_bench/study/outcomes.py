@@ -43,11 +43,11 @@ from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
 from rewoo_bench.config.names import file_name, is_oracle
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.folder import TRACES_FILE, load
-from rewoo_bench.runs.manifest import Manifest, read_manifest
+from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
+from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
-from rewoo_bench.study.rounds import DATASET_SIZE, why_exploratory
+from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N, why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
@@ -202,11 +202,19 @@ class StudyResults:
 
 def read_results(study: Study, folder: Path) -> StudyResults:
     """The results of the runs that have any. Raises `DataError` where none has, and `UsageError` for a wrong price."""
-    found = [each for cell in study.cells if (each := _cell(study, cell, folder / cell.name)) is not None]
+    found: list[CellResults] = []
+    figures: dict[str, Figure] = {}
+    for cell in study.cells:
+        try:
+            if (each := _cell(study, cell, folder / cell.name)) is not None:
+                found.append(each)
+                figures |= _figures(each)
+        except DataError as error:  # which may be of an amount or a score that is none
+            named = f"{str(folder / cell.name)!r}: "
+            raise DataError(f"{'' if cell.name in str(error) else named}{error}") from None
     if not found:
         raise DataError(f"{str(folder)!r} has no run of the study: begin with rewoo-bench study run {study.file}")
     outcomes = _decided(study, found)
-    figures = {name: figure for each in found for name, figure in _figures(each)}
     for decided in outcomes:
         figures[decided.name] = _figure(decided.interval, ".2f" if decided.outcome.statistic == "ratio" else "+.3f")
     figures |= {name: figure for each in found for name, figure in _without_the_change(study, each, found)}
@@ -217,10 +225,11 @@ def read_results(study: Study, folder: Path) -> StudyResults:
 
 
 def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
-    try:
-        manifest, rows = read_manifest(folder), load(folder)
-    except DataError:
+    if not (folder / MANIFEST).exists() or not (folder / QUESTIONS_FILE).exists():
         return None
+    manifest, rows = read_manifest(folder), load(folder)
+    if rows.duplicated([*_KEY, "architecture"]).any():
+        raise DataError(f"{str(folder)!r} has rows of a question twice")
     exploratory = why_exploratory(study, cell, manifest)
     names = CellResults(cell, manifest, rows, exploratory, {}).names
     rows = rows[rows["architecture"].isin(names)]
@@ -258,7 +267,10 @@ def _decide(outcome: Outcome, of: CellResults) -> Decided:
         first, second = (of.architectures[name] for name in outcome.architectures)
         pair = of.pair(first, second, outcome.prices or "")
         effect = next((each for each in pair.figures if each.measure == measure), None)
-    declared = of.cell.options.questions or (of.manifest.study or {}).get(DATASET_SIZE)
+    facts = of.manifest.study or {}
+    declared = of.cell.options.questions or facts.get(DATASET_SIZE)
+    if declared is not None:  # a file that asks for fewer now doesn't make a first look the last one
+        declared = max(declared, int(facts.get(DECLARED_N) or 0))
     exploratory = of.exploratory or (ORACLES if of.is_oracle and outcome.statistic != "ratio" else None)
     if effect is None:  # nothing of it is known of both
         return Decided(outcome, of.cell, Interval(math.nan, -math.inf, math.inf, 0), math.nan, declared, exploratory)

@@ -67,6 +67,7 @@ from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
 
 PAGE = "page.md"
+_FILES = ("index.html", "figures.csv", "outcomes.csv", "captions.md", "map.png", "prices.png", "accuracy.png")
 NOT_RUN = "(not run)"
 NO_ROWS = "No run has these figures yet."
 _ASKED = ("llm_calls", "total_tokens")
@@ -111,8 +112,8 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     results = read_results(study, folder)
     page = page_of(results, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
-    _check_replaceable(out / "README.md", copies)
-    written = list(save_figures(drawings(results), out, ["png"]))
+    _check_replaceable(out, folder, copies)
+    written: list[Path] = []
     reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {
         "README.md": page,
@@ -123,11 +124,12 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     for name, text in texts.items():
         try:
             out.mkdir(parents=True, exist_ok=True)  # a study of which nothing can be drawn has no folder yet
-            with replaced(out / name) as file:
+            with replaced(out / name, follows=False) as file:
                 file.write(text.encode())
         except OSError as error:
             raise UsageError(f"can't write to {str(out / name)!r}: {error.strerror or error}") from None
         written.append(out / name)
+    written += save_figures(drawings(results), out, ["png"])
     for copy in copies:
         for old in copy.iterdir() if copy.is_dir() else ():  # of an earlier publication
             old.unlink()
@@ -144,13 +146,19 @@ def _title(results: StudyResults) -> str:
     return results.study.spec.study.title or results.study.file.stem
 
 
-def _check_replaceable(page: Path, copies: Sequence[Path]) -> None:
+def _check_replaceable(out: Path, folder: Path, copies: Sequence[Path]) -> None:
     """Raises `UsageError` where something else than an earlier publication would be replaced."""
+    page = out / "README.md"
     if page.is_file() and _MADE not in page.read_text(encoding="utf-8", errors="replace"):
         raise UsageError(f"{str(page)!r} isn't the page of a study: give another folder with --to")
+    others = (out / name for name in _FILES if not page.is_file() and (out / name).exists())
+    if other := next(others, None):
+        raise UsageError(f"{str(other)!r} is of no earlier page: give another folder with --to")
     for copy in copies:
         if (copy / MANIFEST).exists() and read_manifest(copy).published is None:
             raise UsageError(f"{str(copy)!r} is a run, and no published copy of one: give another folder with --to")
+        if copy.resolve() == (folder / copy.name).resolve():
+            raise UsageError(f"{str(copy)!r} is a run that is read: give another folder with --to, or --without-runs")
         if copy.is_dir() and any(copy.iterdir()) and not (copy / MANIFEST).exists():
             raise UsageError(f"{str(copy)!r} has other files: give another folder with --to")
 
@@ -164,7 +172,11 @@ def page_of(results: StudyResults, folder: Path) -> str:
         if _asked_as(results, name) not in ("", _shown(declared))
     ]
     if path.is_file() and not others:
-        page = filled(results, folder, path.read_text(encoding="utf-8"), path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise SpecError(f"{path} isn't UTF-8") from None
+        page = filled(results, folder, text, path)
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         page += f"\nThe words of {PAGE} are of other models: {'; '.join(others)}.\n" if path.is_file() else ""
@@ -369,6 +381,13 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
     return ["-" if figure is None else figure.text for figure in found]
 
 
+def _n(results: StudyResults, of: str, run: CellResults) -> str:
+    """The number of questions behind figures: `6 of 10` where a provider failed the others."""
+    figure = results.figures.get(f"{of}/total_tokens")
+    failed = figure is not None and figure.n < run.n
+    return f"{figure.n:,} of {run.n:,}" if figure is not None and failed else f"{run.n:,}"
+
+
 def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
     """The runs of some cells (`steps,form`), in the order of the study."""
     return [each for each in results.cells if each.cell.cells in cells.split(",")]
@@ -386,7 +405,7 @@ def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[
     for title, (each, name, of) in zip(titles, systems, strict=True):
         texts = _texts(results, of, *shown)
         unknown_scores = 1 + len(joined) if each.is_oracle else 0
-        rows.append([title, name, f"{each.n:,}", *["-"] * unknown_scores, *texts[unknown_scores:]])
+        rows.append([title, name, _n(results, of, each), *["-"] * unknown_scores, *texts[unknown_scores:]])
         if name == each.names[-1]:
             lacking = [other for other in each.cell.options.architectures if other not in each.architectures]
             rows += [[title, other, "0", *["-"] * len(shown)] for other in lacking]
@@ -410,7 +429,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
         unchanged = f"{each.cell.name}/{UNCHANGED}/{' / '.join(PAIR)}" if loops_and_plans(names) else ""
         ratios = [text for name in measures for its in (of, unchanged) for text in _texts(results, its, name)]
         difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
-        rows.append([each.cell.name, f"{first} / {second}", f"{each.n:,}", *ratios, *difference])
+        rows.append([each.cell.name, f"{first} / {second}", _n(results, of, each), *ratios, *difference])
     return rows
 
 

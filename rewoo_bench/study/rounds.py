@@ -12,6 +12,7 @@ The second half says how far they are.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, REPLAY, file_names, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import DataError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
@@ -30,10 +31,11 @@ from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
 from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import QUESTIONS_FILE, load
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
+from rewoo_bench.runs.rows import left_out
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.text.escaping import terminal, text_table
 from rewoo_bench.text.words import counted
@@ -42,6 +44,8 @@ _MOST_COPIES = 8  # of a local model; more architectures share their prefix cach
 _SECONDS_A_LINE = 30.0
 DATASET_SIZE = "dataset_size"
 """In what a run's manifest says of its study: the questions of its data set, where all of them were declared."""
+DECLARED_N = "declared_n"
+"""Also there: the questions that were declared when the run began."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ class _Session:
         if (folder / MANIFEST).exists() or not (copy / MANIFEST).exists():
             return
         before = read_manifest(copy)
+        if other := _otherwise(cell.options, before):
+            raise UsageError(f"--from: {cell.name}: {OPTIONS[other].flag} was another one in the published run")
         options = replace(cell.options, questions=before.dataset.limit).as_json()
         rows = await restore(copy, folder, {"options": options, "seal": seal(before.run_id, options)})
         self._choices.say(f"{cell.name}: goes on from {counted(rows, 'published row')}")
@@ -173,6 +179,7 @@ class _Session:
         declared = self._study.spec.study.declared
         facts |= {"declared": str(declared)} if declared else {}
         facts |= {DATASET_SIZE: self.wanted[cell.name]} if self._most(cell) is None else {}
+        facts |= {DECLARED_N: cell.options.questions} if cell.options.questions else {}
         study = StudyRound(facts, is_new_session=cell.name not in self._resumed)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
@@ -193,6 +200,8 @@ class _Session:
         if is_new:
             return replace(cell.options, questions=limit, out=folder, **chosen)
         reached = read_manifest(folder).dataset.limit or 0
+        if reached > self.wanted[cell.name]:
+            raise UsageError(f"it was interrupted on the way to {reached:,} questions, which -n can't take back")
         given = {**cell.declared_options, **chosen, "questions": max(limit, reached)}
         return resumed(folder, given, trust=False)
 
@@ -259,6 +268,8 @@ class CellStatus:
     """Why it decides no outcome."""
     unreadable: str | None = None
     """Why it can't be asked here: its data or its model isn't there."""
+    failed: int = 0
+    """Answers that a provider or a tool's server failed; they are in no figure."""
 
 
 async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
@@ -284,7 +295,28 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
     if manifest.study.get("sha256") != study.sha256:
         return "begun before the study was changed"
     declared = study.spec.study.declared
-    return "begun before the study was declared" if declared and str(manifest.started_at) < str(declared) else None
+    if declared and str(manifest.started_at) < str(declared):
+        return "begun before the study was declared"
+    other = _otherwise(study.declared[cell.name], manifest) if cell.name in study.declared else None
+    return f"{OPTIONS[other].flag} isn't as declared" if other else None
+
+
+def _otherwise(declared: RunOptions, manifest: Manifest) -> str | None:
+    """An option that changes answers, which a run has otherwise than the file: `--set` can replace all but its hash.
+
+    Models, and files of the same data set, may be others; the page names them.
+    """
+    options = json.loads(json.dumps(declared.as_json(), default=str))
+    recorded, options = file_names(manifest.options), file_names(options)
+    free = {"architectures", "questions", "ids", "corpus", "failed_in", "wrong_in", "llama_server", "price", "prices"}
+    for name in options.keys() & recorded.keys():
+        values = [options[name], recorded[name]]
+        if name == "dataset":  # `hotpotqa=dev.json?objectives=2`
+            values = [(re.split("[=?]", each)[0], each.partition("?")[2]) for each in values]
+        is_free = name in free or name.endswith("model") or not OPTIONS[name].role.resume
+        if not is_free and values[0] != values[1]:
+            return str(name)
+    return None
 
 
 async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, seconds: float | None) -> CellStatus:
@@ -315,14 +347,15 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
     except DataError as error:
         stale = str(error) if (folder / MANIFEST).exists() else None
     else:
-        stale = _stale(cell, folder, manifest, inputs)
+        stale = _damage(folder) or _stale(cell, folder, manifest, inputs)
     hours = None if seconds is None or calls is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
     if not left or costs_nothing(cell.options.model):
         hours = dollars = 0.0
     calls_left = None if calls is None else left * calls
     exploratory = why_exploratory(study, cell, manifest)
-    return CellStatus(cell, asked, wanted, calls_left, hours, dollars, stale, exploratory)
+    failed = int(left_out(rows).sum()) if len(rows) else 0
+    return CellStatus(cell, asked, wanted, calls_left, hours, dollars, stale, exploratory, failed=failed)
 
 
 def _rows(folder: Path) -> pd.DataFrame:
@@ -330,6 +363,15 @@ def _rows(folder: Path) -> pd.DataFrame:
         return load(folder)
     except DataError:
         return pd.DataFrame()
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with the table of a run that has one."""
+    try:
+        load(folder)
+    except DataError as error:
+        return str(error) if (folder / QUESTIONS_FILE).exists() else None
+    return None
 
 
 def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
@@ -374,6 +416,7 @@ def status_text(found: Sequence[CellStatus]) -> str:
     unknown = len(found) - len(known)
     lines += ["", total + (f"; what {counted(unknown, 'run')} will take isn't known" if unknown else "")]
     lines += [f"can't be asked here: {each.cell.name}: {each.unreadable}" for each in found if each.unreadable]
+    lines += [f"failed: {each.cell.name}: {counted(each.failed, 'answer')}" for each in found if each.failed]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
     lines += [
         f"exploratory: {each.cell.name}: {each.exploratory}"

@@ -230,7 +230,12 @@ def hide_credentials(text: str) -> str:
 def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
     """A JSON-like value of settings without secrets. It is compared later, so only certain keys are replaced."""
     known = {*secrets, *of_environment()}
-    return _in_texts(value, lambda text: _without_sure(text, known), are_names_kept=True)
+
+    def change(text: str) -> str:
+        before, brace, behind = _without_sure(text, known).partition("{")
+        return before + _without_fields(brace + behind)  # of `--extra-body`, also in a command
+
+    return _in_texts(value, change, are_names_kept=True, are_fields_hidden=True)
 
 
 def was_redacted(text: str) -> bool:

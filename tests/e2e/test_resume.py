@@ -17,6 +17,7 @@ from command_runs import SCRIPT, new, quiet
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.publish import publish
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -187,6 +188,19 @@ def test_a_field_that_holds_a_key_is_given_again_and_never_sent_without_it(
     assert "--extra-body was" in capfd.readouterr().err
     assert quiet("--resume", "here", *fields, "--run-tokens", "none") == 0
     assert {book.request["user"] for book in server.books} == {"sk-0123456789abcdefghij"}
+
+
+@pytest.mark.parametrize(
+    "fields", ['{"headers": {"X-Api-Key": "abcd-1234"}, "top_k": 5}', '{"password": "hunter7pass77"}']
+)
+def test_a_field_with_the_name_of_a_credential_is_in_no_file(fields: str, server: ModelServer) -> None:
+    assert new(server, f"--extra-body={fields}", "--out", "here") == 0
+    secret = fields.split('"')[-4] if "headers" in fields else fields.split('"')[-2]
+    sent = [json.dumps({name: book.request[name] for name in json.loads(fields)}) for book in server.books]
+    assert set(sent) == {fields}
+    publish(Path("here"), Path("there"))
+    for folder in ("here", "there"):
+        assert secret.encode() not in b"".join(path.read_bytes() for path in Path(folder).iterdir())
 
 
 def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -> None:

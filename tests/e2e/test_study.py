@@ -10,12 +10,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 STUDY = """
 [study]
@@ -162,6 +163,35 @@ def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys:
         assert (row["asked"], row["wanted"], row["calls_left"]) == (4, 6, 4.0)
         assert row["hours_left"] == pytest.approx(4 * seconds / 3600)
     assert not server.books[16:]
+
+
+def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return "Answer: Paris" if len(failing.books) % 5 else ServerFault("status")
+
+    with ModelServer(reply) as failing:
+        file = written(tmp_path, failing)
+        assert study("run", file, "--out", tmp_path / "runs") == 3
+        capsys.readouterr()
+        assert study("status", file, "--out", tmp_path / "runs") == 0
+    said = capsys.readouterr().out
+    for run in ("main-sample-hosted-temperature=0.0", "main-chain-hosted-temperature=0.0"):
+        rows = load(tmp_path / "runs" / run)
+        failed = int((rows["stop_reason"] != "answered").sum())
+        assert failed > 0
+        assert f"failed: {run}: {failed} answer" in said
+
+
+def test_fewer_questions_than_a_killed_round_has_are_refused(tmp_path: Path, server: ModelServer) -> None:
+    file = written(tmp_path, server)
+    folder = tmp_path / "runs/main-sample-hosted-temperature=0.0"
+    assert study("run", file, "--out", tmp_path / "runs", "--datasets", "sample", "-n", 4) == 0
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**manifest, "status": "running", "rows": None}))  # as a kill leaves it
+    assert study("run", file, "--out", tmp_path / "runs", "--datasets", "sample", "-n", 2) == 3
+    assert len(server.books) == 4 * 2
+    assert study("run", file, "--out", tmp_path / "runs", "--datasets", "sample", "-n", 4) == 0
+    assert len(server.books) == 4 * 2
 
 
 def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(

@@ -150,6 +150,9 @@ def test_an_outcome_may_be_of_any_table_of_its_cells(tmp_path: Path) -> None:
         ('"total_tokens"', '"exact_match"', "outcome 'tokens': a ratio is of tokens, dollars or seconds"),
         ('"total_tokens"\n', '"f1"\nstatistic = "non-inferiority"\n#', "outcome 'tokens': give a margin (0.05)"),
         ('"ratio"', '"ratio"\nmargin = 0.1', "outcome 'tokens': give a margin (0.05)"),
+        ('"ratio"', '"non-inferiority"\nmargin = nan', "outcomes.0.margin"),
+        ('"ratio"', '"non-inferiority"\nmargin = 2', "outcomes.0.margin"),
+        ("settings.seed = 3", 'prices = [""]', "study.toml: unknown price ''"),
         ('"ratio"', '"ratio"\nprices = "openai"', "outcome 'tokens': prices are for the measure cost_usd"),
         (
             '"total_tokens"',

@@ -33,7 +33,7 @@ from rewoo_bench.runs.publish import publish, rescore, restore
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
 from rewoo_bench.study.publish import filled, outcomes_table, page_of, publish_study
-from rewoo_bench.study.rounds import SessionChoices, run_study
+from rewoo_bench.study.rounds import SessionChoices, run_study, study_status
 
 DECLARED = """
 [study]
@@ -412,6 +412,79 @@ def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path]
     assert len(load(folder / "main-sample-oracle")) == 24
     assert not (folder.parent / "README.md").exists()
 
+    publish_study(study, folder, tmp_path / "page")
+    before = {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()}
+    with pytest.raises(UsageError, match=r"is a run that is read: .* --without-runs"):
+        publish_study(study, tmp_path / "page/runs", tmp_path / "page")
+    assert {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()} == before
+
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/index.html").write_text("Mine")
+    with pytest.raises(UsageError, match="is of no earlier page"):
+        publish_study(study, folder, tmp_path / "site")
+    assert (tmp_path / "site/index.html").read_text() == "Mine"
+    (tmp_path / "page/figures.csv").unlink()
+    (tmp_path / "page/figures.csv").symlink_to(tmp_path / "site/index.html")
+    publish_study(study, folder, tmp_path / "page")
+    assert (tmp_path / "site/index.html").read_text() == "Mine"
+
+
+def test_a_table_that_isnt_whole_is_named(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    publish_study(study, folder, tmp_path / "page")
+    run = tmp_path / "page/runs/main-sample-oracle"
+    table = pq.read_table(run / "questions.parquet")
+    for content, said in (
+        (pa.concat_tables([table, table.slice(0, 1)]), "rows of a question twice"),
+        (changed_tokens(table, -5.0), "main-sample-oracle.*negative"),
+    ):
+        pq.write_table(content, run / "questions.parquet")
+        with pytest.raises(DataError, match=said):
+            read_results(study, tmp_path / "page/runs")
+    (run / "questions.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataError, match="main-sample-oracle"):
+        read_results(study, tmp_path / "page/runs")
+    (status, *_) = anyio.run(partial(study_status, study, study.cells, tmp_path / "page/runs"))
+    assert "questions.parquet" in str(status.stale)
+
+
+def changed_tokens(table: pa.Table, value: float) -> pa.Table:
+    column = table.schema.get_field_index("total_tokens")
+    return table.set_column(column, "total_tokens", pa.array([int(value)] * len(table), table["total_tokens"].type))
+
+
+def test_a_page_that_isnt_utf8_is_one_line(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    page = study.file.with_name("page.md")
+    page.write_bytes(b"caf\xe9")
+    try:
+        with pytest.raises(SpecError, match="isn't UTF-8"):
+            page_of(read_results(study, folder), folder)
+    finally:
+        page.unlink()
+
+
+def test_fewer_questions_in_the_file_dont_make_a_first_look_the_last_one(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    anyio.run(partial(run_study, study, study.cells[:1], tmp_path / "runs", SessionChoices(n=3)))
+    fewer = conditions_study(tmp_path, DECLARED.replace("n = 12", "n = 3"))
+    outcome = read_results(fewer, tmp_path / "runs").outcomes[0]
+    assert (outcome.verdict_shown, outcome.declared_n) == ("so far: undecided", 12)
+
+
+def test_a_run_that_was_asked_otherwise_than_declared_decides_nothing(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    for change, why in (
+        ("datasets.sample.tool_failure_rate=0.5", "--tool-failure-rate isn't as declared"),
+        ("datasets.sample.dataset=chain?hops=2", "--dataset isn't as declared"),
+        ("datasets.sample.concurrency=2", None),
+    ):
+        changed = read_study(study.file, [change])
+        out = tmp_path / change
+        anyio.run(partial(run_study, changed, changed.cells[:1], out, SessionChoices(n=2)))
+        assert read_results(study, out).outcomes[0].exploratory == why
+        assert read_results(changed, out).outcomes[0].exploratory == why
+
 
 def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Study, Path], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
@@ -649,6 +722,17 @@ async def test_a_published_study_with_other_prompts_is_not_gone_on_with(tmp_path
     )
     (reason,) = end.unfinished.values()
     assert "prompts_sha256" in reason
+
+
+@pytest.mark.anyio
+async def test_a_published_study_of_other_conditions_is_not_gone_on_with(tmp_path: Path) -> None:
+    study = conditions_study(tmp_path, DECLARED)
+    other = read_study(study.file, ["datasets.sample.tool_failure_rate=0.5"])
+    await run_study(other, other.cells[:1], tmp_path / "lost", SessionChoices(n=2))
+    publish_study(other, tmp_path / "lost", tmp_path / "page")
+    with pytest.raises(UsageError, match=r"--from: main-sample-oracle: --tool-failure-rate was another one"):
+        await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "page"))
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.anyio
