@@ -1,0 +1,49 @@
+"""Compares the rows of a study's runs that were asked again with the published ones.
+
+python scripts/reproduced.py results/local/study results/study > results/study/reproduced.csv
+
+A row differs where a call, a token, the score, the end or the answer does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+KEY = ["example_id", "trial", "architecture"]
+COMPARED = ["llm_calls", "tool_calls", "input_tokens", "output_tokens", "exact_match", "stop_reason", "prediction"]
+
+
+def compared(again: Path, published: Path) -> Iterator[dict[str, Any]]:
+    """For each run that both folders have: its questions and rows that both have, and how many of these rows differ."""
+    for file in sorted(again.glob("*/questions.parquet")):
+        other = published / "runs" / file.parent.name / file.name
+        if not other.exists():
+            continue
+        new, old = (pd.read_parquet(each, columns=[*KEY, *COMPARED]).set_index(KEY) for each in (file, other))
+        both = new.index.intersection(old.index)
+        new, old = (table.loc[both].astype(object).where(table.loc[both].notna(), None) for table in (new, old))
+        differ = (new != old).to_numpy() & ~(new.isna() & old.isna()).to_numpy()
+        questions = both.get_level_values("example_id").nunique()
+        yield {"run": file.parent.name, "questions": questions, "rows": len(both), "differ": int(differ.any(1).sum())}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("again", type=Path, help="folder of the runs that were asked again")
+    parser.add_argument("study", type=Path, help="folder of the published study")
+    options = parser.parse_args(arguments)
+    rows = list(compared(options.again, options.study))
+    if not rows:
+        parser.error(f"{options.again} and {options.study / 'runs'} have no run of the same name")
+    sys.stdout.write(pd.DataFrame(rows).to_csv(index=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

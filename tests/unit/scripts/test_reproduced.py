@@ -1,0 +1,34 @@
+"""Rows that were asked again, against published ones."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rewoo_bench import bench
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "reproduced.py"
+
+
+def test_the_rows_that_differ_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(SCRIPT))["main"]
+    for folder, n in ((tmp_path / "again/one", 3), (tmp_path / "study/runs/one", 4)):
+        bench(["rewoo", "react"], dataset="sample", questions=n, out=folder)
+    said = [str(tmp_path / "again"), str(tmp_path / "study")]
+    assert main(said) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["run,questions,rows,differ", "one,3,6,0"]
+    file = tmp_path / "again/one/questions.parquet"
+    table = pq.read_table(file)
+    for name, value in (("prediction", "Paris"), ("output_tokens", 1)):
+        place, column = table.schema.get_field_index(name), table[name].to_pylist()
+        changed = pa.array([value, *column[1:]] if name == "prediction" else [*column[:-1], value], table[name].type)
+        table = table.set_column(place, table.schema.field(place), changed)
+    pq.write_table(table, file)
+    assert main(said) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "one,3,6,2"
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), str(tmp_path / "study")])
