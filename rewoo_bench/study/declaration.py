@@ -29,7 +29,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from hashlib import sha256
 from itertools import product
@@ -239,6 +239,10 @@ def _digest(spec: StudySpec, file: Path) -> str:
         "cells": [{**cell, "settings": options(cell["settings"])} for cell in cells],
         "outcomes": [outcome.model_dump() for outcome in spec.outcomes],
     }
+    own = {outcome.prices for outcome in spec.outcomes if outcome.prices and ".toml" in outcome.prices}
+    for price in sorted(own):  # prices that anybody can change
+        _check_price(price, str(file))
+        declared[price] = asdict(named_tariff(price))
     return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -114,6 +114,19 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
         assert declared(tmp_path, changed).sha256 != first.sha256
 
 
+def test_the_hash_is_of_the_prices_in_a_sheet_of_ones_own(tmp_path: Path) -> None:
+    sheet = tmp_path / "mine.toml"
+    priced = f'"cost_usd"\nprices = "{sheet}:mine"'
+    hashes = []
+    for dollars in (1.0, 1.0, 2.0):
+        sheet.write_text(
+            f'title = "Mine"\nunit = "USD per million tokens"\nsource = "me"\nas_of = 2026-11-24\n'
+            f"[models.mine]\ninput = {dollars}\noutput = 4.0\n"
+        )
+        hashes.append(declared(tmp_path, DECLARED.replace('"total_tokens"', priced)).sha256)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
 def test_a_change_of_cells_is_one_of_each_table_with_their_name(tmp_path: Path) -> None:
     other = OTHER_MAIN[OTHER_MAIN.index("[[cells]]") :]
     first = DECLARED.replace("n = 2", "n = 2\nsettings.reply_tokens = 8", 1)
