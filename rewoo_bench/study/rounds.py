@@ -38,6 +38,7 @@ from rewoo_bench.runs.publish import restore
 from rewoo_bench.runs.rows import left_out
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.text.escaping import terminal, text_table
+from rewoo_bench.text.redaction import redact_settings
 from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
@@ -276,7 +277,7 @@ async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> lis
     """The state of each of these runs. No model is asked."""
     rows = {cell.name: _rows(folder / cell.name) for cell in cells}
     seconds = {
-        model: _seconds_a_call([rows[cell.name] for cell in cells if cell.options.model == model])
+        model: _seconds_a_call([rows[cell.name][0] for cell in cells if cell.options.model == model])
         for model in {cell.options.model for cell in cells}
     }
     return [
@@ -306,10 +307,10 @@ def _otherwise(declared: RunOptions, manifest: Manifest) -> str | None:
 
     Models, and files of the same data set, may be others; the page names them.
     """
-    options = json.loads(json.dumps(declared.as_json(), default=str))
+    options = redact_settings(json.loads(json.dumps(declared.as_json(), default=str)))
     recorded, options = file_names(manifest.options), file_names(options)
     free = {"architectures", "questions", "ids", "corpus", "failed_in", "wrong_in", "llama_server", "price", "prices"}
-    for name in options.keys() & recorded.keys():
+    for name in filter(recorded.__contains__, options):
         values = [options[name], recorded[name]]
         if name == "dataset":  # `hotpotqa=dev.json?objectives=2`
             values = [(re.split("[=?]", each)[0], each.partition("?")[2]) for each in values]
@@ -319,7 +320,10 @@ def _otherwise(declared: RunOptions, manifest: Manifest) -> str | None:
     return None
 
 
-async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, seconds: float | None) -> CellStatus:
+async def _status(
+    study: Study, cell: Cell, folder: Path, found: tuple[pd.DataFrame, str | None], seconds: float | None
+) -> CellStatus:
+    rows, damage = found
     of_a_question = len(cell.options.architectures) * cell.options.trials
     asked = max(asked_of(folder), len(rows) // of_a_question)  # the latter while a round goes on
     try:
@@ -347,7 +351,7 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
     except DataError as error:
         stale = str(error) if (folder / MANIFEST).exists() else None
     else:
-        stale = _damage(folder) or _stale(cell, folder, manifest, inputs)
+        stale = damage or _stale(cell, folder, manifest, inputs)
     hours = None if seconds is None or calls is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
     if not left or costs_nothing(cell.options.model):
@@ -358,20 +362,12 @@ async def _status(study: Study, cell: Cell, folder: Path, rows: pd.DataFrame, se
     return CellStatus(cell, asked, wanted, calls_left, hours, dollars, stale, exploratory, failed=failed)
 
 
-def _rows(folder: Path) -> pd.DataFrame:
+def _rows(folder: Path) -> tuple[pd.DataFrame, str | None]:
+    """The rows of a run, and what is wrong with its table, where it has one."""
     try:
-        return load(folder)
-    except DataError:
-        return pd.DataFrame()
-
-
-def _damage(folder: Path) -> str | None:
-    """What is wrong with the table of a run that has one."""
-    try:
-        load(folder)
+        return load(folder), None
     except DataError as error:
-        return str(error) if (folder / QUESTIONS_FILE).exists() else None
-    return None
+        return pd.DataFrame(), str(error) if (folder / QUESTIONS_FILE).exists() else None
 
 
 def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
