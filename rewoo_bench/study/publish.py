@@ -249,7 +249,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         if name in results.figures:
             return results.figures[name].text
         if kind == "model" and of in results.study.spec.models:
-            return _asked_as(results, of) or _shown(results.study.declared_models[of])
+            return _asked_as(results, of) or _shown(results.study.declared_models.get(of, of))
         if name == "models":
             named = dict.fromkeys(each.cell.model for each in results.cells)
             return "; ".join(_of_model(results, each) for each in named)
@@ -429,6 +429,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
         unchanged = f"{each.cell.name}/{UNCHANGED}/{' / '.join(PAIR)}" if loops_and_plans(names) else ""
         ratios = [text for name in measures for its in (of, unchanged) for text in _texts(results, its, name)]
         difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
+        difference = ["-"] if each.is_oracle else difference
         rows.append([each.cell.name, f"{first} / {second}", _n(results, of, each), *ratios, *difference])
     return rows
 
@@ -449,6 +450,7 @@ def _trials(results: StudyResults) -> list[list[str]]:
         trials = each.cell.options.trials
         for name in each.names if trials > 1 else ():
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
+            texts = ["-"] * len(texts) if each.is_oracle else texts
             rows.append([each.cell.name, name, f"{each.n:,}", str(trials), *texts])
     return rows
 
