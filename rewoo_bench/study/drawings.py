@@ -35,7 +35,7 @@ _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and wher
 _UPWARDS = {"objectives": "questions of a task", "words": "words of a page"}
 """The conditions that the map has beside the look-ups (`hops`)."""
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
-_IN_A_ROW, _MOST_TICKS = 2, 5
+_IN_A_ROW, _MOST_TICKS = 2, 5  # panels; spaces between the numbers of an axis
 
 
 def drawn(results: StudyResults) -> Mapping[str, Callable[[], Picture]]:
@@ -52,7 +52,7 @@ def drawn(results: StudyResults) -> Mapping[str, Callable[[], Picture]]:
 
 
 def drawings(results: StudyResults) -> Iterator[tuple[str, Picture]]:
-    """These figures, made one after the other."""
+    """The same figures, each made when it is asked for, so that one at a time is in memory."""
     with styled():
         for name, picture in drawn(results).items():
             yield name, picture()

@@ -136,7 +136,7 @@ class _Session:
         if (folder / MANIFEST).exists() or not (copy / MANIFEST).exists():
             return
         before = read_manifest(copy)
-        if other := _otherwise(cell.options, before):
+        if other := _differing_option(cell.options, before):
             raise UsageError(f"--from: {cell.name}: {OPTIONS[other].flag} was another one in the published run")
         options = replace(cell.options, questions=before.dataset.limit).as_json()
         rows = await restore(copy, folder, {"options": options, "seal": seal(before.run_id, options)})
@@ -202,7 +202,10 @@ class _Session:
             return replace(cell.options, questions=limit, out=folder, **chosen)
         reached = read_manifest(folder).dataset.limit or 0
         if reached > self.wanted[cell.name]:
-            raise UsageError(f"it was interrupted on the way to {reached:,} questions, which -n can't take back")
+            raise UsageError(
+                f"a round was interrupted before all of its {reached:,} questions were answered: ask at least so many "
+                "(-n, or n in the file)"
+            )
         given = {**cell.declared_options, **chosen, "questions": max(limit, reached)}
         return resumed(folder, given, trust=False)
 
@@ -298,14 +301,14 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
     declared = study.spec.study.declared
     if declared and str(manifest.started_at) < str(declared):
         return "begun before the study was declared"
-    other = _otherwise(study.declared[cell.name], manifest) if cell.name in study.declared else None
+    other = _differing_option(study.declared[cell.name], manifest) if cell.name in study.declared else None
     return f"{OPTIONS[other].flag} isn't as declared" if other else None
 
 
-def _otherwise(declared: RunOptions, manifest: Manifest) -> str | None:
-    """An option that changes answers, which a run has otherwise than the file: `--set` can replace all but its hash.
+def _differing_option(declared: RunOptions, manifest: Manifest) -> str | None:
+    """The first option that changes answers and differs between a run and what was declared, as with `--set`.
 
-    Models, and files of the same data set, may be others; the page names them.
+    Models, and files of the same data set, may differ: the page names the model, and a file's name says nothing.
     """
     options = redact_settings(json.loads(json.dumps(declared.as_json(), default=str)))
     recorded, options = file_names(manifest.options), file_names(options)
@@ -386,7 +389,7 @@ def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> s
 
 
 def _changed(cell: Cell, folder: Path) -> str | None:
-    """The option of a run that the study declares otherwise now."""
+    """Why a run can't go on as the study declares it now: the option that differs, or what is wrong with its folder."""
     try:
         questions = max(cell.options.questions or 0, read_manifest(folder).dataset.limit or 0) or None
         resumed(folder, cell.declared_options | {"questions": questions})
