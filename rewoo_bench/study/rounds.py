@@ -414,7 +414,10 @@ def status_text(found: Sequence[CellStatus]) -> str:
     total += f", {sum(known):,.1f} hours one after the other" if known else ""
     unknown = len(found) - len(known)
     lines += ["", total + (f"; what {counted(unknown, 'run')} will take isn't known" if unknown else "")]
-    lines += [f"can't be asked here: {each.cell.name}: {each.unreadable}" for each in found if each.unreadable]
+    for why in dict.fromkeys(each.unreadable for each in found if each.unreadable):  # often the same of many runs
+        first, *others = (each.cell.name for each in found if each.unreadable == why)
+        named = f"{first} and {counted(len(others), 'other run')}" if others else first
+        lines.append(f"can't be asked here: {named}: {why}")
     lines += [f"failed: {each.cell.name}: {counted(each.failed, 'answer')}" for each in found if each.failed]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
     lines += [

@@ -204,6 +204,11 @@ def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(
     assert "main-sample-hosted-temperature=0.0     0 of 6" in said
     assert "can't be asked here: main-chain-hosted-temperature=0.0: " in said
     assert "nowhere.json" in said
+    file.write_text(file.read_text().replace('"sample"\n', '"hotpotqa=nowhere.json"\n'))
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    said = capsys.readouterr().out
+    assert said.count("nowhere.json") == 1
+    assert "can't be asked here: main-sample-hosted-temperature=0.0 and 1 other run: " in said
 
 
 def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
