@@ -91,7 +91,8 @@ class ModelError(RewooBenchError):
 
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
-    or its name is unknown. `response` is what an external agent gets for its request; None for calls of our own.
+    or its name is unknown. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
+    isn't one: the model failed. `response` is what an external agent gets for its request; None for calls of our own.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class ModelError(RewooBenchError):
         call_cost: CallCost | None = None,
         retry_after: float | None = None,
         unreachable: bool = False,
+        unread_reply: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -110,6 +112,7 @@ class ModelError(RewooBenchError):
         self.call_cost = call_cost
         self.retry_after = retry_after
         self.unreachable = unreachable
+        self.unread_reply = unread_reply
         self.response: ErrorResponse | None = None
 
 

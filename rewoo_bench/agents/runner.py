@@ -109,7 +109,7 @@ class AgentRunner:
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
             is_unknown = isinstance(failure, RequestRefused) and not (failure.is_accepted or session.has_answer)
-            if is_unknown or failure.status not in _OWN_FAULTS:
+            if is_unknown or not (failure.status in _OWN_FAULTS or failure.unread_reply):
                 raise failure
         so_far = self._so_far(session)
         if answer and is_answered:

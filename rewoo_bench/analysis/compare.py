@@ -22,7 +22,8 @@ import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
-from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, mean_amount, per_solved_estimate, summaries_of
+from rewoo_bench.analysis.stats.paired import Interval, mean_of
+from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, bounded, per_solved_estimate, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
@@ -147,12 +148,12 @@ def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
     scored = read_columns(rows[~left_out(rows)], ["example_id", "exact_match"], (*_MORE_MEANS, PRICED))
     means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in scored else _MORE_MEANS)
     (summary,) = summaries_of(rows)
-    intervals, questions = {**summary.intervals}, scored["example_id"].values
+    questions, found = scored["example_id"].values, dict[str, Interval]()
     for name in means:
         if name in scored and len(questions) and not np.isnan(scored[name].values).any():
-            means[name], bounds = mean_amount(scored[name].values, questions)
-            if bounds:
-                intervals[name] = bounds
+            found[name] = mean_of(scored[name].values, clusters=questions)
+            means[name] = found[name].estimate
+    intervals = summary.intervals | bounded(found)
     priced = per_solved_estimate(scored, PRICED) if PRICED in scored else NO_ESTIMATE
     return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals, priced)
 

@@ -15,20 +15,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import (
-    ALPHA,
-    OF_RARE,
-    PASS,
-    PER_SOLVED,
-    PRICED,
-    RARE,
-    Effect,
-    Pair,
-    Pricing,
-    of_dollars,
-    verdicts,
-)
-from rewoo_bench.analysis.stats.paired import FEW, Interval, brackets
+from rewoo_bench.analysis.pairs import ALPHA, PASS, PER_SOLVED, PRICED, Effect, Pair, Pricing, of_dollars, verdicts
+from rewoo_bench.analysis.stats.paired import FEW, OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     FLIPS,
@@ -63,7 +51,7 @@ from rewoo_bench.text.escaping import (
 ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
-    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory"),
+    *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory", "rare"),
 )
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
@@ -82,8 +70,8 @@ class System:
     summary: Summary
     means: Mapping[str, float | None]
     """Those that the summary lacks."""
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Measure -> 95% interval, of the summary's means of amounts and of `means`."""
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """Measure -> its mean with its 95% interval, of the summary's means of amounts and of `means`."""
     priced_usd_per_solved: Estimate = NO_ESTIMATE
     """Dollars under a price sheet for each exact match."""
 
@@ -116,7 +104,7 @@ class Comparison:
         """One row per estimate: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
 
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
-        outside the family that Holm's adjustment is for.
+        outside the family that Holm's adjustment is for, `rare` an interval that a rare event may be missing in.
         """
         rows: list[dict[str, Any]] = []
         for system in self.systems:
@@ -145,7 +133,11 @@ class Comparison:
             {
                 "systems": [
                     {"label": each.label, "run_id": each.run_id, "questions": each.questions}
-                    | {**each.summary.as_dict(), **each.means, "intervals": dict(each.intervals)}
+                    | {
+                        **each.summary.as_dict(),
+                        **each.means,
+                        "intervals": {name: asdict(mean) for name, mean in each.intervals.items()},
+                    }
                     | {"priced_usd_per_solved": asdict(each.priced_usd_per_solved)}
                     for each in self.systems
                 ],
@@ -171,23 +163,32 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
         estimates["priced_usd_per_solved"] = system.priced_usd_per_solved, "per solved"
     for measure, (value, kind) in estimates.items():
         if value.n:
-            bounds = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            yield {**key, "measure": measure, **bounds, "kind": kind} | (
+            estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, **estimate, "kind": kind, "rare": value.rare} | (
                 {"meaningless": system.summary.oracle} if kind == "mean" else {}
             )
     for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
-    quantiles = {"latency_p50_s": summary.latency_p50_interval_s, "latency_p95_s": summary.latency_p95_interval_s}
+    quantiles = _quantiles(summary)
     for measure, value in ({name: getattr(summary, name) for name in _MEANS} | dict(system.means)).items():
         kind = "quantile" if measure in quantiles else "mean"
-        low, high = system.intervals.get(measure) or quantiles.get(measure) or (None, None)
-        estimate = {"estimate": value, "low": low, "high": high, "n": summary.exact_match.n}
-        yield {**key, "measure": measure, "kind": kind, **estimate}
+        bounds = system.intervals.get(measure) or quantiles.get(measure) or NO_ESTIMATE
+        estimate = {"estimate": value, "low": bounds.low, "high": bounds.high, "n": summary.exact_match.n}
+        yield {**key, "measure": measure, "kind": kind, **estimate, "rare": bounds.rare}
+
+
+def _quantiles(summary: Summary) -> dict[str, Estimate]:
+    p50, p95 = (each or (None, None) for each in (summary.latency_p50_interval_s, summary.latency_p95_interval_s))
+    return {
+        "latency_p50_s": Estimate(summary.latency_p50_s, p50[0], p50[1], summary.latency_n),
+        "latency_p95_s": Estimate(summary.latency_p95_s, p95[0], p95[1], summary.latency_n),
+    }
 
 
 def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[str, Any]:
     key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": measure, "kind": kind}
-    return {**key, "estimate": value.estimate, "low": value.low, "high": value.high, "n": value.n}
+    bounds = {"estimate": value.estimate, "low": value.low, "high": value.high, "n": value.n}
+    return {**key, **bounds, "rare": value.rare}
 
 
 DISCORDANT = "only first / only second"
@@ -252,6 +253,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         label, of, more, bounds = {"system": system.label}, system.summary, system.means, system.intervals
         mark = MEANINGLESS if system.summary.oracle else ""
         passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
+        quantiles = _quantiles(of)
         timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
             {
@@ -266,8 +268,8 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 "steps": number_text(more["steps"], ".2f"),
                 **({"$ / 1000": dollars_text(of.cost_usd, bounds.get("cost_usd"))} if is_paid else {}),
                 **({"$ / 1000, price sheet": dollars_text(more.get(PRICED), bounds.get(PRICED))} if is_priced else {}),
-                "p50 s": mean_text(of.latency_p50_s, of.latency_p50_interval_s, ".2f") + timed,
-                "p95 s": mean_text(of.latency_p95_s, of.latency_p95_interval_s, ".2f") + timed,
+                "p50 s": mean_text(of.latency_p50_s, quantiles["latency_p50_s"], ".2f") + timed,
+                "p95 s": mean_text(of.latency_p95_s, quantiles["latency_p95_s"], ".2f") + timed,
             }
         )
         endings.append(
@@ -407,7 +409,10 @@ def notes(comparison: Comparison) -> list[str]:
             if n > FEW
             else f"n = {n:,}: too few questions for an interval to say much"
         )
-    if any(effect.interval.rare for pair in comparison.pairs for effect in pair.figures):
+    means = (mean for system in comparison.systems for mean in system.intervals.values())
+    if any(mean.rare for mean in means) or any(
+        each.interval.rare for pair in comparison.pairs for each in pair.figures
+    ):
         lines.append(OF_RARE)
     if any(pair.rows > pair.questions for pair in comparison.pairs):
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import (
-    FEW,
+    A_RARE_EVENT,
     FEWEST,
     Floats,
     Interval,
@@ -47,10 +47,6 @@ FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 ALPHA = 0.05
 """The level that the family's tests share (Holm)."""
-A_RARE_EVENT = "a rare event may be missing"
-"""What is said of an interval where few questions make the spread (`Interval.rare`), and its mark."""
-RARE = "?"
-OF_RARE = f"{RARE} {A_RARE_EVENT}: fewer than {FEWEST} questions, or fewer than {FEW:.0f} make most of the spread"
 PRICED = "priced_usd"
 """Column and measure of dollars under a price sheet."""
 AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")

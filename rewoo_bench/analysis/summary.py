@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, proportion, quantile_interval
+from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed, flagged, model_labels, oracle_rows, read_columns
@@ -42,6 +42,8 @@ class Estimate:
     low: float | None
     high: float | None
     n: int
+    rare: bool = False
+    """Whether a rare event may be missing (stats/paired.py)."""
 
 
 NO_ESTIMATE = Estimate(None, None, None, 0)
@@ -103,8 +105,9 @@ class Summary:
     """Rows that were answered without a metered model call: they are in no mean."""
     oracle: bool = False
     """Whether an oracle answered, or a replay of one: accuracy means nothing, and there is no latency."""
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Measure -> 95% interval of its mean, of those above that are means of amounts; none of a single question."""
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    """Measure -> its mean with its 95% interval, of those above that are means of amounts; none of a single question.
+    """
     objectives_right: Estimate = NO_ESTIMATE
     """Share of a task's questions that are answered right, where several questions are a task (`?objectives=`)."""
     questions: int = 0
@@ -161,7 +164,7 @@ def _summary(
     stops, chosen = (Counter(rows[name].texts) for name in ("stop_reason", "routed_to"))
     costs = scored["cost_usd"].values
     priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
-    amounts = {name: mean_amount(*_known(scored, name)) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
+    amounts = {name: _amount(scored, name) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
     known = ~np.isnan(scored["loop_tokens"].values)
     if known.any():
@@ -181,28 +184,28 @@ def _summary(
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
         judged_correct=_estimate(metered, "judged_correct", binary=True),
-        llm_calls=amounts["llm_calls"][0],
-        tool_calls=amounts["tool_calls"][0],
-        input_tokens=amounts["input_tokens"][0],
-        cached_input_tokens=amounts["cached_input_tokens"][0],
-        output_tokens=amounts["output_tokens"][0],
-        total_tokens=amounts["total_tokens"][0],
+        llm_calls=amounts["llm_calls"].estimate,
+        tool_calls=amounts["tool_calls"].estimate,
+        input_tokens=amounts["input_tokens"].estimate,
+        cached_input_tokens=amounts["cached_input_tokens"].estimate,
+        output_tokens=amounts["output_tokens"].estimate,
+        total_tokens=amounts["total_tokens"].estimate,
         latency_p50_s=p50.estimate if p50 else None,
         latency_p95_s=p95.estimate if p95 else None,
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
         latency_n=0 if oracle else len(seconds),
-        cost_usd=amounts["cost_usd"][0] if priced else None,
+        cost_usd=amounts["cost_usd"].estimate if priced else None,
         loop_share=loop_share,
         loop_token_share=loop_token_share,
-        startup_s=mean_amount(*_known(scored, "startup_s"))[0],
+        startup_s=_amount(scored, "startup_s").estimate,
         routed_to={name: count for name, count in chosen.items() if name},
         questions=len(np.unique(scored["example_id"].values)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
         tokens_per_solved=per_solved_estimate(scored, "total_tokens"),
         usd_per_solved=per_solved_estimate(scored, "cost_usd") if priced else NO_ESTIMATE,
-        intervals={name: bounds for name, (_, bounds) in amounts.items() if bounds},
+        intervals=bounded(amounts),
         objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
@@ -230,16 +233,17 @@ def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = F
 
 
 def _as_estimate(interval: Interval) -> Estimate:
-    return Estimate(interval.estimate, interval.low, interval.high, interval.n)
+    return Estimate(interval.estimate, interval.low, interval.high, interval.n, interval.rare)
 
 
-def mean_amount(values: NDArray[Any], questions: NDArray[Any]) -> tuple[float, tuple[float, float] | None]:
-    """The mean of an amount over questions, each the mean of its trials, and its 95% interval.
+def _amount(rows: Mapping[str, ColumnValues], column: str) -> Interval:
+    values, questions = _known(rows, column)
+    return mean_of(values, clusters=questions)
 
-    NaN of no question; the interval is None of fewer than two.
-    """
-    found = mean_of(values, clusters=questions)
-    return found.estimate, (found.low, found.high) if math.isfinite(found.high - found.low) else None
+
+def bounded(means: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Those with an interval: the mean of fewer than two questions has none."""
+    return {name: mean for name, mean in means.items() if math.isfinite(mean.high - mean.low)}
 
 
 def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -259,32 +263,34 @@ def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estima
     found = per_solved(amounts, solved, clusters=questions)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
-    return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n)
+    return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n, found.rare)
 
 
 def number_text(value: float | None, form: str) -> str:
     return "-" if value is None or math.isnan(value) else format(value, form)
 
 
-def mean_text(value: float | None, bounds: tuple[float, float] | None, form: str) -> str:
-    """`1,234 [1,180, 1,290]`; the mean alone where it has no interval."""
-    if bounds is None or value is None or math.isnan(value):
-        return number_text(value, form)
-    return f"{value:{form}} [{bounds[0]:{form}}, {bounds[1]:{form}}]"
+def mean_text(
+    mean: float | None, interval: Interval | Estimate | None, form: str, *, times: int = 1, mark: str = ""
+) -> str:
+    """`1,234 [1,180, 1,290]?`, `?` where a rare event may be missing; the mean alone where it has no interval."""
+    if mean is None or math.isnan(mean):
+        return "-"
+    text = format(times * mean, form)
+    if interval and interval.low is not None and interval.high is not None:
+        text += f" [{times * interval.low:{form}}, {times * interval.high:{form}}]"
+        mark += RARE if interval.rare else ""
+    return text + mark
 
 
 def score_text(value: Estimate, mark: str = "") -> str:
     """`0.412 [0.330, 0.501]`, with the mark at its end."""
-    if value.mean is None:
-        return "-"
-    return f"{value.mean:.3f}" + ("" if value.low is None else f" [{value.low:.3f}, {value.high:.3f}]") + mark
+    return mean_text(value.mean, value, ".3f", mark=mark)
 
 
-def dollars_text(cost_usd: float | None, bounds: tuple[float, float] | None) -> str:
+def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
     """Dollars of a thousand questions, as `mean_text`."""
-    if cost_usd is None:
-        return "unknown"
-    return mean_text(1000 * cost_usd, bounds and (1000 * bounds[0], 1000 * bounds[1]), ",.3f")
+    return "unknown" if cost_usd is None else mean_text(cost_usd, interval, ",.3f", times=1000)
 
 
 def per_solved_text(value: Estimate, form: str) -> str:
@@ -296,7 +302,8 @@ def per_solved_text(value: Estimate, form: str) -> str:
     if value.low is None:
         return f"{value.mean:{form}} [under {LEAST_SOLVED} solved]"
     high = math.inf if value.high is None else value.high
-    return f"{value.mean:{form}} {brackets(value.low, high, lambda bound: format(bound, form))}"
+    bounds = brackets(value.low, high, lambda bound: format(bound, form))
+    return f"{value.mean:{form}} {bounds}{RARE if value.rare else ''}"
 
 
 def loops_text(summary: Summary) -> str:
@@ -369,7 +376,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
                 for s in group
             ]
             blocks.append("\n".join(text_table(cells_of(solved))))
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, *([OF_RARE] if any(f"]{RARE}" in block for block in blocks) else [])])
 
 
 def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]]:

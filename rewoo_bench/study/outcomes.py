@@ -28,7 +28,6 @@ from rewoo_bench.analysis.pairs import (
     LEFT_OUT,
     PER_SOLVED,
     PRICED,
-    RARE,
     Pair,
     PairColumns,
     pair_columns,
@@ -37,7 +36,7 @@ from rewoo_bench.analysis.pairs import (
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
 from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
-from rewoo_bench.analysis.stats.paired import Floats, Interval, brackets, mean_of, proportion, ratio_of_means
+from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
 from rewoo_bench.config.names import file_name, is_oracle
@@ -356,14 +355,13 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
     estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
     for what, each in estimates.items():
         if each.mean is not None and each.low is not None and each.high is not None:
-            yield what, Figure(each.mean, each.low, each.high, each.n)
+            yield what, Figure(each.mean, each.low, each.high, each.n, rare=each.rare)
     n = summary.exact_match.n or summary.questions
     own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
     questions = own["example_id"].astype(str).to_numpy()
     for what, form in _MEANS.items():
-        if what in summary.intervals:
-            rare = mean_of(own[what].astype(float), clusters=questions).rare
-            yield what, Figure(getattr(summary, what), *summary.intervals[what], n, form, rare)
+        if bounds := summary.intervals.get(what):
+            yield what, replace(_figure(bounds, form), n=n)
     yield "unanswered", _figure(proportion(own["stop_reason"] != "answered", clusters=questions), ".2f")
     for price in SHOWN:
         usd = of.dollars[price][own.index]

@@ -290,8 +290,10 @@ async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> lis
 
 def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str | None:
     """Why a run decides no outcome: it was declared so, or was begun before what the study declares now."""
+    other = manifest and cell.name in study.declared and _differing_option(study.declared[cell.name], manifest)
+    otherwise = f"{OPTIONS[other].flag} isn't as declared" if other else None
     if cell.exploratory:
-        return "declared as exploratory"
+        return "declared as exploratory" + (f", {otherwise}" if otherwise else "")
     if manifest is None:
         return None
     if manifest.study is None:
@@ -301,8 +303,7 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
     declared = study.spec.study.declared
     if declared and str(manifest.started_at) < str(declared):
         return "begun before the study was declared"
-    other = _differing_option(study.declared[cell.name], manifest) if cell.name in study.declared else None
-    return f"{OPTIONS[other].flag} isn't as declared" if other else None
+    return otherwise
 
 
 def _differing_option(declared: RunOptions, manifest: Manifest) -> str | None:

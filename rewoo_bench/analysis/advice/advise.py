@@ -38,10 +38,10 @@ from rewoo_bench.analysis.advice.decision import (
     more_questions,
     run_sets,
 )
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, ALPHA, RARE, dollars_at, sentence
+from rewoo_bench.analysis.pairs import ALPHA, dollars_at, sentence
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable
-from rewoo_bench.analysis.stats.paired import Interval, brackets
+from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, RARE, Interval, brackets
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.text.escaping import text_table, with_finite_numbers

@@ -35,8 +35,8 @@ from typing import Any, Literal, get_args
 from rewoo_bench.analysis.claims.claim_file import VERDICTS, Claim, ClaimTest, ClaimVerdict
 from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
 from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
-from rewoo_bench.analysis.pairs import OF_RARE, RARE, of_rare
-from rewoo_bench.analysis.stats.paired import Interval, brackets
+from rewoo_bench.analysis.pairs import of_rare
+from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import plain_line, plain_markdown, text_table, with_finite_numbers

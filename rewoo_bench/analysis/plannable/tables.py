@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, RARE
 from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
 from rewoo_bench.analysis.prices import SHOWN
-from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, RARE, Interval, ratio_of_means
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import counted
 

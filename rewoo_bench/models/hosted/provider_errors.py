@@ -27,6 +27,7 @@ _LONGEST = 300
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?[\w-]*(?:Error|Exception|Timeout)\b[\s:-]*)+")
 # llama.cpp's "exceeds the available context size" is one that litellm doesn't know.
 _CONTEXT = re.compile(r"context (?:length|size|window)", re.IGNORECASE)
+_UNREAD_REPLY = re.compile(r"model produced output that does not match")  # llama-server's 500, of a bad tool call
 _BROKEN = "aiohttp.ClientError openai.APIConnectionError httpx.TransportError"  # connections
 
 
@@ -86,7 +87,12 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
     # An error without a status came inside a 200, or from litellm: another attempt may succeed.
     retryable = status is None or status in _RETRYABLE or status >= 500
     answered = f"answered {status}" if status else "failed"
-    return failed(f"{name!r} {answered}: {said}", status, retryable=retryable, retry_after=_retry_after(chain))
+    facts = {
+        "retryable": retryable,
+        "retry_after": _retry_after(chain),
+        "unread_reply": _UNREAD_REPLY.search(said) is not None,
+    }
+    return failed(f"{name!r} {answered}: {said}", status, **facts)
 
 
 def is_untranslatable(error: Exception) -> bool:

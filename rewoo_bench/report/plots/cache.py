@@ -23,10 +23,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
-from rewoo_bench.analysis.pairs import A_RARE_EVENT, bounds
+from rewoo_bench.analysis.pairs import bounds
 from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, STAND_IN, ContextPrices, context_prices
 from rewoo_bench.analysis.stats.bootstrap import SMALL
-from rewoo_bench.analysis.stats.paired import FEWEST, ratio_of_means
+from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, FEWEST, ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style

@@ -23,7 +23,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.cost_laws import break_even
-from rewoo_bench.analysis.pairs import OF_RARE, RARE
 from rewoo_bench.analysis.prices import (
     SHARED_UNKNOWN,
     SHOWN,
@@ -35,7 +34,7 @@ from rewoo_bench.analysis.prices import (
     priced,
     read_calls,
 )
-from rewoo_bench.analysis.stats.paired import Interval, brackets, mean_of, ratio_of_means
+from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import cells_of, number_text
 from rewoo_bench.config.names import model_label
 from rewoo_bench.config.price_sheets import (

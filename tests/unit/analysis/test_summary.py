@@ -171,8 +171,8 @@ def test_a_question_with_more_trials_weighs_no_more() -> None:
     rows = [row(example_id=q, trial=trial, total_tokens=n) for q, ns in tokens.items() for trial, n in enumerate(ns)]
     (summary,) = summaries_of(frame(*rows))
     assert summary.total_tokens == 375.0
-    low, high = summary.intervals["total_tokens"]
-    assert low < 375.0 < high
+    mean = summary.intervals["total_tokens"]
+    assert mean.low < 375.0 < mean.high
 
 
 def test_with_trials_the_rows_are_counted_too() -> None:
@@ -186,14 +186,27 @@ def test_with_trials_the_rows_are_counted_too() -> None:
 
 def test_a_mean_has_an_interval_of_two_questions_and_more() -> None:
     several = one(frame(*(row(example_id=f"q{i}", total_tokens=100 + i, cost_usd=0.001) for i in range(4))))
-    low, high = several.intervals["total_tokens"]
-    assert 0 < low < several.total_tokens == 101.5 < high
-    assert f"102 [{low:,.0f}, {high:,.0f}]" in summary_table([several])
+    tokens = several.intervals["total_tokens"]
+    assert 0 < tokens.low < several.total_tokens == 101.5 < tokens.high
+    assert f"102 [{tokens.low:,.0f}, {tokens.high:,.0f}]?" in summary_table([several])
     dollars = several.intervals["cost_usd"]
-    assert f"1.000 [{1000 * dollars[0]:.3f}, {1000 * dollars[1]:.3f}]" in summary_table([several])
+    assert f"1.000 [{1000 * dollars.low:.3f}, {1000 * dollars.high:.3f}]?" in summary_table([several])
     assert one(frame(row(total_tokens=100))).intervals == {}
     unpriced = one(frame(row(), row(example_id="q1", cost_usd=None)))
     assert "cost_usd" not in unpriced.intervals
+
+
+def test_a_mean_of_few_questions_has_the_mark_of_a_rare_event_and_its_explanation() -> None:
+    def table(questions: int) -> str:
+        rows = [
+            row(example_id=f"q{i}", total_tokens=100 + i % 7, cost_usd=1 + i % 3, f1=i % 2, exact_match=i % 2 == 1)
+            for i in range(questions)
+        ]
+        return summary_table(summaries_of(frame(*rows)))
+
+    assert table(19).count("]?") > 2
+    assert "? a rare event may be missing: fewer than 20 questions" in table(19).splitlines()[-1]
+    assert "?" not in table(40)
 
 
 def test_the_share_of_a_tasks_questions_is_shown_where_tasks_have_several() -> None:
@@ -242,7 +255,7 @@ def test_what_a_solved_question_costs_has_an_interval_and_stands_in_80_columns()
     assert found.low is not None
     assert found.high is not None
     assert found.low < 200 < found.high
-    block = summary_table([one(rows)]).split("\n\n")[-1]
+    *_, block, _ = summary_table([one(rows)]).split("\n\n")  # the last is a note
     assert block.split()[:5] == ["per", "solved", "question", "tokens", "[95%"]
     assert f"200 [{found.low:,.0f}, {found.high:,.0f}]" in block
     assert max(map(len, block.splitlines())) <= 80
