@@ -25,7 +25,7 @@ from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_pric
 from rewoo_bench.analysis.stats.paired import Interval, mean_of
 from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, bounded, per_solved_estimate, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import noted_differences, refusals, unfinished, wait
+from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import INFERRED, check_columns, flagged, left_out, read_columns, subsets
 from rewoo_bench.text.words import counted
@@ -108,7 +108,7 @@ def compare(
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
-    notes += noted_differences(named)
+    notes += [*noted_differences(named), *of_agents(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
     datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer
     of_parts = {str(name) for part in parts for name in part["dataset"].unique()} if by else set()

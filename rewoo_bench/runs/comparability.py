@@ -12,6 +12,7 @@ from os.path import commonprefix
 from typing import Any
 
 from rewoo_bench.config.names import LOCAL
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.runs.manifest import Manifest, Manifests
 from rewoo_bench.runs.options import OPTIONS
 
@@ -71,6 +72,15 @@ def noted_differences(manifests: Manifests) -> list[str]:
         for name, value in (*found, ("the corpus", corpus)):
             facts.setdefault(name, {})[run] = value
     return _sentences(facts)
+
+
+def of_agents(manifests: Manifests) -> list[str]:
+    """A sentence about sampling, where external agents stand beside architectures of ours."""
+    runners = {each.name: each.runner for manifest in manifests.values() for each in manifest.architectures}
+    agents = [name for name, runner in runners.items() if runner == AGENT_NAME]
+    if not agents or len(agents) == len(runners):
+        return []
+    return [f"--temperature isn't sent for {', '.join(agents)}: an agent sets its own or leaves it to the provider"]
 
 
 def queued(manifest: Manifest) -> int:

@@ -60,6 +60,16 @@ async def test_the_type_of_a_refusal_reaches_the_anthropic_sdk() -> None:
     assert raised.value.body["error"]["type"] == "request_too_large"  # type: ignore[index]  # the SDK says object
 
 
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize(("fault", "ended"), [("unread reply", "agent_failed"), ("500", "error")])
+def test_a_reply_that_the_server_cant_read_is_the_models_failure(fault: Fault, ended: str) -> None:
+    with DialectServer(lambda entry, nth: fault if "q01" in entry.names else None) as provider:
+        run_agents(provider, [write_function("chat")], questions=3)
+    found = rows().set_index("example_id")
+    assert sorted(found.stop_reason) == sorted(["answered", "answered", ended])
+    assert found.exact_match.isna().sum() == (ended == "error")  # a failure of the infrastructure has no score
+
+
 def without_stream_options(entry: Entry, nth: int) -> Fault | None:
     return "bad option" if "stream_options" in entry.body else None
 

@@ -40,8 +40,16 @@ from dialects_of_answers import (
 
 PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS, INPUT_TOKENS)
 MidStream = Literal["cut stream", "error event", "quiet end"]
-Fault = Literal["429", "500", "bad option", "refused", "missing", "cut", "slow", "error body", "error first", MidStream]
-_STATUSES = {"429": 429, "500": 500, "bad option": 400, "refused": 401, "error body": 200, "missing": 404}
+Refused = Literal["429", "500", "unread reply", "bad option", "refused", "missing"]
+Fault = Literal[Refused, "cut", "slow", "error body", "error first", MidStream]
+_STATUSES = {
+    **{"429": 429, "500": 500, "unread reply": 500},
+    **{"bad option": 400, "refused": 401, "error body": 200, "missing": 404},
+}
+_MESSAGES = {
+    "bad option": "Unknown parameter: 'stream_options.include_usage'",
+    "unread reply": "The model produced output that does not match the expected peg-native format",  # llama-server
+}
 _NAME = re.compile(r"\bq\d\d\b")
 _LONGEST_WAIT_S = 20.0
 NOTHING = Tokens(0, 0)
@@ -207,7 +215,7 @@ def _refusal(fault: Fault | None, entry: Entry) -> web.Response | None:
         return None
     entry.status = status
     headers = {"Retry-After": "0"} if status == 429 else None
-    message = "Unknown parameter: 'stream_options.include_usage'" if status == 400 else f"scripted {fault}"
+    message = _MESSAGES.get(fault or "", f"scripted {fault}")
     return web.json_response(error_document(entry.path, message), status=status, headers=headers)
 
 

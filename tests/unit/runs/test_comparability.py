@@ -11,7 +11,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.comparability import noted_differences, queued, unfinished
+from rewoo_bench.runs.comparability import noted_differences, of_agents, queued, unfinished
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
 
@@ -22,6 +22,15 @@ def test_seconds_of_questions_that_share_a_local_model_are_told_to_be_a_queues()
     assert said == [
         "latency (0001): 8 questions at once shared a model on one machine, so latency includes waiting for it"
     ]
+
+
+def test_beside_our_architectures_an_agents_own_sampling_is_told() -> None:
+    ours, agent = ArchitectureFacts(name="rewoo", runner="rewoo"), ArchitectureFacts(name="smolagents", runner="agent")
+    said = "--temperature isn't sent for smolagents: an agent sets its own or leaves it to the provider"
+    for architectures, told in (([ours, agent], [said]), ([ours], []), ([agent], [])):
+        assert of_agents({A: manifest(A, architectures=architectures)}) == told
+    runs = {A: manifest(A, architectures=[ours]), B: manifest(B, architectures=[agent])}
+    assert said in compare(twice(), manifests=runs).notes
 
 
 @pytest.mark.parametrize(
