@@ -126,6 +126,8 @@ class Evaluator:
     """How long calls in flight may take to end once shutdown is requested."""
     engine: Engine | None = None
     """Asks the questions elsewhere; None asks them in this process."""
+    asks_failed: bool = True
+    """Whether questions that the infrastructure failed in an earlier session are asked again."""
 
     async def run(
         self,
@@ -149,7 +151,9 @@ class Evaluator:
             self.toolbox.check(architecture, examples[0] if examples else None)
         journal = self.recorder.journal if isinstance(self.recorder, Recorder) else None
         finished = journal.finished() if journal else set()
-        totals = Totals(tasks=len(examples) * len(architectures) * trials, done=len(finished))
+        failed = journal.failed() if journal and not self.asks_failed else set()
+        finished |= failed
+        totals = Totals(len(examples) * len(architectures) * trials, done=len(finished), errors=len(failed))
         if journal:
             totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):

@@ -367,6 +367,8 @@ class Outcome:
     """Number of the keys that `--resume` needn't ask again."""
     was_interrupted: bool = False
     """Whether a signal ended it; a run may be done for all that."""
+    has_asked_all: bool = False
+    """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
 
 
 @dataclass
@@ -381,8 +383,10 @@ class SessionEnd:
     has_repeated_crash: bool = False
     failed: int = 0
     """Number of failed questions."""
+    has_asked_all: bool = False
+    """Whether it came to the last question."""
     can_be_retried: bool = False
-    """Whether one of them may succeed when it is tried again."""
+    """Whether one of the failed may succeed when it is tried again."""
 
     def add(self, result: Result) -> None:
         """Counts a result, if it failed."""

@@ -338,6 +338,8 @@ class StudyRound:
     """What the manifest says of the study, where the run begins with this round."""
     is_new_session: bool
     """Whether this process has asked nothing of the run before."""
+    asks_failed: bool
+    """Whether questions that the infrastructure failed are asked again."""
 
 
 def begin_manifest(

@@ -165,6 +165,7 @@ async def run(
         on_signal = partial(shutdown_on_signal, shutdown, options.grace, resume_command(folder))
         await stack.enter_async_context(background_task(on_signal) if signals else nullcontext())
         evaluator = make_evaluator(options, prepared_run, recorder)
+        evaluator = replace(evaluator, asks_failed=study is None or study.asks_failed)
         if options.engine == "ray":
             from rewoo_bench.evaluation.cluster.start import ray_cluster
 
@@ -273,7 +274,16 @@ async def _evaluated(
         raise end.wrong
     is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error, len(tasks)))
     finished = len(opened.journal.finished())
-    return Outcome(folder, end.status, end.reason, is_resumable, keys=tasks, columns=opened.columns, finished=finished)
+    return Outcome(
+        folder,
+        end.status,
+        end.reason,
+        is_resumable,
+        keys=tasks,
+        columns=opened.columns,
+        finished=finished,
+        has_asked_all=end.has_asked_all,
+    )
 
 
 async def _ask(
@@ -309,7 +319,7 @@ async def _ask(
         end.reason, end.is_refused = str(stop), isinstance(stop, ProviderRefused)
         end.wrong = UsageError(str(stop)) if isinstance(stop, ProviderRefused) else stop
     else:
-        end.reason = evaluator.run_limits.unfinished(totals)
+        end.has_asked_all, end.reason = True, evaluator.run_limits.unfinished(totals)
         end.status = "incomplete" if end.reason else "done"
 
 

@@ -42,6 +42,7 @@ from rewoo_bench.text.redaction import redact_settings
 from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
+_MOST_IN_VAIN = 3  # questions in a row without an answer, before a run is left to a later session
 _SECONDS_A_LINE = 30.0
 DATASET_SIZE = "dataset_size"
 """In what a run's manifest says of its study: the questions of its data set, where all of them were declared."""
@@ -104,6 +105,8 @@ class _Session:
         self._resumed = set[str]()
         self._started = self._said = time.monotonic()
         self._answered = 0  # in this session
+        self._failed: dict[str, str] = {}  # why runs are incomplete that asked all their questions so far
+        self._last_answer: dict[str, tuple[int, int]] = {}  # how many answers a run had, and of how many questions
 
     async def prepare(self, cells: Sequence[Cell]) -> None:
         """Reads the inputs of all runs, before any model is asked, and counts their questions."""
@@ -161,6 +164,9 @@ class _Session:
         while todo:
             cell = min(todo, key=lambda each: self.asked[each.name])
             fault = await self._round(cell, copies.get(cell.options.model))
+            if not fault and self.asked[cell.name] >= self.wanted[cell.name] and cell.name in self._failed:
+                fault = await self._round(cell, copies.get(cell.options.model), again=True)
+                fault = fault or self._failed.get(cell.name)
             if self.end.was_interrupted:
                 return
             if fault:
@@ -170,8 +176,8 @@ class _Session:
                 todo.remove(cell)
             self._report(cell, cells, is_last=not todo)
 
-    async def _round(self, cell: Cell, n_caches: int | None) -> str | None:
-        """Adds questions to a run. Returns why it can't go on in this session."""
+    async def _round(self, cell: Cell, n_caches: int | None, *, again: bool = False) -> str | None:
+        """Adds questions to a run, or asks those `again` that failed. Returns why it can't go on in this session."""
         folder = self._folder / cell.name
         is_new = not (folder / MANIFEST).exists()
         reached = self.asked[cell.name]
@@ -181,7 +187,8 @@ class _Session:
         facts |= {"declared": str(declared)} if declared else {}
         facts |= {DATASET_SIZE: self.wanted[cell.name]} if self._most(cell) is None else {}
         facts |= {DECLARED_N: cell.options.questions} if cell.options.questions else {}
-        study = StudyRound(facts, is_new_session=cell.name not in self._resumed)
+        is_new_session = cell.name not in self._resumed
+        study = StudyRound(facts, is_new_session=is_new_session, asks_failed=is_new_session or again)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
@@ -189,11 +196,19 @@ class _Session:
             return str(error).removeprefix("--resume: ")
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
+        if outcome.status != "done" and (outcome.was_interrupted or not outcome.has_asked_all):
+            return None if outcome.was_interrupted else outcome.reason or "incomplete"
+        self.asked[cell.name] = options.questions or limit  # of a killed run more than was known to be asked
+        self._answered += (limit - reached) * len(cell.options.architectures) * cell.options.trials
         if outcome.status == "done":
-            self.asked[cell.name] = options.questions or limit  # of a killed run more than was known to be asked
-            self._answered += (limit - reached) * len(cell.options.architectures) * cell.options.trials
-            return None
-        return None if outcome.was_interrupted else outcome.reason or "incomplete"
+            self._failed.pop(cell.name, None)
+        else:  # a content filter refuses some questions: the others go on, and these are asked again at the end
+            self._failed[cell.name] = outcome.reason or "some answers failed"
+        answers, asked = self._last_answer.get(cell.name, (0, reached))
+        if outcome.finished > answers:
+            answers, asked = outcome.finished, self.asked[cell.name]
+        self._last_answer[cell.name] = answers, asked
+        return self._failed.get(cell.name) if self.asked[cell.name] - asked >= _MOST_IN_VAIN else None
 
     def _options(self, cell: Cell, folder: Path, limit: int, *, is_new: bool) -> RunOptions:
         """The options of a round. Raises `UsageError` where the run was begun with other ones."""

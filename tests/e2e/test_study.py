@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -167,7 +168,7 @@ def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys:
 
 def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def reply(request: dict[str, Any]) -> str | ServerFault:
-        return "Answer: Paris" if len(failing.books) % 5 else ServerFault("status")
+        return "Answer: Paris" if crc32(str(request["messages"]).encode()) % 5 else ServerFault("status")
 
     with ModelServer(reply) as failing:
         file = written(tmp_path, failing)
@@ -180,6 +181,48 @@ def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[s
         failed = int((rows["stop_reason"] != "answered").sum())
         assert failed > 0
         assert f"failed: {run}: {failed} answer" in said
+
+
+def asked_of_each(server: ModelServer, questions: list[str]) -> list[int]:
+    prompts = [json.dumps(entry.request["messages"], ensure_ascii=False) for entry in server.books]
+    return [
+        sum(json.dumps(question, ensure_ascii=False)[1:-1] in prompt for prompt in prompts) for question in questions
+    ]
+
+
+def test_a_question_that_is_always_refused_holds_no_other_up_and_is_asked_again_at_the_end(tmp_path: Path) -> None:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        asked = json.dumps(request["messages"], ensure_ascii=False)
+        return ServerFault("status", status=400, message="content filter") if refused in asked else "Answer: Paris"
+
+    run = "main-sample-hosted-temperature=0.0"
+    refused = "no question"
+    with ModelServer(reply) as server:
+        file = written(tmp_path, server)
+        assert study("run", file, "--out", tmp_path / "first") == 0
+        questions = list(load(tmp_path / "first" / run)["question"].unique())
+        refused = questions[1]
+        for session in (1, 2):
+            server.books.clear()
+            assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "--datasets", "sample") == 3
+            others = 2 if session == 1 else 0  # of two architectures
+            assert asked_of_each(server, questions) == [4 if each == refused else others for each in questions]
+        refused = "no question"
+        assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "--datasets", "sample") == 0
+    assert set(load(tmp_path / "runs" / run)["stop_reason"]) == {"answered"}
+
+
+def test_an_outage_leaves_a_run_to_a_later_session_after_three_questions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return "Answer: Paris" if len(failing.books) < 4 else ServerFault("status", status=503)
+
+    with ModelServer(reply) as failing:
+        file = written(tmp_path, failing)
+        assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "--datasets", "sample") == 3
+        assert len(failing.books) == 2 * (2 + 3)
+    assert "unfinished: main-sample-hosted-temperature=0.0: 6 of 10 answers failed" in capsys.readouterr().err
 
 
 def test_fewer_questions_than_a_killed_round_has_are_refused(tmp_path: Path, server: ModelServer) -> None:

@@ -289,6 +289,10 @@ class JournalReader:
         """The finished tasks, as text: all but those that the infrastructure failed."""
         return {row[0] for row in self.database.each("questions") if not row[1] and is_sound(row)}
 
+    def failed(self) -> set[str]:
+        """The tasks that the infrastructure failed when they were last asked, as text."""
+        return {row[0] for row in self.database.each("questions") if row[1] and is_sound(row)}
+
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
         names = [str(task) for task in tasks]

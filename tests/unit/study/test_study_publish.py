@@ -776,4 +776,4 @@ async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path:
     place = heads.split(" | ").index("questions of a task right")
     assert [row.split(" | ")[place] for row in rows] == ["-"] * 4  # an oracle's
     figures = read_results(study, tmp_path / "runs").figures
-    assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]"
+    assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]?"
