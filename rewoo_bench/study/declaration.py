@@ -167,6 +167,10 @@ class Study:
     declared: Mapping[str, RunOptions]
     """The options of its runs as the file has them, without this machine's values."""
 
+    def price(self, name: str) -> str:
+        """A price as `--prices` has it: a sheet with `./` lies beside the study's file."""
+        return _beside(name, self.file.parent)
+
     @property
     def declared_models(self) -> Mapping[str, str]:
         """What the file says for `model` of each of its models."""
@@ -189,7 +193,7 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SpecError(f"{file}: two runs would be in the folder {twice!r}: give their cells different names")
     for price in spec.study.prices:
-        _check_price(price, str(file))
+        _check_price(price, file, str(file))
     decided = set[str]()
     for outcome in spec.outcomes:
         _check_outcome(spec, outcome, file)
@@ -241,8 +245,8 @@ def _digest(spec: StudySpec, file: Path) -> str:
     }
     own = {outcome.prices for outcome in spec.outcomes if outcome.prices and ".toml" in outcome.prices}
     for price in sorted(own):  # prices that anybody can change
-        _check_price(price, str(file))
-        declared[price] = asdict(named_tariff(price))
+        _check_price(price, file, str(file))
+        declared[price] = asdict(named_tariff(_beside(price, file.parent))) | {"path": None}
     return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -300,14 +304,14 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
         raise SpecError(f"{where}: give a margin (0.05) with non-inferiority, and with nothing else")
     if outcome.prices and outcome.measure != "cost_usd":
         raise SpecError(f"{where}: prices are for the measure cost_usd")
-    _check_price(outcome.prices, where)
+    _check_price(outcome.prices, file, where)
 
 
-def _check_price(price: str | None, where: str) -> None:
+def _check_price(price: str | None, file: Path, where: str) -> None:
     """Raises `SpecError` for a price that no sheet has: now, and not when all runs have been paid."""
     try:
         if price is not None:
-            named_tariff(price)
+            named_tariff(_beside(price, file.parent))
     except UsageError as error:
         raise SpecError(f"{where}: {str(error).removeprefix('--')}") from None
 

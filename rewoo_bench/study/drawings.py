@@ -20,6 +20,7 @@ from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.cache import tariff_title
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
+from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
     PAIR,
@@ -127,7 +128,8 @@ def _map(rows: Sequence[_MapRow], results: StudyResults) -> Picture:
 
 def _prices(results: StudyResults, cells: Sequence[CellResults]) -> Picture:
     """Ratios of tokens and of dollars under each price, with intervals, a panel for each data set and model."""
-    measures = {"total_tokens": "tokens", **{price: price_title(price) for price in priced_by(results.study)}}
+    study = results.study
+    measures = {"total_tokens": "tokens", **{price: price_title(study, price) for price in priced_by(study)}}
     figure, panels = _panels(len(cells), 2.1 + 0.24 * len(measures), sharex=True)
     bounds = [0.5, 2.0]
     for panel, each in zip(panels, cells, strict=True):
@@ -195,9 +197,9 @@ def _head(of: CellResults) -> str:
     return "\n".join([f"{of.cell.dataset}, {of.cell.model}", *of.cell.conditions_shown, f"n = {of.n}"])
 
 
-def price_title(price: str) -> str:
+def price_title(study: Study, price: str) -> str:
     """`$ gpt-5-mini, OpenAI's rule, from 1,024`; prices that nobody asks are `nominal $`."""
-    tariff = named_tariff(price)
+    tariff = named_tariff(study.price(price))
     return f"{'nominal $' if tariff.prices_are else f'$ {tariff.model}'}, {tariff_title(tariff)}"
 
 

@@ -238,7 +238,7 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
         return None
     own = [each.prices for each in study.spec.outcomes if each.cells == cell.cells]
     prices = [*(priced_by(study) if cell.cells == main_cells(study) else SHOWN), *filter(None, own)]
-    found = priced_rows([folder], whole, [[name] for name in prices])
+    found = priced_rows([folder], whole, [[study.price(name)] for name in prices])
     dollars = {name: each.usd for name, each in zip(prices, found, strict=True)}
     if is_oracle(cell.options.model):
         calls = read_calls(folder, whole)

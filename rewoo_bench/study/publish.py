@@ -399,7 +399,7 @@ def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[
     is_joined = any(f"{of}/objectives_right" in results.figures for _, _, of in systems)
     joined = {"objectives_right": OF_OBJECTIVES} if is_joined else {}
     shown = {"exact_match": "exact match [95% CI]", **joined, "total_tokens": "tokens", "llm_calls": "model calls"}
-    shown |= {name: f"{price_title(name)}, for 1,000" for name in prices}
+    shown |= {name: f"{price_title(results.study, name)}, for 1,000" for name in prices}
     head, *titles = _titles([each.cell for each, _, _ in systems])
     rows = [[head, "architecture", "n", *shown.values()]]
     for title, (each, name, of) in zip(titles, systems, strict=True):
@@ -417,7 +417,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
 
     Beside each ratio stands the main run's on the same questions, where there is one.
     """
-    measures = {"total_tokens": "tokens", EXAMPLE: price_title(EXAMPLE)}
+    measures = {"total_tokens": "tokens", EXAMPLE: price_title(results.study, EXAMPLE)}
     rows = [["run", "architectures", "n", *(each for title in measures.values() for each in (title, UNCHANGED))]]
     rows[0].append("exact match, the first's less the second's")
     for each in runs:
@@ -440,7 +440,7 @@ def _prices(results: StudyResults) -> list[list[str]]:
     rows = [["price", *(f"{each.cell.title} (n = {each.n})" for each in runs)]]
     for price in priced_by(results.study) if runs else ():
         cells = [_texts(results, f"{each.cell.name}/{' / '.join(PAIR)}", price)[0] for each in runs]
-        rows.append([price_title(price), *cells])
+        rows.append([price_title(results.study, price), *cells])
     return rows
 
 

@@ -115,15 +115,15 @@ def test_the_hash_is_of_what_the_outcomes_rest_on_but_for_numbers_of_questions_a
 
 
 def test_the_hash_is_of_the_prices_in_a_sheet_of_ones_own(tmp_path: Path) -> None:
-    sheet = tmp_path / "mine.toml"
-    priced = f'"cost_usd"\nprices = "{sheet}:mine"'
+    priced = '"cost_usd"\nprices = "./mine.toml:mine"'  # beside the study's file, wherever that is
     hashes = []
-    for dollars in (1.0, 1.0, 2.0):
-        sheet.write_text(
+    for folder, dollars in (("one", 1.0), ("two", 1.0), ("one", 2.0)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "mine.toml").write_text(
             f'title = "Mine"\nunit = "USD per million tokens"\nsource = "me"\nas_of = 2026-11-24\n'
             f"[models.mine]\ninput = {dollars}\noutput = 4.0\n"
         )
-        hashes.append(declared(tmp_path, DECLARED.replace('"total_tokens"', priced)).sha256)
+        hashes.append(declared(tmp_path / folder, DECLARED.replace('"total_tokens"', priced)).sha256)
     assert hashes[0] == hashes[1] != hashes[2]
 
 

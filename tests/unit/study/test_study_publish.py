@@ -777,3 +777,18 @@ async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path:
     assert [row.split(" | ")[place] for row in rows] == ["-"] * 4  # an oracle's
     figures = read_results(study, tmp_path / "runs").figures
     assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]?"
+
+
+@pytest.mark.anyio
+async def test_a_price_sheet_of_ones_own_lies_beside_the_studys_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'title = "Mine"\nunit = "USD per million tokens"\nsource = "me"\nas_of = 2026-11-24\n'
+        "[models.mine]\ninput = 1.0\noutput = 4.0\n"
+    )
+    study = conditions_study(tmp_path, DECLARED.replace("[study]", '[study]\nprices = ["./mine.toml:mine"]', 1))
+    cells = [each for each in study.cells if each.cells == "main"]
+    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=3))
+    publish_study(study, tmp_path / "runs", tmp_path / "page")
+    page = (tmp_path / "page/README.md").read_text()
+    assert "$ mine" in page
+    assert str(tmp_path) not in page
