@@ -157,8 +157,8 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         agents[f"agents-hotpotqa-qwen-tools/{name}/total_tokens"] for name in ("openai-agents", "smolagents")
     ]
     assert [min(tokens), max(tokens)] == ends_of_agents
-    (run,) = (each for each in committed.cells if each.cell.name == "agents-hotpotqa-qwen-tools")
-    unread = (run.rows["total_tokens"] == 0) & (run.rows["llm_calls"] > 0)
+    (asked,) = (each for each in committed.cells if each.cell.name == "agents-hotpotqa-qwen-tools")
+    unread = (asked.rows["total_tokens"] == 0) & (asked.rows["llm_calls"] > 0)
     assert f"(none where the server couldn't read a reply, {unread.sum()} of {len(unread)}); exact match: 0." in PAGE
     for rule in ("none", "openai"):
         native = [each for name, each in figures.items() if name.endswith(f"react-native / rewoo/{rule}")]
