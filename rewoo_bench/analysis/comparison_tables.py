@@ -409,10 +409,9 @@ def notes(comparison: Comparison) -> list[str]:
             if n > FEW
             else f"n = {n:,}: too few questions for an interval to say much"
         )
-    means = (mean for system in comparison.systems for mean in system.intervals.values())
-    if any(mean.rare for mean in means) or any(
-        each.interval.rare for pair in comparison.pairs for each in pair.figures
-    ):
+    intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
+    intervals += [effect.interval for pair in comparison.pairs for effect in pair.figures]
+    if any(interval.rare for interval in intervals):
         lines.append(OF_RARE)
     if any(pair.rows > pair.questions for pair in comparison.pairs):
         lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")

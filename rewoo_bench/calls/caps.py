@@ -137,6 +137,8 @@ class Totals:
     errors: int = 0
     spent: Spent = field(default_factory=Spent)
     last_error: str | None = None
+    failed_before: int = 0
+    """Answers that failed in earlier sessions and aren't asked again: they end no session early."""
 
     def add(self, error: str | None) -> None:
         """One more question is done; `error` is the failure of the infrastructure, if any."""
@@ -174,11 +176,12 @@ class RunLimits:
 
     def unfinished(self, totals: Totals) -> str | None:
         """The reason why a run is incomplete after its last question: too many of them failed."""
-        if totals.errors <= self._tolerated(totals):
+        failed = totals.errors + totals.failed_before
+        if failed <= self._tolerated(totals):
             return None
         if totals.errors == totals.tasks:
             return f"every question failed; last: {totals.last_error}"
-        return f"{totals.errors:,} of {counted(totals.tasks, 'answer')} failed"
+        return f"{failed:,} of {counted(totals.tasks, 'answer')} failed"
 
     def _tolerated(self, totals: Totals) -> float:
         if self.max_errors is None:

@@ -153,7 +153,7 @@ class Evaluator:
         finished = journal.finished() if journal else set()
         failed = journal.failed() if journal and not self.asks_failed else set()
         finished |= failed
-        totals = Totals(len(examples) * len(architectures) * trials, done=len(finished), errors=len(failed))
+        totals = Totals(len(examples) * len(architectures) * trials, done=len(finished), failed_before=len(failed))
         if journal:
             totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):

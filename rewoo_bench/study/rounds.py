@@ -187,8 +187,7 @@ class _Session:
         facts |= {"declared": str(declared)} if declared else {}
         facts |= {DATASET_SIZE: self.wanted[cell.name]} if self._most(cell) is None else {}
         facts |= {DECLARED_N: cell.options.questions} if cell.options.questions else {}
-        is_new_session = cell.name not in self._resumed
-        study = StudyRound(facts, is_new_session=is_new_session, asks_failed=is_new_session or again)
+        study = StudyRound(facts, is_new_session=cell.name not in self._resumed, asks_failed=again)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
@@ -332,7 +331,7 @@ def _differing_option(declared: RunOptions, manifest: Manifest) -> str | None:
     for name in filter(recorded.__contains__, options):
         values = [options[name], recorded[name]]
         if name == "dataset":  # `hotpotqa=dev.json?objectives=2`
-            values = [(re.split("[=?]", each)[0], each.partition("?")[2]) for each in values]
+            values = [(re.split("[=?]", str(each))[0], str(each).partition("?")[2]) for each in values]
         is_free = name in free or name.endswith("model") or not OPTIONS[name].role.resume
         if not is_free and values[0] != values[1]:
             return str(name)
