@@ -207,9 +207,11 @@ class RecordedModel:
             completion = _read_completion(answer, replayed=True)
         except ValueError:
             return None
+        now = time.time()  # a prefix is as old as it is in this run
+        answer["receipt"] = {**answer["receipt"], "sent_at": now, "ended_at": now}
         if self._price is not None:
             cost_usd = self._price(completion.usage)
-            answer["receipt"] = {**answer["receipt"], "cost_usd": cost_usd}
+            answer["receipt"]["cost_usd"] = cost_usd
             completion = replace(completion, call_cost=replace(completion.call_cost, cost_usd=cost_usd))
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion

@@ -50,8 +50,9 @@ from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N, why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
+NATIVE_PAIR = ("react-native", "rewoo")
 CONTEXTS = (512, 1024, 2048, 4096)
-"""Tokens before every prompt under which the oracle's runs are priced, too: longer instructions, more tools."""
+"""Tokens before every prompt under which both pairs of the oracle's runs are priced, too: instructions, tools."""
 UNCHANGED = "main, these questions"
 ORACLES = "an oracle's accuracy means nothing"
 BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
@@ -307,7 +308,8 @@ def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
         for second in names:
             is_loop_and_plan = (first, second) in loops_and_plans(names)
             if first != second and (is_loop_and_plan or second == names[0]):
-                for what, figure in _of_pair(of, first, second, of.dollars if is_loop_and_plan else SHOWN):
+                in_contexts = is_loop_and_plan or (family(first), family(second)) == NATIVE_PAIR
+                for what, figure in _of_pair(of, first, second, of.dollars if in_contexts else SHOWN):
                     yield f"{of.cell.name}/{what}", figure
 
 

@@ -209,6 +209,22 @@ async def test_a_cache_pays_for_an_answer_once_over_runs(tmp_path: Path) -> None
     cache.close()
 
 
+async def test_an_answer_of_the_cache_has_the_times_of_the_run_that_takes_it(tmp_path: Path) -> None:
+    """By them a prefix has its age: those of the other run would make it as old as that run."""
+    cache = ResponseCache(tmp_path / "cache")
+    receipts = []
+    for run in ("a", "b"):
+        (tmp_path / run).mkdir()
+        async with session(tmp_path / run, cache=cache) as recorder:
+            begin = time.time()
+            await ask(recorder, ["Neva"])
+        async with read_journal(tmp_path / run / "journal.sqlite") as journal:
+            receipts += [record.answer["receipt"] for record in journal.calls(TASK)]
+        assert begin <= receipts[-1]["sent_at"] <= receipts[-1]["ended_at"] <= time.time()
+    cache.close()
+    assert receipts[0]["latency_s"] == receipts[1]["latency_s"]
+
+
 async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     long = Message("system", "exemplars " * 10_000)
     async with session(tmp_path) as recorder:
