@@ -70,7 +70,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     given = {name: value for name, value in options.items() if value is not None}
     session = SessionChoices(n, block, given, published)
     end = anyio.run(run_study, declared, chosen, folder, session)
-    click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their questions"))
+    click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their answers"))
     for name, reason in end.unfinished.items():
         click.echo(terminal(f"unfinished: {name}: {reason}"), err=True)
     return INCOMPLETE if end.unfinished else DONE

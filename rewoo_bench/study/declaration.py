@@ -34,7 +34,7 @@ from datetime import date
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,11 +77,11 @@ class Cells(_Table):
     datasets: list[str] = Field(min_length=1)
     architectures: list[str] = Field(min_length=1)
     """Names as for `--arch`, agents as `agent:COMMAND`."""
-    n: int | None = Field(default=None, ge=1)
+    n: int | None = Field(default=None, ge=1, strict=True)
     """Questions of each run; None is all that the data set has."""
-    conditions: dict[str, list[Value]] = {}
+    conditions: dict[str, Annotated[list[Value], Field(min_length=1)]] = {}
     settings: dict[str, Any] = {}
-    stage: int = 1
+    stage: int = Field(default=1, strict=True)
     """Cells of a later stage begin when those of earlier ones have all their questions."""
     exploratory: bool = False
     """Whether no outcome was declared for them."""
@@ -298,6 +298,8 @@ def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
     ):
         if wanted is not None and wanted not in known:
             raise SpecError(f"{where}: {unknown(what, wanted, known)}")
+    if len({*outcome.architectures}) < 2:
+        raise SpecError(f"{where}: {outcome.architectures[0]!r} against itself: give two architectures")
     if (outcome.statistic == "ratio") == (outcome.measure in ("exact_match", "f1")):
         raise SpecError(f"{where}: a ratio is of tokens, dollars or seconds, a difference of exact_match or f1")
     if (outcome.statistic == "non-inferiority") != (outcome.margin is not None):
@@ -322,6 +324,8 @@ def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:
     for what, wanted, known in (("model", table.models, spec.models), ("data set", table.datasets, spec.datasets)):
         if strange := next((each for each in wanted if each not in known), None):
             raise SpecError(f"{where}: {unknown(what, strange, known)}")
+    if both := table.conditions.keys() & table.settings.keys():
+        raise SpecError(f"{where}: {min(both)!r} is a condition and a setting")
     names = [*table.conditions]
     return [
         _cell(spec, table, model, dataset, dict(zip(names, chosen, strict=True)), file, where)

@@ -12,6 +12,7 @@ model and condition among them.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -213,7 +214,8 @@ def read_results(study: Study, folder: Path) -> StudyResults:
             named = f"{str(folder / cell.name)!r}: "
             raise DataError(f"{'' if cell.name in str(error) else named}{error}") from None
     if not found:
-        raise DataError(f"{str(folder)!r} has no run of the study: begin with rewoo-bench study run {study.file}")
+        command = f"rewoo-bench study run {shlex.quote(str(study.file))} --out {shlex.quote(str(folder))}"
+        raise DataError(f"{str(folder)!r} has no run of the study: begin with {command}")
     outcomes = _decided(study, found)
     for decided in outcomes:
         figures[decided.name] = _figure(decided.interval, ".2f" if decided.outcome.statistic == "ratio" else "+.3f")

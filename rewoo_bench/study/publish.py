@@ -44,6 +44,7 @@ from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
+from rewoo_bench.runs.rows import left_out
 from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, drawn, price_title
 from rewoo_bench.study.outcomes import (
@@ -87,6 +88,8 @@ Asked: {{models}}.
 
 {{table ratios}}
 
+{{table others}}
+
 {{table trials}}
 
 {{table prices}}
@@ -94,6 +97,8 @@ Asked: {{models}}.
 {{table traces}}
 
 {{table claims}}
+
+{{table reached}}
 
 Intervals are of 95%. `?`: widened, since few questions make the spread and a rare event may be missing; such an outcome
 is undecided. Dollars are what the counted tokens would cost at the named prices and cache rules. All figures are in
@@ -180,6 +185,9 @@ def page_of(results: StudyResults, folder: Path) -> str:
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         page += f"\nThe words of {PAGE} are of other models: {'; '.join(others)}.\n" if path.is_file() else ""
+    sources = {each.cell.name: each.rows["usage_source"].astype(str) for each in results.cells if not each.is_oracle}
+    if estimated := [name for name, own in sources.items() if own.isin(["estimated", "mixed"]).any()]:
+        page += f"\nTokens are estimated, in part or all, in {', '.join(estimated)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
 
 
@@ -210,6 +218,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         "outcomes": lambda: _outcomes(results),
         "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
         "ratios": lambda: _ratios(results, results.cells),
+        "others": lambda: _means(results, [each for each in results.cells if not _is_shown(results, each)], (EXAMPLE,)),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
         "claims": lambda: _claims(runs),
@@ -384,8 +393,9 @@ def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
 def _n(results: StudyResults, of: str, run: CellResults) -> str:
     """The number of questions behind figures: `6 of 10` where a provider failed the others."""
     figure = results.figures.get(f"{of}/total_tokens")
-    failed = figure is not None and figure.n < run.n
-    return f"{figure.n:,} of {run.n:,}" if figure is not None and failed else f"{run.n:,}"
+    own = run.rows[run.rows["architecture"].isin(of.removeprefix(f"{run.cell.name}/").split(" / "))]
+    n = figure.n if figure is not None else 0 if len(own) and left_out(own).all() else run.n
+    return f"{n:,} of {run.n:,}" if n < run.n else f"{run.n:,}"
 
 
 def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
@@ -422,7 +432,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
     rows[0].append("exact match, the first's less the second's")
     for each in runs:
         names = each.names
-        if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
+        if not _has_ratios(results, each):
             continue
         first, second = next(iter(loops_and_plans(names)), (names[1], names[0]))
         of = f"{each.cell.name}/{first} / {second}"
@@ -434,12 +444,25 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
     return rows
 
 
+def _has_ratios(results: StudyResults, run: CellResults) -> bool:
+    """Whether a run is in the table of ratios."""
+    return "hops" not in run.cell.conditions and len(run.names) > 1 and run.cell.cells != main_cells(results.study)
+
+
+def _is_shown(results: StudyResults, run: CellResults) -> bool:
+    """Whether a table or the map of a page without words shows a run."""
+    is_on_map = "hops" in run.cell.conditions and bool(loops_and_plans(run.names))
+    return run.cell.cells == main_cells(results.study) or _has_ratios(results, run) or is_on_map
+
+
 def _prices(results: StudyResults) -> list[list[str]]:
     """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price."""
     runs = _of_cells(results, main_cells(results.study))
-    rows = [["price", *(f"{each.cell.title} (n = {each.n})" for each in runs)]]
+    pairs = [f"{each.cell.name}/{' / '.join(PAIR)}" for each in runs]
+    heads = (f"{each.cell.title} (n = {_n(results, pair, each)})" for each, pair in zip(runs, pairs, strict=True))
+    rows = [["price", *heads]]
     for price in priced_by(results.study) if runs else ():
-        cells = [_texts(results, f"{each.cell.name}/{' / '.join(PAIR)}", price)[0] for each in runs]
+        cells = [_texts(results, pair, price)[0] for pair in pairs]
         rows.append([price_title(results.study, price), *cells])
     return rows
 
@@ -481,6 +504,9 @@ def _reached(results: StudyResults) -> list[list[str]]:
     for each in results.cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
         rows.append([each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"])
+    asked = {each.cell.name for each in results.cells}
+    lacking = [cell for cell in results.study.cells if cell.name not in asked]
+    rows += [[cell.name, "0", f"{cell.options.questions or 'all'}", "not run"] for cell in lacking]
     return rows
 
 

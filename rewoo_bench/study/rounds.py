@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
 import pandas as pd
@@ -31,7 +32,8 @@ from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
 from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
-from rewoo_bench.runs.folder import QUESTIONS_FILE, load
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, open_table
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
@@ -150,8 +152,16 @@ class _Session:
         return min(limits, default=None)
 
     async def ask(self, cells: Sequence[Cell], stack: AsyncExitStack) -> None:
-        """Asks the questions of a stage; the next one is always of the run that has the fewest."""
-        todo = [cell for cell in cells if self.asked[cell.name] < self.wanted[cell.name]]
+        """Asks the questions of a stage; the next one is always of the run that has the fewest.
+
+        A run that has them, but has lost a table, gets a round of none, which writes its tables again.
+        """
+        todo = [
+            cell
+            for cell in cells
+            if self.asked[cell.name] < self.wanted[cell.name]
+            or (self.asked[cell.name] and _damage(self._folder / cell.name))
+        ]
         copies = {
             model: min(_MOST_COPIES, len({name for cell in todo if cell.options.model == model
                                           for name in cell.options.architectures}))
@@ -170,6 +180,8 @@ class _Session:
             if self.end.was_interrupted:
                 return
             if fault:
+                error = common_error(_rows(self._folder / cell.name)[0]) if cell.name in self._failed else ""
+                fault += f"; most common error: {error}" if error else ""
                 self.end.unfinished[cell.name] = fault
                 self._choices.say(f"{cell.name}: {fault}")
             if fault or self.asked[cell.name] >= self.wanted[cell.name]:
@@ -181,7 +193,8 @@ class _Session:
         folder = self._folder / cell.name
         is_new = not (folder / MANIFEST).exists()
         reached = self.asked[cell.name]
-        limit = min(self.wanted[cell.name], reached + (self._choices.block or block_of(cell.options, self._choices)))
+        block = self._choices.block or block_of(cell.options, self._choices)
+        limit = max(reached, min(self.wanted[cell.name], reached + block))
         facts: dict[str, Any] = {"file": self._study.file.name, "sha256": self._study.sha256, "cell": cell.name}
         declared = self._study.spec.study.declared
         facts |= {"declared": str(declared)} if declared else {}
@@ -215,7 +228,7 @@ class _Session:
         if is_new:
             return replace(cell.options, questions=limit, out=folder, **chosen)
         reached = read_manifest(folder).dataset.limit or 0
-        if reached > self.wanted[cell.name]:
+        if reached > max(self.wanted[cell.name], self.asked[cell.name]):
             raise UsageError(
                 f"a round was interrupted before all of its {reached:,} questions were answered: ask at least so many "
                 "(-n, or n in the file)"
@@ -288,6 +301,8 @@ class CellStatus:
     """Why it can't be asked here: its data or its model isn't there."""
     failed: int = 0
     """Answers that a provider or a tool's server failed; they are in no figure."""
+    common_error: str = ""
+    """The most common error of these."""
 
 
 async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
@@ -377,15 +392,36 @@ async def _status(
     calls_left = None if calls is None else left * calls
     exploratory = why_exploratory(study, cell, manifest)
     failed = int(left_out(rows).sum()) if len(rows) else 0
-    return CellStatus(cell, asked, wanted, calls_left, hours, dollars, stale, exploratory, failed=failed)
+    return CellStatus(
+        cell, asked, wanted, calls_left, hours, dollars, stale, exploratory,
+        failed=failed, common_error=common_error(rows),
+    )  # fmt: skip
 
 
 def _rows(folder: Path) -> tuple[pd.DataFrame, str | None]:
-    """The rows of a run, and what is wrong with its table, where it has one."""
+    """The rows of a run, and what is wrong with its tables, where it has any."""
     try:
-        return load(folder), None
+        return load(folder), _damage(folder)
     except DataError as error:
         return pd.DataFrame(), str(error) if (folder / QUESTIONS_FILE).exists() else None
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with the tables of a run that has asked questions."""
+    for name, schema in ((QUESTIONS_FILE, QUESTIONS), (CALLS_FILE, CALLS)):
+        try:
+            open_table(folder / name, schema).close()
+        except FileNotFoundError:
+            return f"it has lost its {name}"
+        except DataError as error:
+            return str(error)
+    return None
+
+
+def common_error(rows: pd.DataFrame) -> str:
+    """The most common error of the answers that failed; empty where none is known, as in a published run."""
+    errors = list(rows.loc[left_out(rows), "error"].dropna()) if len(rows) else []
+    return mode(map(str, errors)) if errors else ""
 
 
 def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
@@ -433,7 +469,12 @@ def status_text(found: Sequence[CellStatus]) -> str:
         first, *others = (each.cell.name for each in found if each.unreadable == why)
         named = f"{first} and {counted(len(others), 'other run')}" if others else first
         lines.append(f"can't be asked here: {named}: {why}")
-    lines += [f"failed: {each.cell.name}: {counted(each.failed, 'answer')}" for each in found if each.failed]
+    lines += [
+        f"failed: {each.cell.name}: {counted(each.failed, 'answer')}"
+        + (f"; most common error: {each.common_error}" if each.common_error else "")
+        for each in found
+        if each.failed
+    ]
     lines += [f"stale: {each.cell.name}: {each.stale}" for each in found if each.stale]
     lines += [
         f"exploratory: {each.cell.name}: {each.exploratory}"

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import pandas as pd
 import pytest
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerFault
+from rewoo_bench.text.words import counted
 
 STUDY = """
 [study]
@@ -135,7 +137,7 @@ def test_a_run_that_has_its_questions_of_other_architectures_is_unfinished(
     file.write_text(file.read_text().replace('["direct", "cot"]', '["direct", "cot", "react"]'))
     assert study("run", file, "--out", tmp_path / "runs", "-n", 1) == 3
     said = capsys.readouterr()
-    assert "0 of 2 runs have their questions" in said.out
+    assert "0 of 2 runs have their answers" in said.out
     assert said.err.count("--arch was ") == 2
 
 
@@ -180,7 +182,7 @@ def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[s
         rows = load(tmp_path / "runs" / run)
         failed = int((rows["stop_reason"] != "answered").sum())
         assert failed > 0
-        assert f"failed: {run}: {failed} answer" in said
+        assert f"failed: {run}: {counted(failed, 'answer')}; most common error: " in said
 
 
 def asked_of_each(server: ModelServer, questions: list[str]) -> list[int]:
@@ -222,7 +224,54 @@ def test_an_outage_leaves_a_run_to_a_later_session_after_three_questions(
         file = written(tmp_path, failing)
         assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "--datasets", "sample") == 3
         assert len(failing.books) == 2 * (2 + 3)
-    assert "unfinished: main-sample-hosted-temperature=0.0: 6 of 10 answers failed" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "unfinished: main-sample-hosted-temperature=0.0: 6 of 10 answers failed; most common error: " in said
+    assert "503" in said
+
+
+@pytest.mark.parametrize("table", ["questions.parquet", "calls.parquet"])
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_lost_table_of_a_finished_run_is_written_again(
+    damaged: bool, table: str, tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    command = ("run", file, "--out", tmp_path / "runs", "--datasets", "sample", "-n")
+    assert study(*command, 4) == 0
+    path = tmp_path / "runs/main-sample-hosted-temperature=0.0" / table
+    before = pd.read_parquet(path)
+    path.unlink()
+    if damaged:
+        path.write_bytes(b"PAR1")
+    capsys.readouterr()
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    assert "stale: main-sample-hosted-temperature=0.0: " in capsys.readouterr().out or table == "questions.parquet"
+    assert study(*command, 2) == 0  # of fewer questions than it has
+    pd.testing.assert_frame_equal(pd.read_parquet(path), before)
+    assert len(server.books) == 4 * 2
+
+
+def test_a_page_says_how_many_questions_a_figure_is_of_and_whether_tokens_are_estimated(tmp_path: Path) -> None:
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        number = crc32(str(request["messages"]).encode()) % 5
+        fault = ServerFault("status") if number == 0 else ServerFault("no_usage", message="Answer: Paris")
+        return fault if number < 2 else "Answer: Paris"
+
+    with ModelServer(reply) as server:
+        file = written(tmp_path, server)
+        text = file.read_text().replace('["direct", "cot"]', '["direct", "react", "rewoo"]')
+        file.write_text(text.replace('["cot", "direct"]', '["react", "rewoo"]'))
+        assert study("run", file, "--out", tmp_path / "runs", "--datasets", "sample") == 3
+    assert study("publish", file, "--out", tmp_path / "runs", "--to", tmp_path / "page") == 0
+    rows = load(tmp_path / "runs/main-sample-hosted-temperature=0.0")
+    failed = rows[rows["stop_reason"] == "error"]["example_id"].nunique()
+    both = rows[rows["architecture"].isin(["react", "rewoo"])]
+    known = 6 - both[both["stop_reason"] == "error"]["example_id"].nunique()
+    assert failed > 0
+    assert 0 < known < 6
+    page = (tmp_path / "page/README.md").read_text("utf-8")
+    assert f"(n = {known} of 6)" in page
+    assert "Tokens are estimated, in part or all, in main-sample-hosted-temperature=0.0" in page
+    assert "| main-chain-hosted-temperature=0.0 | 0 | 6 | not run |" in page
 
 
 def test_fewer_questions_than_a_killed_round_has_are_refused(tmp_path: Path, server: ModelServer) -> None:
@@ -295,7 +344,7 @@ def test_a_provider_that_refuses_one_model_leaves_the_other_runs_alone(
     assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 3
     assert len(server.books) == 2 * 2 * 2
     said = capsys.readouterr()
-    assert "2 of 4 runs have their questions" in said.out
+    assert "2 of 4 runs have their answers" in said.out
     assert "unfinished: main-sample-gone-temperature=0.0:" in said.err
 
 
