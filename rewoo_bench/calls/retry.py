@@ -15,6 +15,8 @@ Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 
 from __future__ import annotations
 
+import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +32,7 @@ from rewoo_bench.types import Completion, Model, Request, Usage
 
 TOO_MANY_REQUESTS = 429
 _FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
+_LONG_WAIT_S = 20.0  # said, since a run would seem to hang; and not again for as long as it takes
 
 
 class CallLimiter:
@@ -164,6 +167,7 @@ class RetryingModel:
         self._max_delay = max_delay
         self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
         self._sleep = sleep
+        self._said_until = -math.inf
 
     async def complete(self, request: Request) -> Completion:
         """The first completion. Raises the last `ModelError` where all attempts fail."""
@@ -183,6 +187,9 @@ class RetryingModel:
                     raise
                 bill.add(with_valid_cost(error.call_cost, request))
                 delay = self._delay(failures, error.retry_after)
+                if delay >= _LONG_WAIT_S and time.monotonic() >= self._said_until:
+                    self._said_until = time.monotonic() + delay
+                    logging.getLogger(__name__).warning("%s: waiting %.0f s: %s", self.name, delay, error)
             else:
                 limiter.succeeded()
                 return completion

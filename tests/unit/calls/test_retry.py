@@ -94,6 +94,14 @@ async def test_retry_after_counts_where_it_is_longer_and_bearable(asked: float, 
     assert clock.slept == [slept]
 
 
+async def test_a_long_wait_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    model, _, _ = retrying([busy(retry_after=7.0), busy(retry_after=3600.0), busy(retry_after=3600.0), "Seine"])
+    await model.complete(Request(ASK, role="solver"))
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert "waiting 60 s: " in said
+    assert "busy" in said
+
+
 @pytest.mark.parametrize("max_retries", [0, 1, 3])
 async def test_it_gives_up_after_so_many_attempts(max_retries: int) -> None:
     model, inner, clock = retrying([busy()] * 9, max_retries=max_retries)
