@@ -38,6 +38,7 @@ from rewoo_bench.models.local.server import (
     LocalServer,
     PerArchitectureModel,
     ServerSettings,
+    processor,
     read_header,
     serve,
     server_version,
@@ -183,6 +184,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
             "threads": servers.settings.threads,
             "context": servers.settings.context,
             "prefix_cache": "shared" if settings.n_caches > copies else "own",
+            "processor": processor(),
             **software,
         }
         if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--answer-cache` key

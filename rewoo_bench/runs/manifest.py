@@ -254,10 +254,10 @@ Manifests = Mapping[str, Manifest]
 """By run id."""
 
 
-# Facts that change no answer, or repeat another fact.
+# Facts that change no answer, or few (a run may go on elsewhere), or repeat another fact.
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
-    | {"api_base", "path", "texts_sha256"}
+    | {"api_base", "path", "texts_sha256", "processor"}
     | {"with_chain", "without_chain", "without_pages", "without_task"}
 )
 

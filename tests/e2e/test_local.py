@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
-from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, read_header, serve
+from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, processor, read_header, serve
 from rewoo_bench.models.open import _local_file, open_model
 from rewoo_bench.types import Message, Request
 
@@ -182,6 +183,14 @@ async def test_the_threads_are_in_the_manifest_and_in_no_key_of_the_answer_cache
             assert opened.manifest["threads"] == threads
             parts.append(opened.cache_key_part)
     assert parts[0] == parts[1]
+
+
+def test_a_processor_is_named_by_what_decides_its_sums() -> None:
+    name, *extensions = processor().split()
+    assert name == platform.machine()
+    known = Path("/proc/cpuinfo").read_text("utf-8").split() if Path("/proc/cpuinfo").exists() else []
+    assert ("avx2" in extensions) == ("avx2" in known)
+    assert len({*extensions}) == len(extensions)
 
 
 def test_a_large_file_of_ones_own_is_hashed_once(

@@ -21,6 +21,8 @@ import json
 import logging
 import mmap
 import os
+import platform
+import re
 import signal
 import struct
 import subprocess
@@ -244,6 +246,23 @@ def server_version(program: Sequence[str]) -> dict[str, str]:
     if done.returncode or not lines:
         raise ModelNotFound(f"--llama-server: {program[0]!r} is not a llama-server: it prints no version")
     return {"llama_server": lines[0]}
+
+
+_EXTENSIONS = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "asimddp", "i8mm", "sve")
+
+
+def processor() -> str:
+    """The instructions that sums are made with, `x86_64 avx avx2`: they decide how sums are rounded, and so answers.
+
+    Only the machine's architecture where the system has no /proc/cpuinfo.
+    """
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    flags = found.group(1).split() if found else []
+    return " ".join([platform.machine(), *(each for each in _EXTENSIONS if each in flags)])
 
 
 def free_cores() -> int:

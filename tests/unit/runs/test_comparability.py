@@ -69,6 +69,16 @@ def test_uncommitted_changes_are_another_commit() -> None:
     assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
 
 
+def test_another_processor_of_a_local_model_is_noted() -> None:
+    model = {"name": "local/small", "threads": 2}
+    runs = {
+        run: manifest(run, models={"default": {**model, "processor": f"x86_64 {extension}"}})
+        for run, extension in ((A, "avx2"), (B, "avx512f"))
+    }
+    notes = compare(twice(), manifests=runs).notes
+    assert "local/small: processor: x86_64 avx2 (0001), x86_64 avx512f (0002)" in notes
+
+
 def test_a_judge_on_this_machine_is_no_queue() -> None:
     models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
     told = {A: manifest(A, models=models, concurrency=8)}
