@@ -2,12 +2,14 @@
 
 python scripts/reproduced.py results/local/study results/study > results/study/reproduced.csv
 
-A row differs where a call, a token, the score, the end or the answer does.
+A row differs where a call, a token, the score, the end or the answer does. `processor` is the one that answered
+again, where its run names it; the published runs' isn't known.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,7 +32,11 @@ def compared(again: Path, published: Path) -> Iterator[dict[str, Any]]:
         new, old = (table.loc[both].astype(object).where(table.loc[both].notna(), None) for table in (new, old))
         differ = (new != old).to_numpy() & ~(new.isna() & old.isna()).to_numpy()
         questions = both.get_level_values("example_id").nunique()
-        yield {"run": file.parent.name, "questions": questions, "rows": len(both), "differ": int(differ.any(1).sum())}
+        models = json.loads(file.with_name("run.json").read_text(encoding="utf-8")).get("models") or {}
+        yield {
+            "run": file.parent.name, "questions": questions, "rows": len(both), "differ": int(differ.any(1).sum()),
+            "processor": (models.get("default") or {}).get("processor"),
+        }  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def test_the_rows_that_differ_are_counted(tmp_path: Path, capsys: pytest.Capture
         bench(["rewoo", "react"], dataset="sample", questions=n, out=folder)
     said = [str(tmp_path / "again"), str(tmp_path / "study")]
     assert main(said) == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["run,questions,rows,differ", "one,3,6,0"]
+    assert capsys.readouterr().out.splitlines()[-2:] == ["run,questions,rows,differ,processor", "one,3,6,0,"]
     file = tmp_path / "again/one/questions.parquet"
     table = pq.read_table(file)
     for name, value in (("prediction", "Paris"), ("output_tokens", 1)):
@@ -29,6 +30,11 @@ def test_the_rows_that_differ_are_counted(tmp_path: Path, capsys: pytest.Capture
         table = table.set_column(place, table.schema.field(place), changed)
     pq.write_table(table, file)
     assert main(said) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "one,3,6,2"
+    assert capsys.readouterr().out.splitlines()[-1] == "one,3,6,2,"
+    manifest = json.loads((tmp_path / "again/one/run.json").read_text("utf-8"))
+    manifest["models"]["default"]["processor"] = "x86_64 avx2"
+    (tmp_path / "again/one/run.json").write_text(json.dumps(manifest), "utf-8")
+    assert main(said) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "one,3,6,2,x86_64 avx2"
     with pytest.raises(SystemExit):
         main([str(tmp_path), str(tmp_path / "study")])
