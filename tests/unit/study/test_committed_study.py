@@ -220,17 +220,26 @@ def test_the_first_questions_asked_again_gave_the_same(data: str) -> None:
 
 
 def test_what_other_cells_gave_again_is_on_the_page() -> None:
-    table = pd.read_csv(FOLDER / "reproduced.csv").set_index("run")
-    rows, differ = table["rows"].sum(), table["differ"].sum()
-    search = table.loc["search-triviaqa-qwen"]
-    assert search["differ"] == table["differ"].max()
-    said = f"{differ} differ, {search['differ']} of them of `search`'s {search['rows']}."
-    assert f"of other cells' [{rows} rows](reproduced.csv) {said}" in PAGE
+    table = pd.read_csv(FOLDER / "reproduced.csv")
+    here, elsewhere = (table[table["processor"].isna() == is_here] for is_here in (True, False))
+    (search,) = here[here["run"] == "search-triviaqa-qwen"].itertuples()
+    assert search.differ == here["differ"].max()
+    said = (
+        f"of other cells' [{here['rows'].sum()} rows](reproduced.csv) {here['differ'].sum()} differ, "
+        f"{search.differ} of them of `search`'s {search.rows}; on another processor {elsewhere['differ'].sum()} of "
+        f"{elsewhere['rows'].sum()} (without `smolagents`)."
+    )
+    assert said in PAGE
     exploratory = {
-        path.name for path in (FOLDER / "runs").iterdir() if path.name.endswith("-qwen") or "-qwen-" in path.name
+        path.name
+        for path in (FOLDER / "runs").iterdir()
+        if path.name.endswith(("-qwen", "-qwen-tools")) or "-qwen-" in path.name
     }
-    others = {name for name in exploratory if name.partition("-")[0] not in ("main", "again", "sample", "agents")}
-    assert set(table.index) == others
+    others = {name for name in exploratory if name.partition("-")[0] not in ("main", "again")}
+    questions = table.groupby("run")["questions"].sum()
+    assert set(questions.index) == others
+    questions[list(HORIZON[1:])] *= [2, 3]  # of a task
+    assert (questions >= 20).all()
 
 
 def test_what_the_page_says_of_several_questions_a_task_holds(committed: StudyResults) -> None:
