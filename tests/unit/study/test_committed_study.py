@@ -222,11 +222,11 @@ def test_the_first_questions_asked_again_gave_the_same(data: str) -> None:
 def test_what_other_cells_gave_again_is_on_the_page() -> None:
     table = pd.read_csv(FOLDER / "reproduced.csv")
     here, elsewhere = (table[table["processor"].isna() == is_here] for is_here in (True, False))
-    (search,) = here[here["run"] == "search-triviaqa-qwen"].itertuples()
-    assert search.differ == here["differ"].max()
+    search = here.set_index("run").loc["search-triviaqa-qwen"]
+    assert search["differ"] == here["differ"].max()
     said = (
         f"of other cells' [{here['rows'].sum()} rows](reproduced.csv) {here['differ'].sum()} differ, "
-        f"{search.differ} of them of `search`'s {search.rows}; on another processor {elsewhere['differ'].sum()} of "
+        f"{search['differ']} of them of `search`'s {search['rows']}; on another processor {elsewhere['differ'].sum()} of "
         f"{elsewhere['rows'].sum()} (without `smolagents`)."
     )
     assert said in PAGE
