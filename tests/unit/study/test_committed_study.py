@@ -224,12 +224,10 @@ def test_what_other_cells_gave_again_is_on_the_page() -> None:
     here, elsewhere = (table[table["processor"].isna() == is_here] for is_here in (True, False))
     search = here.set_index("run").loc["search-triviaqa-qwen"]
     assert search["differ"] == here["differ"].max()
-    said = (
-        f"of other cells' [{here['rows'].sum()} rows](reproduced.csv) {here['differ'].sum()} differ, "
-        f"{search['differ']} of them of `search`'s {search['rows']}; on another processor {elsewhere['differ'].sum()} of "
-        f"{elsewhere['rows'].sum()} (without `smolagents`)."
-    )
-    assert said in PAGE
+    other = f"on another processor {elsewhere['differ'].sum()} of {elsewhere['rows'].sum()} (without `smolagents`)."
+    of_search = f"{search['differ']} of them of `search`'s {search['rows']}"
+    rows = f"[{here['rows'].sum()} rows](reproduced.csv) {here['differ'].sum()} differ"
+    assert f"of other cells' {rows}, {of_search}; {other}" in PAGE
     exploratory = {
         path.name
         for path in (FOLDER / "runs").iterdir()
