@@ -16,7 +16,6 @@ Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 from __future__ import annotations
 
 import logging
-import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -167,7 +166,7 @@ class RetryingModel:
         self._max_delay = max_delay
         self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
         self._sleep = sleep
-        self._said_until = -math.inf
+        self._said_until = 0.0  # of the monotonic clock
 
     async def complete(self, request: Request) -> Completion:
         """The first completion. Raises the last `ModelError` where all attempts fail."""

@@ -32,14 +32,24 @@ from rewoo_bench.analysis.summary import (
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import FLAGS, MODELS, failed, flag_lines, left_out, model_labels, oracle_rows, read_columns
+from rewoo_bench.runs.rows import (
+    FLAGS,
+    MODELS,
+    common_error,
+    estimated,
+    failed,
+    flag_lines,
+    left_out,
+    model_labels,
+    oracle_rows,
+    read_columns,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 FEW_QUESTIONS = 100
-_LONGEST = 300  # characters of an error
 _SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "startup_s"}
 
 
@@ -172,8 +182,8 @@ def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
         where = f" in the run {run}" if rows["run_id"].nunique() > 1 else ""
         all_of = "its only question" if len(own) == 1 else f"all of its {len(own):,} questions"
         did = f"failed on {all_of}" if set(stops) <= {"agent_failed", "error"} else f"ended {all_of} without an answer"
-        errors = own["error"].dropna().astype(str)
-        why = f"; most common error: {errors.value_counts().index[0][:_LONGEST]}" if texts and len(errors) else ""
+        error = common_error(own) if texts else ""
+        why = f"; most common error: {error}" if error else ""
         yield f"{name}{where} {did} ({ends}){why}"
 
 
@@ -186,7 +196,7 @@ def _caveats(
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
-    if rows["usage_source"].astype(str).isin(["estimated", "mixed"]).any():
+    if estimated(rows):
         yield "Tokens are estimated with a tokenizer for some questions: their usage wasn't reported."
     if oracle_rows(rows).any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."

@@ -30,11 +30,13 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
+from rewoo_bench.text.escaping import plain_line
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+_LONGEST_ERROR = 300  # characters that are shown
 _A_SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -226,6 +228,17 @@ def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
 def left_out(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where the question failed, or was answered without a metered call."""
     return failed(rows) | flagged(rows, UNMETERED)
+
+
+def common_error(rows: pd.DataFrame) -> str:
+    """The most common error of rows, in a line; empty where none is known, as in a published run."""
+    errors = rows["error"].dropna().astype(str)
+    return plain_line(errors.value_counts().index[0])[:_LONGEST_ERROR] if len(errors) else ""
+
+
+def estimated(rows: pd.DataFrame) -> bool:
+    """Whether the usage of some rows wasn't reported, and was counted with a tokenizer."""
+    return bool(rows["usage_source"].astype(str).isin(["estimated", "mixed"]).any())
 
 
 # Which rows are an oracle's: it is given the answers, so their accuracy and their latency mean nothing.

@@ -44,7 +44,7 @@ from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import estimated, left_out
 from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, drawn, price_title
 from rewoo_bench.study.outcomes import (
@@ -185,9 +185,8 @@ def page_of(results: StudyResults, folder: Path) -> str:
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         page += f"\nThe words of {PAGE} are of other models: {'; '.join(others)}.\n" if path.is_file() else ""
-    sources = {each.cell.name: each.rows["usage_source"].astype(str) for each in results.cells if not each.is_oracle}
-    if estimated := [name for name, own in sources.items() if own.isin(["estimated", "mixed"]).any()]:
-        page += f"\nTokens are estimated, in part or all, in {', '.join(estimated)}: their usage wasn't reported.\n"
+    if runs := [each.cell.name for each in results.cells if not each.is_oracle and estimated(each.rows)]:
+        page += f"\nTokens are estimated, in part or all, in {', '.join(runs)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
 
 

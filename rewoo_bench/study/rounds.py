@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import mode
 from typing import Any
 
 import pandas as pd
@@ -37,7 +36,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, open_table
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import common_error, left_out
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.text.escaping import terminal, text_table
 from rewoo_bench.text.redaction import redact_settings
@@ -180,8 +179,8 @@ class _Session:
             if self.end.was_interrupted:
                 return
             if fault:
-                error = common_error(_rows(self._folder / cell.name)[0]) if cell.name in self._failed else ""
-                fault += f"; most common error: {error}" if error else ""
+                if cell.name in self._failed:
+                    fault += _why(_error_of(_rows(self._folder / cell.name)[0]))
                 self.end.unfinished[cell.name] = fault
                 self._choices.say(f"{cell.name}: {fault}")
             if fault or self.asked[cell.name] >= self.wanted[cell.name]:
@@ -302,7 +301,7 @@ class CellStatus:
     failed: int = 0
     """Answers that a provider or a tool's server failed; they are in no figure."""
     common_error: str = ""
-    """The most common error of these."""
+    """The most common error of these; empty where none is known."""
 
 
 async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
@@ -394,7 +393,7 @@ async def _status(
     failed = int(left_out(rows).sum()) if len(rows) else 0
     return CellStatus(
         cell, asked, wanted, calls_left, hours, dollars, stale, exploratory,
-        failed=failed, common_error=common_error(rows),
+        failed=failed, common_error=_error_of(rows),
     )  # fmt: skip
 
 
@@ -418,10 +417,13 @@ def _damage(folder: Path) -> str | None:
     return None
 
 
-def common_error(rows: pd.DataFrame) -> str:
-    """The most common error of the answers that failed; empty where none is known, as in a published run."""
-    errors = list(rows.loc[left_out(rows), "error"].dropna()) if len(rows) else []
-    return mode(map(str, errors)) if errors else ""
+def _error_of(rows: pd.DataFrame) -> str:
+    """The most common error of the answers that failed."""
+    return common_error(rows[left_out(rows)]) if len(rows) else ""
+
+
+def _why(error: str) -> str:
+    return f"; most common error: {error}" if error else ""
 
 
 def _seconds_a_call(tables: Sequence[pd.DataFrame]) -> float | None:
@@ -470,8 +472,7 @@ def status_text(found: Sequence[CellStatus]) -> str:
         named = f"{first} and {counted(len(others), 'other run')}" if others else first
         lines.append(f"can't be asked here: {named}: {why}")
     lines += [
-        f"failed: {each.cell.name}: {counted(each.failed, 'answer')}"
-        + (f"; most common error: {each.common_error}" if each.common_error else "")
+        f"failed: {each.cell.name}: {counted(each.failed, 'answer')}{_why(each.common_error)}"
         for each in found
         if each.failed
     ]
