@@ -2,8 +2,9 @@
 
 python scripts/reproduced.py results/local/study results/study > results/study/reproduced.csv
 
-A row differs where a call, a token, the score, the end or the answer does. `processor` is the one that answered
-again, where its run names it; the published runs' isn't known.
+A row differs where a call, a token, the score, the end or the answer does. `ratio` is ReAct's tokens divided by ReWOO's
+on the same questions, as published and again. `processor` is the one that answered again, where its run names it; the
+published runs' isn't known.
 """
 
 from __future__ import annotations
@@ -32,11 +33,19 @@ def compared(again: Path, published: Path) -> Iterator[dict[str, Any]]:
         new, old = (table.loc[both].astype(object).where(table.loc[both].notna(), None) for table in (new, old))
         differ = (new != old).to_numpy() & ~(new.isna() & old.isna()).to_numpy()
         questions = both.get_level_values("example_id").nunique()
+        ratios = [_ratio(table) for table in (old, new)]
         models = json.loads(file.with_name("run.json").read_text(encoding="utf-8")).get("models") or {}
         yield {
             "run": file.parent.name, "questions": questions, "rows": len(both), "differ": int(differ.any(1).sum()),
+            "ratio_published": ratios[0], "ratio_again": ratios[1],
             "processor": (models.get("default") or {}).get("processor"),
         }  # fmt: skip
+
+
+def _ratio(rows: pd.DataFrame) -> float | None:
+    """ReAct's tokens divided by ReWOO's, where both were asked as they are."""
+    tokens = (rows["input_tokens"] + rows["output_tokens"]).groupby("architecture").sum()
+    return round(tokens["react"] / tokens["rewoo"], 2) if {"react", "rewoo"} <= {*tokens.index} else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

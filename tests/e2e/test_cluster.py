@@ -221,7 +221,10 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     with ModelServer(answer, latency_s=0.3) as server:
         run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes))
         deadline = time.monotonic() + 120
-        while len(server.books) < 60 and time.monotonic() < deadline:
+        while len(server.books) < 60:
+            if run.poll() is not None or time.monotonic() > deadline:
+                run.kill()
+                pytest.fail(f"{len(server.books)} calls: {run.communicate()}")
             time.sleep(0.01)
         page = take_snapshot(tmp_path / "run")
         assert f"{WORKERS} workers, " in dict(page.head["facts"])["Cluster"]

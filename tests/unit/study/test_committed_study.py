@@ -170,7 +170,7 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
         rows[rows["architecture"] == name].set_index("example_id")["exact_match"]
         for rows, name in zip(runs, ("rewoo-lazy", "rewoo"), strict=True)
     )
-    said = f"(on {len(lazy)} others {lazy.sum():.0f} right, ReWOO {rewoo.reindex(lazy.index).sum():.0f})"
+    said = f"({lazy.sum():.0f} right of {len(lazy)} others, ReWOO {rewoo.reindex(lazy.index).sum():.0f})"
     assert said in PAGE
     without, *with_tools = (figures[f"main-triviaqa-qwen/{name}/exact_match"] for name in ("direct", "rewoo", "react"))
     assert without > max(with_tools)  # "more often than with them"
@@ -224,7 +224,10 @@ def test_what_other_cells_gave_again_is_on_the_page() -> None:
     here, elsewhere = (table[table["processor"].isna() == is_here] for is_here in (True, False))
     search = here.set_index("run").loc["search-triviaqa-qwen"]
     assert search["differ"] == here["differ"].max()
-    other = f"on another processor {elsewhere['differ'].sum()} of {elsewhere['rows'].sum()} (without `smolagents`)."
+    other = f"on another processor {elsewhere['differ'].sum()} of {elsewhere['rows'].sum()} (without `smolagents`)"
+    ratios = elsewhere.set_index("run")[["ratio_again", "ratio_published"]]
+    sample, one = (f"{a} for {b}" for a, b in ratios.loc[["sample-sample-qwen", "horizon-one-qwen"]].to_numpy())
+    other += f", with token ratios of {sample} (`sample`) and {one} (`one`)."
     of_search = f"{search['differ']} of them of `search`'s {search['rows']}"
     rows = f"[{here['rows'].sum()} rows](reproduced.csv) {here['differ'].sum()} differ"
     assert f"of other cells' {rows}, {of_search}; {other}" in PAGE
