@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ _SET = click.option("--set", "changes", multiple=True, metavar="TABLE.NAME.KEY=V
 _MODELS = click.option("--models", metavar="NAME,…", help="Only runs of these models of the file.")
 _DATASETS = click.option("--datasets", metavar="NAME,…", help="Only runs of these data sets of the file.")
 _CELLS = click.option("--cells", metavar="NAME,…", help="Only these cells of the file.")
+_questions = partial(click.option, "-n", "--questions", "n", type=click.IntRange(min=1), metavar="N")
 
 
 @click.group()
@@ -44,8 +46,7 @@ def study() -> None:
 @_MODELS
 @_DATASETS
 @_CELLS
-@click.option("-n", "--questions", "n", type=click.IntRange(min=1), metavar="N",
-              help="Ask at most N questions in each run.")
+@_questions(help="Ask at most N questions in each run.")
 @click.option("--block", type=click.IntRange(min=1), metavar="N",
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")
@@ -82,16 +83,17 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
 @_MODELS
 @_DATASETS
 @_CELLS
+@_questions(help="What the rest will take if each run gets at most N questions.")
 @_SET
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
-def status(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
+def status(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None, n: int | None,
            changes: tuple[str, ...], *, as_json: bool) -> None:
     """Say how far the runs of FILE are.
 
     What the rest will take in calls, hours and dollars, and which runs no longer fit the file.
     """
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
-    found = anyio.run(study_status, declared, chosen, folder)
+    found = anyio.run(study_status, declared, chosen, folder, n)
     if as_json:
         rows = [{**asdict(each), "cell": each.cell.name} for each in found]
         click.echo(json.dumps(rows, indent=1))

@@ -304,8 +304,11 @@ class CellStatus:
     """The most common error of these; empty where none is known."""
 
 
-async def study_status(study: Study, cells: Sequence[Cell], folder: Path) -> list[CellStatus]:
-    """The state of each of these runs. No model is asked."""
+async def study_status(study: Study, cells: Sequence[Cell], folder: Path, n: int | None = None) -> list[CellStatus]:
+    """The state of each of these runs, of which `n` questions are wanted at most. No model is asked."""
+    if n is not None:
+        most = [min(n, cell.options.questions or n) for cell in cells]
+        cells = [replace(cell, options=replace(cell.options, questions=q)) for cell, q in zip(cells, most, strict=True)]
     rows = {cell.name: _rows(folder / cell.name) for cell in cells}
     seconds = {
         model: _seconds_a_call([rows[cell.name][0] for cell in cells if cell.options.model == model])
@@ -363,8 +366,8 @@ async def _status(
     except RewooBenchError as error:  # its data or its model isn't here
         wanted = max(asked, cell.options.questions or 0)
         return CellStatus(cell, asked, wanted, None, None, None, unreadable=str(error))
-    wanted = len(inputs.dataset.examples)
-    left = max(0, wanted - asked)
+    wanted = max(asked, len(inputs.dataset.examples))
+    left = wanted - asked
     calls: float | None
     if len(rows):
         of_each = len(rows) / of_a_question
@@ -451,6 +454,23 @@ def _changed(cell: Cell, folder: Path) -> str | None:
     return None
 
 
+def _total(found: Sequence[CellStatus]) -> str:
+    """What all runs lack, and of how many of them that isn't known."""
+    lacking = [each for each in found if each.wanted > each.asked]
+    said, unknown = [], []
+    for name, shown, amounts in (
+        ("calls", "{:,.0f} calls", [each.calls_left for each in lacking]),
+        ("dollars", "${:,.2f}", [each.dollars_left for each in lacking]),
+        ("hours", "{:,.1f} hours one after the other", [each.hours_left for each in lacking]),
+    ):
+        known = [amount for amount in amounts if amount is not None]
+        said += [shown.format(sum(known))] if known else []
+        unknown += [f"{name} of {counted(len(amounts) - len(known), 'run')}"] if len(known) < len(amounts) else []
+    total = f"{len(lacking)} of {len(found)} runs lack questions"
+    total += f": {', '.join(said)}" if said else ""
+    return total + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+
+
 def status_text(found: Sequence[CellStatus]) -> str:
     """The state of a study as a table, with a line for each run that is stale or exploratory."""
     cells = [["run", "questions", "calls left", "hours left", "$ left"]]
@@ -460,13 +480,8 @@ def status_text(found: Sequence[CellStatus]) -> str:
         done = f"{each.asked:,} of {each.wanted:,}"
         calls = "?" if each.calls_left is None else f"{each.calls_left:,.0f}"
         cells.append([each.cell.name, done, calls, hours, dollars])
-    known = [each.hours_left for each in found if each.hours_left is not None]
     lines = text_table(cells)
-    left = sum(each.wanted > each.asked for each in found)
-    total = f"{left} of {len(found)} runs lack questions: {sum(each.calls_left or 0 for each in found):,.0f} calls"
-    total += f", {sum(known):,.1f} hours one after the other" if known else ""
-    unknown = len(found) - len(known)
-    lines += ["", total + (f"; what {counted(unknown, 'run')} will take isn't known" if unknown else "")]
+    lines += ["", _total(found)]
     for why in dict.fromkeys(each.unreadable for each in found if each.unreadable):  # often the same of many runs
         first, *others = (each.cell.name for each in found if each.unreadable == why)
         named = f"{first} and {counted(len(others), 'other run')}" if others else first

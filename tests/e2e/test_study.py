@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -165,7 +166,24 @@ def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys:
     for row in _printed(capsys):
         assert (row["asked"], row["wanted"], row["calls_left"]) == (4, 6, 4.0)
         assert row["hours_left"] == pytest.approx(4 * seconds / 3600)
+    for n, wanted, left in ((5, 5, 2.0), (3, 4, 0.0)):  # a run has more than the latter
+        assert study("status", file, "--out", tmp_path / "runs", "-n", n, "--json") == 0
+        found = [(row["asked"], row["wanted"], row["calls_left"], row["exploratory"]) for row in _printed(capsys)]
+        assert found == [(4, wanted, left, None)] * 2
     assert not server.books[16:]
+
+
+def test_status_adds_up_what_is_known(tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, server)
+    assert study("status", file, "--out", tmp_path / "runs") == 0
+    lacking = "2 of 2 runs lack questions: 24 calls; unknown: dollars of 2 runs, hours of 2 runs"
+    assert lacking in capsys.readouterr().out.splitlines()
+    price = "models.hosted.price=input=1.00,output=2.00"
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 1, "--set", price) == 0
+    capsys.readouterr()
+    assert study("status", file, "--out", tmp_path / "runs", "--set", price) == 0
+    total = next(line for line in capsys.readouterr().out.splitlines() if " lack questions" in line)
+    assert re.fullmatch(r"2 of 2 runs lack questions: 20 calls, \$\d.\d\d, 0.0 hours one after the other", total)
 
 
 def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
