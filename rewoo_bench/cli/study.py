@@ -50,6 +50,9 @@ def study() -> None:
 @click.option("--block", type=click.IntRange(min=1), metavar="N",
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")
+@click.option("--study-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD",
+              help="Maximum US dollars of all runs of FILE together, in all sessions. Local models are free.  "
+                   "[default: no limit]")
 @click.option("--from", "published", type=FolderFlag(), metavar="DIR",
               help="Folder of a published study: runs that --out lacks go on from the copies in it.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
@@ -58,8 +61,8 @@ def study() -> None:
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
 @_SET
 def run_study_command(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
-                      n: int | None, block: int | None, published: Path | None, engine: str, workers: int | None,
-                      ray_address: str | None, changes: tuple[str, ...]) -> int:
+                      n: int | None, block: int | None, study_cost: float | None, published: Path | None, engine: str,
+                      workers: int | None, ray_address: str | None, changes: tuple[str, ...]) -> int:
     """Ask the questions that the runs of FILE lack.
 
     The next question is always of the run that has the fewest. Stop it whenever you like: it goes on from there. With a
@@ -69,7 +72,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
     options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
     given = {name: value for name, value in options.items() if value is not None}
-    session = SessionChoices(n, block, given, published)
+    session = SessionChoices(n, block, given, published, study_cost)
     end = anyio.run(run_study, declared, chosen, folder, session)
     click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their answers"))
     for name, reason in end.unfinished.items():

@@ -369,6 +369,8 @@ class Outcome:
     """Whether a signal ended it; a run may be done for all that."""
     has_asked_all: bool = False
     """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
+    cost_usd: float = 0.0
+    """US dollars of all its sessions, of calls whose price is known."""
 
 
 @dataclass

@@ -283,6 +283,7 @@ async def _evaluated(
         columns=opened.columns,
         finished=finished,
         has_asked_all=end.has_asked_all,
+        cost_usd=opened.journal.spent.cost_usd,
     )
 
 

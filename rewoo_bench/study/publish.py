@@ -366,7 +366,7 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
             named = f"{each.outcome.name}: {first} at most {each.outcome.margin:g} worse than {second}"
         verdict = each.verdict_shown
         if each.detectable is not None and math.isfinite(each.detectable):
-            verdict += f" (McNemar's test would see a difference of {each.detectable:.2f} 4 times in 5)"
+            verdict += f" (McNemar's test has 80% power for a difference of {each.detectable:.2f})"
         rows.append([named, title, _reached_n(each), results.figures[each.name].text, p, verdict])
     return rows
 

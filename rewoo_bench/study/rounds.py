@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, file_names, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
@@ -32,7 +33,8 @@ from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
 from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, open_table
+from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, load, open_table
+from rewoo_bench.runs.journal.store import read_journal
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
@@ -63,6 +65,8 @@ class SessionChoices:
     """Options of every run, such as `engine`."""
     published: Path | None = None
     """A published study: runs that the folder lacks go on from the copies in it."""
+    study_cost: float | None = None
+    """Most US dollars of all runs of the study in all sessions."""
     say: Callable[[str], None] = lambda line: print(terminal(line), file=sys.stderr, flush=True)
 
 
@@ -108,6 +112,7 @@ class _Session:
         self._answered = 0  # in this session
         self._failed: dict[str, str] = {}  # why runs are incomplete that asked all their questions so far
         self._last_answer: dict[str, tuple[int, int]] = {}  # how many answers a run had, and of how many questions
+        self._cost_usd: dict[str, float] = {}  # of each run, those of the study included that aren't asked now
 
     async def prepare(self, cells: Sequence[Cell]) -> None:
         """Reads the inputs of all runs, before any model is asked, and counts their questions."""
@@ -133,6 +138,12 @@ class _Session:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out: can't write to {str(self._folder)!r}: {error.strerror or error}") from None
+        if self._choices.study_cost is not None:
+            for cell in self._study.cells:
+                with suppress(DataError):  # not begun
+                    async with read_journal(self._folder / cell.name / JOURNAL_FILE) as journal:
+                        survey = await to_thread.run_sync(journal.survey)
+                    self._cost_usd[cell.name] = survey.spent.cost_usd
 
     async def _restore(self, cell: Cell, copy: Path) -> None:
         """Begins a run with the questions of its published copy, if there is one. Its options are the cell's."""
@@ -190,6 +201,9 @@ class _Session:
     async def _round(self, cell: Cell, n_caches: int | None, *, again: bool = False) -> str | None:
         """Adds questions to a run, or asks those `again` that failed. Returns why it can't go on in this session."""
         folder = self._folder / cell.name
+        most_usd = self._most_usd(cell)
+        if most_usd is not None and most_usd <= self._cost_usd.get(cell.name, 0.0):
+            return self._is_spent()
         is_new = not (folder / MANIFEST).exists()
         reached = self.asked[cell.name]
         block = self._choices.block or block_of(cell.options, self._choices)
@@ -202,13 +216,17 @@ class _Session:
         study = StudyRound(facts, is_new_session=cell.name not in self._resumed, asks_failed=again)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
+            options = options if most_usd is None else replace(options, run_cost=most_usd)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
         except RewooBenchError as error:  # of this run alone: changed settings, a refused key, a damaged folder
-            return str(error).removeprefix("--resume: ")
+            reason = str(error).removeprefix("--resume: ")
+            return reason if most_usd is None else reason.replace("--run-cost", "--study-cost")
+        self._cost_usd[cell.name] = outcome.cost_usd
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
         if outcome.status != "done" and (outcome.was_interrupted or not outcome.has_asked_all):
-            return None if outcome.was_interrupted else outcome.reason or "incomplete"
+            spent = None if most_usd is None or outcome.cost_usd < most_usd else self._is_spent()
+            return None if outcome.was_interrupted else spent or outcome.reason or "incomplete"
         self.asked[cell.name] = options.questions or limit  # of a killed run more than was known to be asked
         self._answered += (limit - reached) * len(cell.options.architectures) * cell.options.trials
         if outcome.status == "done":
@@ -220,6 +238,20 @@ class _Session:
             answers, asked = outcome.finished, self.asked[cell.name]
         self._last_answer[cell.name] = answers, asked
         return self._failed.get(cell.name) if self.asked[cell.name] - asked >= _MOST_IN_VAIN else None
+
+    def _most_usd(self, cell: Cell) -> float | None:
+        """What a run may cost in all sessions, where the study's limit leaves less than its own; None elsewhere."""
+        models = {model.name for model in cell.options.role_models.values()}
+        if self._choices.study_cost is None or all(costs_nothing(each) or each.startswith(LOCAL) for each in models):
+            return None
+        others = sum(amount for name, amount in self._cost_usd.items() if name != cell.name)
+        left = max(0.0, self._choices.study_cost - others)
+        return None if cell.options.run_cost is not None and cell.options.run_cost <= left else left
+
+    def _is_spent(self) -> str:
+        return (
+            f"all runs have cost {sum(self._cost_usd.values()):.2f} of {self._choices.study_cost:g} USD (--study-cost)"
+        )
 
     def _options(self, cell: Cell, folder: Path, limit: int, *, is_new: bool) -> RunOptions:
         """The options of a round. Raises `UsageError` where the run was begun with other ones."""

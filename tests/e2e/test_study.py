@@ -186,6 +186,38 @@ def test_status_adds_up_what_is_known(tmp_path: Path, server: ModelServer, capsy
     assert re.fullmatch(r"2 of 2 runs lack questions: 20 calls, \$\d.\d\d, 0.0 hours one after the other", total)
 
 
+def test_a_limit_for_all_runs_together_holds_over_sessions(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    price = ("--set", "models.hosted.price=input=100,output=1000")
+
+    def paid() -> float:
+        used = server.totals()
+        return (100 * used.input_tokens + 1000 * used.output_tokens) / 1e6
+
+    file = written(tmp_path, server)
+    assert study("run", file, "--out", tmp_path / "runs", "-n", 1, *price) == 0  # four calls, of 24
+    first = paid()
+    limit = round(2.5 * first, 4)
+    arguments = ("run", file, "--out", tmp_path / "runs", *price)
+    capsys.readouterr()
+    assert study(*arguments, "--study-cost", limit) == 3
+    said = capsys.readouterr().err
+    assert said.count("unfinished: main-") == 2
+    assert f"of {limit:g} USD (--study-cost)" in said
+    assert limit <= paid() < limit + first / 2  # a call of each run may end beyond it
+    asked = len(server.books)
+    for name in ("sample", "chain"):  # balanced, as without a limit
+        assert 2 <= len(load(tmp_path / f"runs/main-{name}-hosted-temperature=0.0")) <= 8
+    assert study(*arguments, "--study-cost", limit, "--datasets", "chain") == 3  # the other run's cost counts
+    assert len(server.books) == asked
+    assert study(*arguments, "--study-cost", 100 * limit) == 0
+    assert len(server.books) == 24
+    assert study("run", file, "--out", tmp_path / "without", "--study-cost", 5) == 3
+    assert "--study-cost 5: the price of 'openai/mine' at --api-base isn't known" in capsys.readouterr().err
+    assert len(server.books) == 24
+
+
 def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def reply(request: dict[str, Any]) -> str | ServerFault:
         return "Answer: Paris" if crc32(str(request["messages"]).encode()) % 5 else ServerFault("status")
