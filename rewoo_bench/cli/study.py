@@ -14,7 +14,7 @@ import anyio
 import click
 
 from rewoo_bench.cli.command import DONE, INCOMPLETE
-from rewoo_bench.cli.flag_types import FolderFlag
+from rewoo_bench.cli.flag_types import FolderFlag, NumberFlag
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.study.declaration import Cell, Study, read_study
@@ -50,7 +50,7 @@ def study() -> None:
 @click.option("--block", type=click.IntRange(min=1), metavar="N",
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")
-@click.option("--study-cost", type=click.FloatRange(min=0, min_open=True), metavar="USD",
+@click.option("--study-cost", type=NumberFlag(min=0, min_open=True), metavar="USD",
               help="Maximum US dollars of all runs of FILE together, in all sessions. Local models are free.  "
                    "[default: no limit]")
 @click.option("--from", "published", type=FolderFlag(), metavar="DIR",

@@ -12,6 +12,7 @@ The second half says how far they are.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
@@ -55,7 +56,7 @@ DECLARED_N = "declared_n"
 
 @dataclass(frozen=True)
 class SessionChoices:
-    """What each session of a study may choose; none of it changes an answer."""
+    """What each session of a study may choose; none of it changes an answer. Raises `UsageError`."""
 
     n: int | None = None
     """Most questions of a run, below what the study declares."""
@@ -68,6 +69,10 @@ class SessionChoices:
     study_cost: float | None = None
     """Most US dollars of all runs of the study in all sessions."""
     say: Callable[[str], None] = lambda line: print(terminal(line), file=sys.stderr, flush=True)
+
+    def __post_init__(self) -> None:
+        if self.study_cost is not None and not 0 < self.study_cost < math.inf:
+            raise UsageError(f"--study-cost {self.study_cost:g}: expected dollars, a number above 0")
 
 
 @dataclass

@@ -213,6 +213,9 @@ def test_a_limit_for_all_runs_together_holds_over_sessions(
     assert len(server.books) == asked
     assert study(*arguments, "--study-cost", 100 * limit) == 0
     assert len(server.books) == 24
+    for amount in ("nan", "inf", 0):
+        assert study("run", file, "--out", tmp_path / "without", "--study-cost", amount) == 2
+        assert f"--study-cost {amount}: expected dollars, a number above 0" in capsys.readouterr().err
     assert study("run", file, "--out", tmp_path / "without", "--study-cost", 5) == 3
     assert "--study-cost 5: the price of 'openai/mine' at --api-base isn't known" in capsys.readouterr().err
     assert len(server.books) == 24
