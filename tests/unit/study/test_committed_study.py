@@ -224,7 +224,7 @@ def test_what_other_cells_gave_again_is_on_the_page() -> None:
     here, elsewhere = (table[table["processor"].isna() == is_here] for is_here in (True, False))
     search = here.set_index("run").loc["search-triviaqa-qwen"]
     assert search["differ"] == here["differ"].max()
-    other = f"on another processor {elsewhere['differ'].sum()} of {elsewhere['rows'].sum()} (without `smolagents`)"
+    other = f"on another processor {elsewhere['differ'].sum()} of {elsewhere['rows'].sum()}"
     ratios = elsewhere.set_index("run")[["ratio_again", "ratio_published"]]
     sample, one = (f"{a} for {b}" for a, b in ratios.loc[["sample-sample-qwen", "horizon-one-qwen"]].to_numpy())
     other += f", with token ratios of {sample} (`sample`) and {one} (`one`)."
