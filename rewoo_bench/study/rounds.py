@@ -250,7 +250,7 @@ class _Session:
         if self._choices.study_cost is None or all(costs_nothing(each) or each.startswith(LOCAL) for each in models):
             return None
         others = sum(amount for name, amount in self._cost_usd.items() if name != cell.name)
-        left = max(0.0, self._choices.study_cost - others)
+        left = round(max(0.0, self._choices.study_cost - others), 6)
         return None if cell.options.run_cost is not None and cell.options.run_cost <= left else left
 
     def _is_spent(self) -> str:
