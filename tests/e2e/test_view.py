@@ -287,6 +287,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)
         wait_for(lambda: rows(shown, "live") > 0, 30)
+        server.latency_s = 1.0  # it isn't done before it is killed
         assert ", running" in facts(shown, "live")
         assert re.search(r">running: \d+ of 200 answers, (\d+ min|less than a minute) to go<", shown.get("")[1])
         assert re.search(r"\d+ of 200", facts(shown, "live"))
