@@ -27,7 +27,7 @@ from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, file_names, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import DataError, ModelNotFound, RewooBenchError, UsageError
+from rewoo_bench.errors import DataError, JournalError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
@@ -145,10 +145,22 @@ class _Session:
             raise UsageError(f"--out: can't write to {str(self._folder)!r}: {error.strerror or error}") from None
         if self._choices.study_cost is not None:
             for cell in self._study.cells:
-                with suppress(DataError):  # not begun
-                    async with read_journal(self._folder / cell.name / JOURNAL_FILE) as journal:
-                        survey = await to_thread.run_sync(journal.survey)
-                    self._cost_usd[cell.name] = survey.spent.cost_usd
+                if (self._folder / cell.name / MANIFEST).exists():
+                    self._cost_usd[cell.name] = await self._cost_of(cell)
+
+    async def _cost_of(self, cell: Cell) -> float:
+        """US dollars of all sessions of a run; of one without its journal, those of its finished questions."""
+        try:
+            async with read_journal(self._folder / cell.name / JOURNAL_FILE) as journal:
+                spent = (await to_thread.run_sync(journal.survey)).spent
+        except (DataError, JournalError) as error:
+            rows = _rows(self._folder / cell.name)[0]
+            cost_usd = float(rows["cost_usd"].sum()) if len(rows) else 0.0
+            self._choices.say(f"{cell.name}: {error}; --study-cost counts {cost_usd:.2f} USD, of its table")
+            return cost_usd
+        if spent.unpriced and not _is_free(cell.options):
+            self._choices.say(f"{cell.name}: calls whose price isn't known are not in --study-cost")
+        return spent.cost_usd
 
     async def _restore(self, cell: Cell, copy: Path) -> None:
         """Begins a run with the questions of its published copy, if there is one. Its options are the cell's."""
@@ -225,7 +237,7 @@ class _Session:
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
         except RewooBenchError as error:  # of this run alone: changed settings, a refused key, a damaged folder
             reason = str(error).removeprefix("--resume: ")
-            return reason if most_usd is None else reason.replace("--run-cost", "--study-cost")
+            return reason if most_usd is None else reason.replace(f"--run-cost {most_usd:g}", self._limit_flag)
         self._cost_usd[cell.name] = outcome.cost_usd
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
@@ -246,12 +258,15 @@ class _Session:
 
     def _most_usd(self, cell: Cell) -> float | None:
         """What a run may cost in all sessions, where the study's limit leaves less than its own; None elsewhere."""
-        models = {model.name for model in cell.options.role_models.values()}
-        if self._choices.study_cost is None or all(costs_nothing(each) or each.startswith(LOCAL) for each in models):
+        if self._choices.study_cost is None or _is_free(cell.options):
             return None
         others = sum(amount for name, amount in self._cost_usd.items() if name != cell.name)
         left = round(max(0.0, self._choices.study_cost - others), 6)
         return None if cell.options.run_cost is not None and cell.options.run_cost <= left else left
+
+    @property
+    def _limit_flag(self) -> str:
+        return f"--study-cost {self._choices.study_cost:g}"
 
     def _is_spent(self) -> str:
         return (
@@ -266,7 +281,7 @@ class _Session:
         reached = read_manifest(folder).dataset.limit or 0
         if reached > max(self.wanted[cell.name], self.asked[cell.name]):
             raise UsageError(
-                f"a round was interrupted before all of its {reached:,} questions were answered: ask at least so many "
+                f"a round ended before all of its {reached:,} questions were answered: ask at least so many "
                 "(-n, or n in the file)"
             )
         given = {**cell.declared_options, **chosen, "questions": max(limit, reached)}
@@ -278,7 +293,9 @@ class _Session:
             return
         self._said = time.monotonic()
         left = sum(
-            (self.wanted[each.name] - self.asked[each.name]) * len(each.options.architectures) * each.options.trials
+            max(0, self.wanted[each.name] - self.asked[each.name])
+            * len(each.options.architectures)
+            * each.options.trials
             for each in cells
             if each.name not in self.end.unfinished
         )
@@ -287,6 +304,12 @@ class _Session:
         if left and self._answered:
             where += f"; {counted(left, 'answer')} of all to go, {left * seconds / self._answered / 3600:.1f} h"
         self._choices.say(where)
+
+
+def _is_free(options: RunOptions) -> bool:
+    """Whether nobody bills the calls of a run: those of local models, of the oracle and of a replay."""
+    models = {model.name for model in options.role_models.values()}
+    return all(costs_nothing(each) or each.startswith(LOCAL) for each in models)
 
 
 def asked_of(folder: Path) -> int:
@@ -406,14 +429,17 @@ async def _status(
     wanted = max(asked, len(inputs.dataset.examples))
     left = wanted - asked
     calls: float | None
-    if len(rows):
-        of_each = len(rows) / of_a_question
-        calls = float(rows["llm_calls"].sum()) / of_each
-        paid = None if rows["cost_usd"].isna().any() else float(rows["cost_usd"].sum()) / of_each
+    answered = rows[~left_out(rows)] if len(rows) else rows
+    if len(answered):
+        calls, paid = await _of_an_answer(cell, folder, answered)
+        calls, paid = calls * of_a_question, None if paid is None else paid * of_a_question
     elif any(each.spec.runner == AGENT_NAME for each in inputs.architectures):
         calls = paid = None
     else:
-        estimates = await dry_run(replace(cell.options, questions=min(10, wanted)))
+        try:
+            estimates = await dry_run(replace(cell.options, questions=min(10, wanted)))
+        except RewooBenchError as error:
+            return CellStatus(cell, asked, wanted, None, None, None, unreadable=str(error))
         calls = sum(each.llm_calls for each in estimates) / min(10, wanted)
         costs = [each.cost_usd for each in estimates]
         paid = None if None in costs else sum(cost for cost in costs if cost) / min(10, wanted)
@@ -426,8 +452,10 @@ async def _status(
         stale = damage or _stale(cell, folder, manifest, inputs)
     hours = None if seconds is None or calls is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
-    if not left or costs_nothing(cell.options.model):
+    if not left or all(costs_nothing(each.name) for each in cell.options.role_models.values()):
         hours = dollars = 0.0
+    elif paid is None and _is_free(cell.options):
+        dollars = 0.0
     calls_left = None if calls is None else left * calls
     exploratory = why_exploratory(study, cell, manifest)
     failed = int(left_out(rows).sum()) if len(rows) else 0
@@ -435,6 +463,22 @@ async def _status(
         cell, asked, wanted, calls_left, hours, dollars, stale, exploratory,
         failed=failed, common_error=_error_of(rows),
     )  # fmt: skip
+
+
+async def _of_an_answer(cell: Cell, folder: Path, answered: pd.DataFrame) -> tuple[float, float | None]:
+    """Model calls and dollars of an answer, those of a judge included, which its row doesn't have."""
+    calls, costs = float(answered["llm_calls"].sum()), answered["cost_usd"]
+    paid = None if costs.isna().any() else float(costs.sum())
+    if cell.options.judge_model:
+        if not _damage(folder):
+            calls += float((pd.read_parquet(folder / CALLS_FILE, columns=["role"])["role"] == "judge").sum())
+        try:  # only the journal has what a judge cost
+            async with read_journal(folder / JOURNAL_FILE) as journal:
+                spent = (await to_thread.run_sync(journal.survey)).spent
+            paid = None if spent.unpriced else spent.cost_usd
+        except (DataError, JournalError):
+            paid = None
+    return calls / len(answered), None if paid is None else paid / len(answered)
 
 
 def _rows(folder: Path) -> tuple[pd.DataFrame, str | None]:

@@ -221,6 +221,39 @@ def test_a_limit_for_all_runs_together_holds_over_sessions(
     assert len(server.books) == 24
 
 
+def test_a_limit_counts_the_table_of_a_run_whose_journal_is_lost(
+    tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, server)
+    arguments = ("run", file, "--out", tmp_path / "runs", "--set", "models.hosted.price=input=100,output=1000")
+    assert study(*arguments, "-n", 2, "--datasets", "sample") == 0
+    run = tmp_path / "runs/main-sample-hosted-temperature=0.0"
+    cost = load(run)["cost_usd"].sum()
+    (run / "journal.sqlite").unlink()
+    asked = len(server.books)
+    assert study(*arguments, "--datasets", "chain", "--study-cost", 0.99 * cost) == 3
+    assert f"--study-cost counts {cost:.2f} USD, of its table" in capsys.readouterr().err
+    assert len(server.books) == asked
+
+
+def test_status_counts_a_judge(tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, server)
+    text = file.read_text().replace("n = 6", 'n = 6\nsettings.judge_model = "openai/mine"')
+    file.write_text(
+        text.replace('"openai/mine"\nother', '"openai/mine"\nhosted.price = "input=100,output=1000"\nother')
+    )
+    for n, left in ((3, 12.0), (6, 0.0)):
+        assert study("run", file, "--out", tmp_path / "runs", "-n", n) == 0
+        capsys.readouterr()
+        assert study("status", file, "--out", tmp_path / "runs", "--json") == 0
+        rows = _printed(capsys)
+        used = server.totals()
+        paid = (100 * used.input_tokens + 1000 * used.output_tokens) / 1e6
+        assert [row["calls_left"] for row in rows] == [left] * 2
+        if left:  # as much again, since half of the questions are left
+            assert pd.DataFrame(rows)["dollars_left"].sum() == pytest.approx(paid)
+
+
 def test_status_says_what_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def reply(request: dict[str, Any]) -> str | ServerFault:
         return "Answer: Paris" if crc32(str(request["messages"]).encode()) % 5 else ServerFault("status")
