@@ -51,8 +51,8 @@ def study() -> None:
               help="Questions that a run gets before it is the next one's turn.  [default: as many as its model "
                    "answers at the same time, 1 for a local model]")
 @click.option("--study-cost", type=NumberFlag(min=0, min_open=True), metavar="USD",
-              help="Maximum US dollars of all runs of FILE together, in all sessions. Local models are free.  "
-                   "[default: no limit]")
+              help="Maximum US dollars of all runs of FILE together, in all sessions. Local models are free. "
+                   "Sessions at the same time don't count each other's dollars.  [default: no limit]")
 @click.option("--from", "published", type=FolderFlag(), metavar="DIR",
               help="Folder of a published study: runs that --out lacks go on from the copies in it.")
 @click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
