@@ -35,7 +35,7 @@ from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, load, open_table
-from rewoo_bench.runs.journal.store import read_journal
+from rewoo_bench.runs.journal.store import Spent, read_journal
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
@@ -151,15 +151,15 @@ class _Session:
     async def _cost_of(self, cell: Cell) -> float:
         """US dollars of all sessions of a run; of one without its journal, those of its finished questions."""
         try:
-            async with read_journal(self._folder / cell.name / JOURNAL_FILE) as journal:
-                spent = (await to_thread.run_sync(journal.survey)).spent
+            spent = await _spent(self._folder / cell.name)
         except (DataError, JournalError) as error:
             rows = _rows(self._folder / cell.name)[0]
-            cost_usd = float(rows["cost_usd"].sum()) if len(rows) else 0.0
+            # Never less than nothing: somebody else's table would raise the limit.
+            cost_usd = float(rows["cost_usd"].clip(lower=0).sum()) if len(rows) else 0.0
             self._choices.say(f"{cell.name}: {error}; --study-cost counts {cost_usd:.2f} USD, of its table")
             return cost_usd
         if spent.unpriced and not _is_free(cell.options):
-            self._choices.say(f"{cell.name}: calls whose price isn't known are not in --study-cost")
+            self._choices.say(f"{cell.name}: --study-cost doesn't count its calls whose price isn't known")
         return spent.cost_usd
 
     async def _restore(self, cell: Cell, copy: Path) -> None:
@@ -465,6 +465,12 @@ async def _status(
     )  # fmt: skip
 
 
+async def _spent(folder: Path) -> Spent:
+    """What all sessions of a run have cost. Raises `DataError` and `JournalError`."""
+    async with read_journal(folder / JOURNAL_FILE) as journal:
+        return (await to_thread.run_sync(journal.survey)).spent
+
+
 async def _of_an_answer(cell: Cell, folder: Path, answered: pd.DataFrame) -> tuple[float, float | None]:
     """Model calls and dollars of an answer, those of a judge included, which its row doesn't have."""
     calls, costs = float(answered["llm_calls"].sum()), answered["cost_usd"]
@@ -473,8 +479,7 @@ async def _of_an_answer(cell: Cell, folder: Path, answered: pd.DataFrame) -> tup
         if not _damage(folder):
             calls += float((pd.read_parquet(folder / CALLS_FILE, columns=["role"])["role"] == "judge").sum())
         try:  # only the journal has what a judge cost
-            async with read_journal(folder / JOURNAL_FILE) as journal:
-                spent = (await to_thread.run_sync(journal.survey)).spent
+            spent = await _spent(folder)
             paid = None if spent.unpriced else spent.cost_usd
         except (DataError, JournalError):
             paid = None
