@@ -24,7 +24,7 @@ from types import TracebackType
 
 import anyio
 
-from rewoo_bench.calls.live import SHORTEST_WAIT_S, name_of, with_valid_cost
+from rewoo_bench.calls.live import name_of, with_valid_cost
 from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.types import Completion, Model, Request, Usage
@@ -61,15 +61,17 @@ class CallLimiter:
     def halve(self) -> None:
         """The provider wants fewer calls at the same time."""
 
-    async def acquire(self) -> None:
-        """Waits for a place."""
+    async def acquire(self) -> bool:
+        """Takes a place; returns whether it had to wait for one."""
+        return False
 
     def release(self) -> None:
         """Gives a place back."""
 
-    async def __aenter__(self) -> None:
-        await self.acquire()
+    async def __aenter__(self) -> bool:
+        waited = await self.acquire()
         self._first_calls += not (self._answered or self._unreachable)
+        return waited
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -113,8 +115,8 @@ class AdaptiveLimiter(CallLimiter):
         self._held_until = self._clock() + self._hold_s
         self._limiter.total_tokens = max(1, self.places // 2)
 
-    async def acquire(self) -> None:
-        await take(self._limiter)
+    async def acquire(self) -> bool:
+        return await take(self._limiter)
 
     def release(self) -> None:
         self._limiter.release()
@@ -174,9 +176,9 @@ class RetryingModel:
         for failures in count():
             started = time.monotonic()
             try:
-                async with limiter:
-                    if (got := time.monotonic()) - started > SHORTEST_WAIT_S:
-                        bill.add_waiting(started, got)
+                async with limiter as waited:
+                    if waited:
+                        bill.add_waiting(started, time.monotonic())
                     completion = await self.model.complete(request)
             except ModelError as error:
                 limiter.failed(error.status, unreachable=error.unreachable)

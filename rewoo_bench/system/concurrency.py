@@ -67,12 +67,17 @@ async def background_task(work: Callable[[], Coroutine[Any, Any, None]]) -> Asyn
         yield
 
 
-async def take(limiter: anyio.CapacityLimiter) -> None:
-    """Acquires at once where a place is free; `acquire` would let every other task run first."""
+async def take(limiter: anyio.CapacityLimiter) -> bool:
+    """Acquires at once where a place is free; `acquire` would let every other task run first.
+
+    Returns whether it had to wait.
+    """
     try:
         limiter.acquire_nowait()
     except anyio.WouldBlock:
         await limiter.acquire()
+        return True
+    return False
 
 
 async def in_order(

@@ -267,8 +267,9 @@ class RemoteLimiter(CallLimiter):
         """The driver halves the limit of the whole run."""
         self._link.tell("limited", self._model)
 
-    async def acquire(self) -> None:
+    async def acquire(self) -> bool:
         await self._link.ask_for("connect", self._model, lambda _: self.release())
+        return True
 
     def release(self) -> None:
         self._link.tell("disconnect", (self._model, self._good))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -182,6 +183,16 @@ async def test_waiting_for_a_place_is_booked_and_shared() -> None:
     assert most == 2
     assert sorted(len(call_cost.waiting) for call_cost in receipts) == [0, 0, 1, 1]
     assert all(end - start >= 0.01 for call_cost in receipts for start, end in call_cost.waiting)
+
+
+async def test_a_pause_of_the_process_is_no_wait_for_a_place() -> None:
+    class Paused(AdaptiveLimiter):
+        async def acquire(self) -> bool:
+            time.sleep(0.01)  # noqa: ASYNC251 - as where other processes have the cores
+            return await super().acquire()
+
+    model, _, _ = retrying(["Seine"], limiter=Paused(1))
+    assert (await model.complete(Request(ASK, role="solver"))).call_cost.waiting == ()
 
 
 @pytest.mark.parametrize("line", [TypeError("a bug"), KeyError("another")])
