@@ -101,24 +101,24 @@ async def test_a_failure_halfway_keeps_what_was_spent(tmp_path: Path, corpus: Co
 
 
 async def test_waiting_is_not_working(tmp_path: Path) -> None:
-    once = {"q00": ServerFault(status=429, retry_after=1)}
+    once = {"q00": ServerFault(status=429, retry_after=3)}
     with ModelServer(Trouble(once)) as server:
         (row,), (call,) = await run(tmp_path, server, examples(1), ["direct"])
-    assert row["latency_s"] > 1.0 > row["working_s"]
-    assert call["waiting_s"] == pytest.approx(row["latency_s"] - row["working_s"], abs=0.01)
+    assert row["latency_s"] > 3.0 > row["working_s"]
+    assert call["waiting_s"] == pytest.approx(row["latency_s"] - row["working_s"], abs=0.1)
 
 
 async def test_a_start_is_no_latency(tmp_path: Path) -> None:
     class Starting:
         async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
             with starting():
-                await anyio.sleep(1.0)
+                await anyio.sleep(3.0)
             flag("no_call")
             return Trajectory("the river of q00", "answered")
 
     with ModelServer(answer) as server:
         (row,), _ = await run(tmp_path, server, examples(1), [architecture("slow to start", Starting())])
-    assert row["startup_s"] >= 1.0 > row["latency_s"]
+    assert row["startup_s"] >= 3.0 > row["latency_s"]
     assert row["flags"] == ["no_call"]
 
 

@@ -60,8 +60,8 @@ def test_a_fault_is_tried_again_and_paid_once() -> None:
 
 def test_a_client_that_gives_up_and_asks_again_gets_the_answer_that_is_on_its_way() -> None:
     names = ("chat", "responses", "messages", "chat_streamed", "messages_streamed")
-    with first_time(["slow"]) as provider, with_settings(timeout_s=1.5):
-        provider.slow_s = 2.4  # so long that a busy machine makes no third attempt of the second
+    with first_time(["slow"]) as provider, with_settings(timeout_s=4):
+        provider.slow_s = 6.0  # so long that a busy machine makes no third attempt of the second
         assert run_agents(provider, [write_function(name) for name in names], "--concurrency", 20, questions=4) == 0
     assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
     assert len(provider.books) == 4 * len(names)
@@ -72,7 +72,8 @@ def test_a_client_that_gives_up_and_asks_again_gets_the_answer_that_is_on_its_wa
 
 
 def test_equal_requests_at_once_that_are_tried_again_stay_three_samples() -> None:
-    with first_time(["slow"]) as provider, with_settings(timeout_s=0.6):
+    with first_time(["slow"]) as provider, with_settings(timeout_s=3):
+        provider.slow_s = 4.5
         provider.fault = lambda entry, nth: "slow"
         assert run_agents(provider, [write_function("votes")], questions=2) == 0
     assert len(provider.books) == rows().llm_calls.sum() == 6

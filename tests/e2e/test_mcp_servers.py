@@ -88,7 +88,7 @@ async def test_a_server_that_does_not_start_is_one_line_in_time(mode: str, messa
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 60
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -127,7 +127,7 @@ async def test_content_that_is_no_text_is_named(name: str, text: str) -> None:
 async def test_an_answer_of_the_wrong_form_is_an_error_at_once(name: str, message: str) -> None:
     async with McpServers() as servers:
         server = await servers.connect(hostile())
-        with anyio.fail_after(20), pytest.raises(ToolError) as raised:
+        with anyio.fail_after(60), pytest.raises(ToolError) as raised:
             await call(server, name)
         assert message in str(raised.value)
         assert await call(server, "echo", text="still here") == "still here"
@@ -136,7 +136,7 @@ async def test_an_answer_of_the_wrong_form_is_an_error_at_once(name: str, messag
 async def test_a_call_without_an_answer_ends_at_the_timeout() -> None:
     async with McpServers(1.0) as servers:
         server = await servers.connect(hostile())
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             with pytest.raises(ToolError, match="no answer within 1 s"):
                 await call(server, "sleeps")
             with pytest.raises(ToolError, match="no answer within 1 s"):  # more than its pipe holds
@@ -220,9 +220,9 @@ async def test_a_server_whose_tools_only_read_is_started_once(tmp_path: Path) ->
 
 async def test_the_start_of_a_server_is_no_latency() -> None:
     model = ScriptedModel(NOTE_AND_READ)
-    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=(hostile("slow=2"),))
-    assert result.startup_s > 1.5
-    assert result.latency_s < 1.5
+    (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=(hostile("slow=5"),))
+    assert result.startup_s > 4.5
+    assert result.latency_s < 4.5
 
 
 class Gone(ScriptedModel):

@@ -200,7 +200,7 @@ async def odd() -> AsyncIterator[McpServer]:
 async def test_text_that_no_file_can_hold_is_repaired_on_both_ways(
     odd: McpServer, name: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         assert await call(odd, name, text="a\ud83d") == text
     assert not caplog.records
 
@@ -212,7 +212,7 @@ async def test_text_that_no_file_can_hold_is_repaired_on_both_ways(
 async def test_an_answer_that_cannot_be_read_is_an_error_in_one_line_and_the_next_call_is_answered(
     odd: McpServer, name: str, message: str
 ) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         with pytest.raises(ToolError, match=message) as raised:
             await call(odd, name)
         assert "\n" not in str(raised.value)

@@ -108,7 +108,7 @@ async def test_calls_in_flight_end_whatever_ends_the_run(
         started = time.monotonic()
         with pytest.raises(type(error), match="no"):
             await evaluator.run(examples(20), [ending], on_result=results.append)
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
         await journal.flush()
         assert journal.has_answers() is recorded
     assert len(results) == len(model.requests) == 3

@@ -209,7 +209,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
 
     waiting = 1
     with ModelServer(reply) as slow:
-        hosted = ("--model", "openai/test", "--api-base", slow.api_base, "--concurrency", 1, "--grace", 60)
+        hosted = ("--model", "openai/test", "--api-base", slow.api_base, "--concurrency", 1, "--grace", 600)
         command = [sys.executable, str(SCRIPT), "--arch", "direct", "-n", "6", "--out", "here", *map(str, hosted)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
             assert process.stderr is not None
@@ -219,7 +219,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
             lines = iter(process.stderr.readline, "")
             assert any("once more to stop at once" in line for line in lines)
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=10)
+            process.wait(timeout=120)
         assert process.returncode == 3
         waiting = 0
         assert quiet("--resume", "here") == 0

@@ -128,13 +128,13 @@ async def test_an_error_in_the_place_of_a_stream_costs_nothing(status: int) -> N
 
 
 async def test_a_stream_that_takes_too_long_is_paid_for_as_far_as_it_came() -> None:
-    with ModelServer(Script("word " * 200), token_delay_s=0.02) as server:
-        async with client(server, timeout=0.5) as model:
-            with pytest.raises(ModelError, match=r"no answer within 0.5 s") as raised:
+    with ModelServer(Script("word " * 600), token_delay_s=0.02) as server:
+        async with client(server, timeout=3.0) as model:
+            with pytest.raises(ModelError, match=r"no answer within 3 s") as raised:
                 await ask(model)
     cost = raised.value.call_cost
     assert cost is not None
-    assert 0 < cost.billed.output_tokens < 100
+    assert 0 < cost.billed.output_tokens < 600
 
 
 async def test_a_cancelled_stream_has_the_cost_of_what_arrived() -> None:

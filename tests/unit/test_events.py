@@ -20,7 +20,7 @@ def test_an_event_has_its_time_and_its_data() -> None:
     emit("answered")
     (event,) = heard
     assert (event.kind, event.step, event.data) == ("step_started", "E1", {"tool": "Search"})
-    assert 0 <= event.at_s < 5
+    assert 0 <= event.at_s < 60
 
 
 @pytest.mark.anyio

@@ -202,9 +202,9 @@ def test_the_winners_of_types_among_many_questions_take_no_time() -> None:
     ids = tuple(f"q{place}" for place in range(count))
     measures = {"exact_match": match, "total_tokens": match + 1}
     many = Outcomes(PARENTS, ids, ids, types, np.arange(count), measures, 0, ("d",), ("m",), oracle=False)
-    start = time.monotonic()
+    start = time.process_time()
     assert by_type(many) is not None
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(

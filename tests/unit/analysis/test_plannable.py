@@ -323,16 +323,16 @@ def test_a_path_or_a_sentence_with_signs_is_no_sum(value: str) -> None:
 
 
 def test_many_empty_lines_take_no_time() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     Index("\n" * 60_000)
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize("result", [" ".join(["100"] * 40_000), "a" + "\u0301\u0323" * 40_000])
 def test_many_numbers_or_accents_take_no_time(result: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     Index(result)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_whole_segment_in_one_plan() -> None:

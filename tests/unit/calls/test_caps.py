@@ -113,7 +113,7 @@ async def test_a_cap_holds_over_sessions_and_a_higher_one_goes_on(tmp_path: Path
 async def test_waiting_for_room_under_a_cap_is_no_work(tmp_path: Path) -> None:
     class Slow(Provider):
         async def complete(self, request: Request) -> Completion:
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.2)
             return await super().complete(request)
 
     results: list[Result] = []
@@ -123,8 +123,8 @@ async def test_waiting_for_room_under_a_cap_is_no_work(tmp_path: Path) -> None:
         await evaluator.run(EXAMPLES[:2], [architecture(runner=ThreeCalls())], on_result=results.append)
         receipts = [record.answer["receipt"] for each in results for record in journal.calls(each.task.key)]
     # The first call is made alone, and the other question's waits for it.
-    assert max(result.latency_s - result.working_s for result in results) >= 0.03
-    assert all(receipt["ended_at"] - receipt["sent_at"] >= 0.03 for receipt in receipts)
+    assert max(result.latency_s - result.working_s for result in results) >= 0.1
+    assert all(receipt["ended_at"] - receipt["sent_at"] >= 0.1 for receipt in receipts)
 
 
 async def test_a_cancelled_call_gives_its_room_back() -> None:
@@ -139,7 +139,7 @@ async def test_a_cancelled_call_gives_its_room_back() -> None:
     for _ in range(3):
         with anyio.move_on_after(0.001):
             await ask()
-    with anyio.fail_after(2):
+    with anyio.fail_after(30):
         await ask()
     assert spent.tokens == 1000
 

@@ -321,7 +321,7 @@ async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_pat
         for number in range(3):
             record = CallRecord(TASK, CallKey(f"E{number}", "tool", "Find", b"hash"), "ok", ("p",), {"text": "x"})
             await journal.add_call(record)
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while len(journal.calls(TASK)) < 3:  # noqa: ASYNC110 - read by another connection than the one that writes
                 await anyio.sleep(0.01)
 

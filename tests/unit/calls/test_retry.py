@@ -150,7 +150,7 @@ async def test_no_place_is_held_during_a_back_off() -> None:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        with anyio.fail_after(1):
+        with anyio.fail_after(30):
             async with limiter:
                 slept.append(seconds)
 
@@ -214,7 +214,7 @@ async def test_cancellation_passes_and_frees_the_place() -> None:
     with anyio.move_on_after(0.01) as scope:
         await RetryingModel(Hanging([]), limiter=limiter).complete(Request(ASK, role="solver"))
     assert scope.cancelled_caught
-    with anyio.fail_after(1):
+    with anyio.fail_after(30):
         await limiter.acquire()
 
 

@@ -216,9 +216,9 @@ def test_credentials_of_other_forms_are_taken_out_of_values_and_names(secret: st
 
 def test_a_text_of_many_key_beginnings_takes_no_time(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "sk-" * 100_000}, CHAT[1]]
-    start = time.monotonic()
+    start = time.process_time()
     assert len([*read_files([write(tmp_path / "a.json", json.dumps([{"messages": chat}]))])]) == 1
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:

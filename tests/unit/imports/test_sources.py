@@ -101,7 +101,7 @@ def test_what_cant_be_fetched_is_one_line_with_its_address(host: str, path: str,
     wanted = f"^http://{host}{path}: can't be fetched: {said}"
     with pytest.raises(UsageError, match=wanted), local_files([f"http://{host}{path}"], patience_s=1):
         pass
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 30
 
 
 def test_a_fault_in_a_fetched_file_names_no_folder_of_this_machine(host: str) -> None:

@@ -164,7 +164,7 @@ def test_whether_a_program_waits_is_seen_in_linear_time() -> None:
 async def test_a_hostile_program_ends_as_one_line(sandbox: Sandbox, what: str) -> None:
     start = time.monotonic()
     outcome = await sandbox.run(HOSTILE[what])
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
     assert "root:" not in outcome.output
     assert (await sandbox.run("1 + 1")).output == "2"
 
@@ -192,7 +192,7 @@ async def test_each_is_one_clear_row(name: str) -> None:
         model = ScriptedModel([fenced(program), *["Answer: Neva"] * 9])
         start = time.monotonic()
         result: Result = await Evaluator({"": model}, "hotpotqa").run_task(Task(0, example, 0, architecture))
-        assert time.monotonic() - start < 20
+        assert time.monotonic() - start < 60
         assert result.error is None, what
         ended, notes = result.trajectory.stop_reason, result.trajectory.notes
         over = name == "react-code" and "tool calls" in SAID.get(what, "")

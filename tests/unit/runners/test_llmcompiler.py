@@ -41,7 +41,7 @@ async def ask(lines: Script, *tools: Any, **wanted: Any) -> tuple[Trajectory, Sc
 async def write(drafts: list[Pieces], planner: list[str], *tools: Any, **wanted: Any) -> Trajectory:
     """The trajectory where the planner's drafts are shown in these pieces; `planner` has them as they end."""
     model = WritingModel({"planner": planner, "solver": [ANSWER]}, drafts)
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         return await compiler(**wanted).run(QUESTION, model=model, tools=toolbox(*tools))
 
 
@@ -133,7 +133,7 @@ async def test_tasks_that_do_not_need_each_other_run_at_the_same_time() -> None:
         await both[1 - int(query)].wait()
         return query
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         trajectory, _ = await ask(['1. Search("0")\n2. Search("1")\n3. join()', ANSWER], Told(meet))
     assert arguments(trajectory) == ["0", "1"]
 
@@ -344,7 +344,7 @@ async def test_a_failing_planner_ends_the_tasks_that_it_has_started() -> None:
         return ""
 
     model = WritingModel({"planner": [ModelError("down")]}, [['1. Search("a")\n', anyio.wait_all_tasks_blocked]])
-    with pytest.raises(ModelError, match="down"), anyio.fail_after(10):
+    with pytest.raises(ModelError, match="down"), anyio.fail_after(30):
         await compiler().run(QUESTION, model=model, tools=toolbox(Told(hang)))
     assert ended == ["a"]
 

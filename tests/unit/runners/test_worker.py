@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -157,10 +158,10 @@ async def test_a_failed_provider_or_a_limit_ends_the_plan_as_itself(schedule: Sc
     async def answer(query: str) -> str:
         if query == "b":
             raise error
-        await anyio.sleep(30)
+        await anyio.sleep(300)
         return ""
 
-    with anyio.fail_after(5), pytest.raises(type(error)) as caught:
+    with anyio.fail_after(30), pytest.raises(type(error)) as caught:
         await work(plan_of("Search[b]", "Search[a]", "Search[#E1]"), toolbox(Told(answer)), schedule)
     assert caught.value is error
 
@@ -189,26 +190,33 @@ async def test_a_call_knows_its_step_and_its_depth() -> None:
 @given(plan=graphs())
 @settings(max_examples=15, deadline=None)
 def test_independent_steps_overlap_in_time(plan: Plan) -> None:
-    """On a real clock: a plan takes the time of its longest chain, and not that of all its steps."""
+    """Each step ends only when all steps of its depth have begun, so a worker that runs them in turn gets stuck."""
+    to_begin = Counter(plan.levels().values())
 
-    async def slow(query: str) -> str:
-        await anyio.sleep(0.02)
-        return "found"
+    async def ask() -> None:
+        all_began = {level: anyio.Event() for level in to_begin}
 
-    depth = max(plan.levels().values()) + 1
-    start = time.perf_counter()
-    anyio.run(work, plan, toolbox(Told(slow)))
-    took = time.perf_counter() - start
-    assert took >= 0.02 * depth
-    assert took < 0.02 * depth + 0.5  # a loaded machine adds milliseconds a step, a lost overlap seconds
+        async def answer(query: str) -> str:
+            level = current_place().level
+            to_begin[level] -= 1
+            if to_begin[level] == 0:
+                all_began[level].set()
+            await all_began[level].wait()
+            return "found"
+
+        with anyio.fail_after(30):
+            await work(plan, toolbox(Told(answer)))
+
+    anyio.run(ask)
+    assert set(to_begin.values()) == {0}
 
 
-# Chains of steps (seconds each) whose longest takes 0.55 s, while the slowest of each level add up to 1.03 s.
-CHAINS = [[0.45, 0.05, 0.05], [0.03, 0.45, 0.07], [0.2, 0.2, 0.13]]
+# Chains of steps (seconds each) whose longest takes 2.2 s, while the slowest of each level add up to 4.12 s.
+CHAINS = [[1.8, 0.2, 0.2], [0.12, 1.8, 0.28], [0.8, 0.8, 0.52]]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("schedule", "least", "most"), [("ready", 0.55, 1.03), ("levels", 1.03, math.inf)])
+@pytest.mark.parametrize(("schedule", "least", "most"), [("ready", 2.2, 4.12), ("levels", 4.12, math.inf)])
 async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
     schedule: Schedule, least: float, most: float
 ) -> None:
@@ -276,5 +284,5 @@ async def test_an_exception_is_raised_as_it_is_and_ends_the_others(schedule: Sch
             raise KeyError("b")
         await anyio.sleep(0 if schedule == "sequential" else 60)
 
-    with pytest.raises(KeyError, match="b"), anyio.fail_after(5):
+    with pytest.raises(KeyError, match="b"), anyio.fail_after(30):
         await in_order({"a": set(), "b": set(), "c": {"a", "b"}}, fail_at_b, schedule)
