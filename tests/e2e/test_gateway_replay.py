@@ -70,7 +70,7 @@ def check_replay(agents: list[Path], *columns: str) -> None:
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("fault", [None, "cut stream", "error event"])
 def test_a_replay_of_hang_ups_has_the_rows_of_its_run(fault: Fault | None) -> None:
-    agents = [write_program(name, READ + text, timeout_s=4) for name, text in PROGRAMS.items()]
+    agents = [write_program(name, READ + text, timeout_s=12) for name, text in PROGRAMS.items()]
     with DialectServer(lambda entry, nth: fault, may_go_on=unhurried()) as provider:
         run_agents(provider, agents, "--concurrency", 12, questions=3)
     check_replay(agents, "total_tokens")
@@ -84,9 +84,9 @@ def test_a_replay_of_hang_ups_has_the_rows_of_its_run(fault: Fault | None) -> No
 
 
 def test_a_replay_of_calls_that_a_time_limit_cut_off_has_the_rows_of_its_run() -> None:
-    agent = write_program("late", READ + "print(stream(question, 99))", timeout_s=1)
+    agent = write_program("late", READ + "print(stream(question, 99))", timeout_s=3)
     with DialectServer(lambda entry, nth: "slow") as provider:
-        provider.slow_s = 2.0
+        provider.slow_s = 6.0
         run_agents(provider, [agent], questions=3)
     assert set(rows().stop_reason) == {"time_limit"}
     check_replay([agent])

@@ -108,7 +108,7 @@ def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.Capt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["run.json", "questions.parquet"])
 def test_a_named_pipe_is_refused(name: str, past: None, capsys: pytest.CaptureFixture[str]) -> None:
     file = Path("results/local/old", name)

@@ -111,7 +111,7 @@ async def test_an_architecture_that_crashes_has_no_estimate() -> None:
         )
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 def test_a_billion_generated_questions_are_reckoned_at_once() -> None:
     found = estimated("direct", dataset="chain", questions=10**9)["direct"]
     assert (found.questions, found.llm_calls) == (10**9, 10**9)
