@@ -161,7 +161,7 @@ def _faults(path: Path) -> Iterator[None]:
 # once and stays in the cache; HF_HUB_OFFLINE=1 reads it from there.
 
 REACH_TIMEOUT_S = 10.0
-_FILES = "a downloaded file of this data set (--dataset path/to/file.json) or --dataset sample"
+_FILES = "a downloaded file of this data set (--dataset NAME=path/to/file.json) or --dataset sample"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import TRACES_FILE, load
 from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -105,6 +105,8 @@ class ShownQuestions(JupyterMixin):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = self._table.columns
+        has_texts = (self._run / TRACES_FILE).is_file()
+        without = "none" if has_texts else "in questions.parquet; a published run has no texts"
         with Trajectories([self._run], self._table) as trajectories:
             for line in self._lines:
                 systems = self._answered(trajectories, line)
@@ -129,7 +131,7 @@ class ShownQuestions(JupyterMixin):
                         yield _table(heads, above)
                         yield Rule(Text(terminal(said)), style="yellow", align="left")
                     table = _table(heads, below, show_header=shared is None)
-                    table.add_row(*map(_answer, own))
+                    table.add_row(*(_answer(each, without) for each in own))
                     yield table
 
     def __str__(self) -> str:
@@ -190,9 +192,9 @@ def _step(step: Mapping[str, Any]) -> Text:
     return text
 
 
-def _answer(trajectory: Mapping[str, Any]) -> Text:
-    """The answer; without one, the error."""
-    text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or "none"), "bold"))
+def _answer(trajectory: Mapping[str, Any], without: str) -> Text:
+    """The answer; `without` one, what is said instead, and the error."""
+    text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or without), "bold"))
     if trajectory["error"]:
         text.append(f"\n{_cut(trajectory['error'])}", style="red")
     for note in trajectory["notes"].get("gateway", ()):

@@ -3,7 +3,7 @@
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
 The page is `page.md` beside the study's file with its places filled in. Without such a file it has all tables and
-figures; so where other models were asked than the file names, of which the words of page.md wouldn't be true.
+figures; so where a model of the file was asked nothing, or another one in its place: the words of page.md are of it.
 
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
@@ -64,8 +64,10 @@ from rewoo_bench.study.outcomes import (
     read_results,
     with_context,
 )
+from rewoo_bench.study.rounds import asked_of
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import csv_text, markdown_table
+from rewoo_bench.text.words import counted
 
 PAGE = "page.md"
 _FILES = ("index.html", "figures.csv", "outcomes.csv", "captions.md", "map.png", "prices.png", "accuracy.png")
@@ -117,7 +119,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     results = read_results(study, folder)
     page = page_of(results, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
-    _check_replaceable(out, folder, copies)
+    _check_replaceable(study, out, folder, copies)
     written: list[Path] = []
     reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {
@@ -151,8 +153,8 @@ def _title(results: StudyResults) -> str:
     return results.study.spec.study.title or results.study.file.stem
 
 
-def _check_replaceable(out: Path, folder: Path, copies: Sequence[Path]) -> None:
-    """Raises `UsageError` where something else than an earlier publication would be replaced."""
+def _check_replaceable(study: Study, out: Path, folder: Path, copies: Sequence[Path]) -> None:
+    """Raises `UsageError` where anything but an earlier publication, or one of more questions, would be replaced."""
     page = out / "README.md"
     if page.is_file() and _MADE not in page.read_text(encoding="utf-8", errors="replace"):
         raise UsageError(f"{str(page)!r} isn't the page of a study: give another folder with --to")
@@ -166,6 +168,11 @@ def _check_replaceable(out: Path, folder: Path, copies: Sequence[Path]) -> None:
             raise UsageError(f"{str(copy)!r} is a run that is read: give another folder with --to, or --without-runs")
         if copy.is_dir() and any(copy.iterdir()) and not (copy / MANIFEST).exists():
             raise UsageError(f"{str(copy)!r} has other files: give another folder with --to")
+    for name in (cell.name for cell in study.cells):
+        before, now = asked_of(out / "runs" / name), asked_of(folder / name)
+        if before > now:
+            said = f"{str(out)!r} has {counted(before, 'question')} of {name}, and {str(folder)!r} has {now:,}"
+            raise UsageError(f"{said}: give another folder with --to, or delete that one")
 
 
 def page_of(results: StudyResults, folder: Path) -> str:
@@ -176,6 +183,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         for name, declared in results.study.declared_models.items()
         if _asked_as(results, name) not in ("", _shown(declared))
     ]
+    others += [f"`{name}` was asked nothing" for name in results.study.declared_models if not _asked_as(results, name)]
     if path.is_file() and not others:
         try:
             text = path.read_text(encoding="utf-8")
@@ -184,7 +192,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
         page = filled(results, folder, text, path)
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
-        page += f"\nThe words of {PAGE} are of other models: {'; '.join(others)}.\n" if path.is_file() else ""
+        page += f"\nThe words of {PAGE} are of other runs: {'; '.join(others)}.\n" if path.is_file() else ""
     if runs := [each.cell.name for each in results.cells if not each.is_oracle and estimated(each.rows)]:
         page += f"\nTokens are estimated, in part or all, in {', '.join(runs)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
@@ -502,7 +510,9 @@ def _reached(results: StudyResults) -> list[list[str]]:
     rows = [["run", "questions", "declared", "status"]]
     for each in results.cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
-        rows.append([each.cell.name, f"{each.n:,}", declared, each.exploratory or "as declared"])
+        is_replaced = _asked_as(results, each.cell.model) != _shown(results.study.declared_models[each.cell.model])
+        status = each.exploratory or ("as declared, of another model" if is_replaced else "as declared")
+        rows.append([each.cell.name, f"{each.n:,}", declared, status])
     asked = {each.cell.name for each in results.cells}
     lacking = [cell for cell in results.study.cells if cell.name not in asked]
     rows += [[cell.name, "0", f"{cell.options.questions or 'all'}", "not run"] for cell in lacking]

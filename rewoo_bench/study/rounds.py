@@ -302,7 +302,9 @@ class _Session:
         seconds = self._said - self._started
         where = f"{cell.name}: {self.asked[cell.name]:,} of {counted(self.wanted[cell.name], 'question')}"
         if left and self._answered:
-            where += f"; {counted(left, 'answer')} of all to go, {left * seconds / self._answered / 3600:.1f} h"
+            minutes = left * seconds / self._answered / 60
+            time_left = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
+            where += f"; {counted(left, 'answer')} left in all runs, about {time_left}"
         self._choices.say(where)
 
 
@@ -449,7 +451,8 @@ async def _status(
     except DataError as error:
         stale = str(error) if (folder / MANIFEST).exists() else None
     else:
-        stale = damage or _stale(cell, folder, manifest, inputs)
+        is_published = manifest.published is not None  # and so has no journal to go on with
+        stale = damage or (None if is_published and not left else _stale(cell, folder, manifest, inputs))
     hours = None if seconds is None or calls is None else left * calls * seconds / 3600
     dollars = None if paid is None else left * paid
     if not left or all(costs_nothing(each.name) for each in cell.options.role_models.values()):

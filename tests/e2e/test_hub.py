@@ -177,8 +177,8 @@ def test_a_data_set_that_the_hub_does_not_have_is_one_line(tmp_path: Path, hub: 
 def test_a_hub_out_of_reach_says_what_works_without_one(tmp_path: Path) -> None:
     message = load(tmp_path, "http://127.0.0.1:9")
     assert (
-        "without a network use a downloaded file of this data set (--dataset path/to/file.json) or --dataset sample"
-        in message
+        "without a network use a downloaded file of this data set (--dataset NAME=path/to/file.json) "
+        "or --dataset sample" in message
     )
 
 

@@ -201,14 +201,15 @@ def test_a_limit_for_all_runs_together_holds_over_sessions(
     limit = round(2.5 * first, 4)
     arguments = ("run", file, "--out", tmp_path / "runs", *price)
     capsys.readouterr()
-    assert study(*arguments, "--study-cost", limit) == 3
+    assert study(*arguments, "--study-cost", limit, "--block", 1) == 3
     said = capsys.readouterr().err
     assert said.count("unfinished: main-") == 2
     assert f"of {limit:g} USD (--study-cost)" in said
     assert limit <= paid() < limit + first / 2  # a call of each run may end beyond it
     asked = len(server.books)
-    for name in ("sample", "chain"):  # balanced, as without a limit
-        assert 2 <= len(load(tmp_path / f"runs/main-{name}-hosted-temperature=0.0")) <= 8
+    reached = [len(load(tmp_path / f"runs/main-{name}-hosted-temperature=0.0")) for name in ("sample", "chain")]
+    assert min(reached) > 2
+    assert max(reached) - min(reached) <= 3  # balanced, as without a limit: a question has two rows
     assert study(*arguments, "--study-cost", limit, "--datasets", "chain") == 3  # the other run's cost counts
     assert len(server.books) == asked
     assert study(*arguments, "--study-cost", 100 * limit) == 0

@@ -429,6 +429,30 @@ def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path]
     assert (tmp_path / "site/index.html").read_text() == "Mine"
 
 
+def test_a_publication_of_more_questions_is_not_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
+    study, folder = made
+    publish_study(study, folder, tmp_path / "page")
+    before = {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()}
+    anyio.run(partial(run_study, study, study.cells[:1], tmp_path / "runs", SessionChoices(n=2)))
+    for with_runs in (True, False):
+        with pytest.raises(UsageError, match=r"page' has 12 questions of main-sample-oracle, and '.*runs' has 2: give"):
+            publish_study(study, tmp_path / "runs", tmp_path / "page", with_runs=with_runs)
+    assert {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()} == before
+
+
+def test_the_words_of_a_page_are_not_said_where_one_of_its_models_was_asked_nothing(
+    made: tuple[Study, Path], tmp_path: Path
+) -> None:
+    _, folder = made
+    declared = DECLARED.replace("[models]", '[models]\nother.model = "oracle?extra_steps=1"', 1)
+    cells = '\n[[cells]]\nname = "more"\nmodels = ["other"]\ndatasets = ["sample"]\narchitectures = ["rewoo"]\nn = 3\n'
+    study = conditions_study(tmp_path, declared + cells)
+    study.file.with_name("page.md").write_text("It is never wrong.")
+    page = page_of(read_results(study, folder), folder)
+    assert "never wrong" not in page
+    assert page.endswith("The words of page.md are of other runs: `other` was asked nothing.\n")
+
+
 def test_a_table_that_isnt_whole_is_named(made: tuple[Study, Path], tmp_path: Path) -> None:
     study, folder = made
     publish_study(study, folder, tmp_path / "page")
@@ -534,7 +558,8 @@ def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> No
         assert "| sample | react | 2 |" in page
         assert "![prices](prices.png)" in page
         assert "![map]" not in page
-        assert page.endswith("of other models: `oracle` is oracle?extra_steps=1, there oracle.\n")
+        assert "| main-sample-oracle | 2 | 12 | as declared, of another model |" in page
+        assert page.endswith("of other runs: `oracle` is oracle?extra_steps=1, there oracle.\n")
         assert (tmp_path / "page/prices.png").is_file()
 
 
