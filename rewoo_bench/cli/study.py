@@ -109,7 +109,8 @@ def status(file: Path, out: Path | None, models: str | None, datasets: str | Non
 @_OUT
 @_SET
 @click.option("--to", type=FolderFlag(), metavar="DIR",
-              help="Folder of the page, tables, figures and copies of the runs.  [default: that of FILE]")
+              help="Folder of the page, tables, figures and copies of the runs; an earlier page in it is "
+                   "replaced, unless that has more questions.  [default: that of FILE]")
 @click.option("--without-runs", is_flag=True, help="Write no copies of the runs.")
 def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: Path | None, *,
                     without_runs: bool) -> None:
@@ -117,8 +118,9 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
 
     It has the outcomes, tables and figures of the runs as they are.
 
-    The page is page.md beside FILE with its places filled in, {{table outcomes}} for example; without one it is made of
-    all tables. Runs are copied without the texts of their data sets.
+    The page is page.md beside FILE with its places filled in, {{table outcomes}} for example; without one, or where one
+    of its models was asked nothing or is another, it is made of all tables. Runs are copied without the
+    texts of their data sets.
     """
     from rewoo_bench.study.publish import publish_study
 
