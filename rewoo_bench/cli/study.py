@@ -119,8 +119,8 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
     It has the outcomes, tables and figures of the runs as they are.
 
     The page is page.md beside FILE with its places filled in, {{table outcomes}} for example; without one, or where one
-    of its models was asked nothing or is another, it is made of all tables. Runs are copied without the
-    texts of their data sets.
+    of its models was asked nothing or is another, it is made of all tables. Runs are copied without the texts
+    of their data sets.
     """
     from rewoo_bench.study.publish import publish_study
 

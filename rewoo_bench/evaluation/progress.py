@@ -73,7 +73,7 @@ class Progress:
             time_taken = f"{seconds:.0f} s"
             if self._done < self._total:
                 left = (self._total - self._done) * seconds / (self._done - self._before)
-                time_taken += f", {_duration(left)} to go"
+                time_taken += f", {duration(left)} to go"
             print(f"{self._done}/{self._total} answers, {time_taken}, {self._state()}", file=self._stream)
 
     def note(self, text: str) -> None:
@@ -122,7 +122,7 @@ def _line(result: Result) -> str:
     return plain_line(line)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A duration to two digits: `40 s`, `25 min`, `3.5 h`."""
     if seconds < 100:
         return f"{seconds:.0f} s"

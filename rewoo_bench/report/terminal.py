@@ -23,7 +23,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
-from rewoo_bench.runs.folder import TRACES_FILE, load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -105,8 +105,6 @@ class ShownQuestions(JupyterMixin):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = self._table.columns
-        has_texts = (self._run / TRACES_FILE).is_file()
-        without = "none" if has_texts else "in questions.parquet; a published run has no texts"
         with Trajectories([self._run], self._table) as trajectories:
             for line in self._lines:
                 systems = self._answered(trajectories, line)
@@ -131,7 +129,8 @@ class ShownQuestions(JupyterMixin):
                         yield _table(heads, above)
                         yield Rule(Text(terminal(said)), style="yellow", align="left")
                     table = _table(heads, below, show_header=shared is None)
-                    table.add_row(*(_answer(each, without) for each in own))
+                    predictions = [columns["systems"][i]["prediction"][line] for i in group]
+                    table.add_row(*map(_answer, own, predictions))
                     yield table
 
     def __str__(self) -> str:
@@ -192,9 +191,9 @@ def _step(step: Mapping[str, Any]) -> Text:
     return text
 
 
-def _answer(trajectory: Mapping[str, Any], without: str) -> Text:
-    """The answer; `without` one, what is said instead, and the error."""
-    text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or without), "bold"))
+def _answer(trajectory: Mapping[str, Any], prediction: str | None) -> Text:
+    """The answer, of a published run that of its row; without one, the error."""
+    text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or prediction or "none"), "bold"))
     if trajectory["error"]:
         text.append(f"\n{_cut(trajectory['error'])}", style="red")
     for note in trajectory["notes"].get("gateway", ()):

@@ -178,12 +178,7 @@ def _check_replaceable(study: Study, out: Path, folder: Path, copies: Sequence[P
 def page_of(results: StudyResults, folder: Path) -> str:
     """The page of a study. Raises `SpecError` for a place that names nothing."""
     path = results.study.file.with_name(PAGE)
-    others = [
-        f"`{name}` is {_asked_as(results, name)}, there {_shown(declared)}"
-        for name, declared in results.study.declared_models.items()
-        if _asked_as(results, name) not in ("", _shown(declared))
-    ]
-    others += [f"`{name}` was asked nothing" for name in results.study.declared_models if not _asked_as(results, name)]
+    others = _replaced_models(results)
     if path.is_file() and not others:
         try:
             text = path.read_text(encoding="utf-8")
@@ -192,10 +187,21 @@ def page_of(results: StudyResults, folder: Path) -> str:
         page = filled(results, folder, text, path)
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
-        page += f"\nThe words of {PAGE} are of other runs: {'; '.join(others)}.\n" if path.is_file() else ""
+        if path.is_file():
+            page += f"\n{PAGE} isn't used, since its words are of other runs: {'; '.join(others.values())}.\n"
     if runs := [each.cell.name for each in results.cells if not each.is_oracle and estimated(each.rows)]:
         page += f"\nTokens are estimated, in part or all, in {', '.join(runs)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
+
+
+def _replaced_models(results: StudyResults) -> dict[str, str]:
+    """The models of the file in whose place another was asked, or none, with the words that say so."""
+    found: dict[str, str] = {}
+    for name, model in results.study.declared_models.items():
+        asked, declared = _asked_as(results, name), _shown(model)
+        if asked != declared:
+            found[name] = f"`{name}` is {asked}, there {declared}" if asked else f"`{name}` was asked nothing"
+    return found
 
 
 def _asked_as(results: StudyResults, name: str) -> str:
@@ -507,12 +513,11 @@ def _claims(runs: Sequence[Path]) -> list[list[str]]:
 
 def _reached(results: StudyResults) -> list[list[str]]:
     """How many questions each run has, of those declared."""
-    rows = [["run", "questions", "declared", "status"]]
+    rows, replaced_models = [["run", "questions", "declared", "status"]], _replaced_models(results)
     for each in results.cells:
         declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
-        is_replaced = _asked_as(results, each.cell.model) != _shown(results.study.declared_models[each.cell.model])
-        status = each.exploratory or ("as declared, of another model" if is_replaced else "as declared")
-        rows.append([each.cell.name, f"{each.n:,}", declared, status])
+        of_another = ", of another model" if each.cell.model in replaced_models else ""
+        rows.append([each.cell.name, f"{each.n:,}", declared, each.exploratory or f"as declared{of_another}"])
     asked = {each.cell.name for each in results.cells}
     lacking = [cell for cell in results.study.cells if cell.name not in asked]
     rows += [[cell.name, "0", f"{cell.options.questions or 'all'}", "not run"] for cell in lacking]

@@ -30,6 +30,7 @@ from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import DataError, JournalError, ModelNotFound, RewooBenchError, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
+from rewoo_bench.evaluation.progress import duration
 from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
 from rewoo_bench.evaluation.run import dry_run, run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
@@ -302,9 +303,7 @@ class _Session:
         seconds = self._said - self._started
         where = f"{cell.name}: {self.asked[cell.name]:,} of {counted(self.wanted[cell.name], 'question')}"
         if left and self._answered:
-            minutes = left * seconds / self._answered / 60
-            time_left = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{minutes:.0f} minutes"
-            where += f"; {counted(left, 'answer')} left in all runs, about {time_left}"
+            where += f"; {counted(left, 'answer')} of all runs left, {duration(left * seconds / self._answered)} to go"
         self._choices.say(where)
 
 

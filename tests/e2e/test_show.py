@@ -126,12 +126,18 @@ def test_a_resumed_run_writes_a_page_where_it_began_with_one(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["hotpotqa-qwen-1.5b", "triviaqa-smollm2-135m-300", "chain-smollm2-135m"])
 def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     run = Path(__file__).parents[1] / "golden" / "models" / name
-    code, shown, _ = show(capsys, str(run), "--random", "1")
-    assert code == 0
-    assert ("a published run has no texts" in " ".join(shown.split())) is not (run / "traces.jsonl").exists()
+    assert show(capsys, str(run), "--random", "1")[0] == 0
     with pytest.raises(SystemExit) as done:
         main(["report", str(run), "--out", str(tmp_path / "page.html"), "--no-figures"])
     assert done.value.code == 0
+
+
+def test_the_answer_of_a_published_run_is_that_of_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(__file__).parents[2] / "results" / "study" / "runs" / "main-hotpotqa-qwen"
+    assert not (run / "traces.jsonl").exists()
+    answered = load(run).query("stop_reason == 'answered'").iloc[0]
+    _, shown, _ = show(capsys, str(run), answered.example_id, "--arch", answered.architecture)
+    assert f"answer  {answered.prediction.split()[0]}" in shown
 
 
 def test_why_a_plan_was_rejected_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -450,7 +450,13 @@ def test_the_words_of_a_page_are_not_said_where_one_of_its_models_was_asked_noth
     study.file.with_name("page.md").write_text("It is never wrong.")
     page = page_of(read_results(study, folder), folder)
     assert "never wrong" not in page
-    assert page.endswith("The words of page.md are of other runs: `other` was asked nothing.\n")
+    assert page.endswith("page.md isn't used, since its words are of other runs: `other` was asked nothing.\n")
+
+
+def test_a_file_that_this_machines_values_make_whole_has_a_page(made: tuple[Study, Path]) -> None:
+    study, folder = made
+    page = page_of(read_results(replace(study, declared={}), folder), folder)
+    assert "| main-sample-oracle | 12 | 12 | as declared |" in page
 
 
 def test_a_table_that_isnt_whole_is_named(made: tuple[Study, Path], tmp_path: Path) -> None:
