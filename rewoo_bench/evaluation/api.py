@@ -33,7 +33,7 @@ from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInpu
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.resume import new_run_id
-from rewoo_bench.evaluation.run import Listeners, in_turn, run
+from rewoo_bench.evaluation.run import Listeners, first_questions, in_turn, run
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
@@ -170,6 +170,7 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
 
 
 async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
+    options = first_questions(options)
     results: list[Result] = []
     async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
         names = [architecture.name for architecture in prepared_run.architectures]

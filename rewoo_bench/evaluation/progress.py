@@ -41,7 +41,9 @@ class Progress:
         self._failed = self._tokens = 0
         self._cost: float | None = 0.0  # None once a price wasn't known
         self._correct: dict[str, list[int]] = {}  # architecture -> number right, number scored
-        self._last = self._start = clock()
+        self._start = clock()
+        self._first: float | None = None  # when the first answer came, which waited for models to load
+        self._last = 0.0
         self._bar = None
         if shown and self._stream.isatty():
             from tqdm import tqdm
@@ -67,14 +69,8 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(self._state(), refresh=False)
             self._bar.update()
-        elif self._shown and (self._done == self._total or self._clock() - self._last >= _SECONDS_A_LINE):
-            self._last = self._clock()
-            seconds = self._last - self._start
-            time_taken = f"{seconds:.0f} s"
-            if self._done < self._total:
-                left = (self._total - self._done) * seconds / (self._done - self._before)
-                time_taken += f", {duration(left)} to go"
-            print(f"{self._done}/{self._total} answers, {time_taken}, {self._state()}", file=self._stream)
+        elif self._shown:
+            self._print_line()
 
     def note(self, text: str) -> None:
         """Prints a line where progress is shown."""
@@ -92,6 +88,20 @@ class Progress:
         """Ends the bar."""
         if self._bar is not None:
             self._bar.close()
+
+    def _print_line(self) -> None:
+        """A line for the first answer, for the last, and every ten seconds between."""
+        now = self._clock()
+        is_first = self._first is None
+        first = self._first = now if self._first is None else self._first
+        if not is_first and self._done < self._total and now - self._last < _SECONDS_A_LINE:
+            return
+        self._last = now
+        time_taken = f"{now - self._start:.0f} s"
+        since_first = self._done - self._before - 1
+        if since_first and self._done < self._total:
+            time_taken += f", {duration((self._total - self._done) * (now - first) / since_first)} to go"
+        print(f"{self._done}/{self._total} answers, {time_taken}, {self._state()}", file=self._stream)
 
     def _state(self) -> str:
         alone = len(self._correct) == 1

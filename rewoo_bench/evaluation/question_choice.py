@@ -1,6 +1,7 @@
 """Which questions of a data set a run asks: `--ids`, `--type`, `--failed-in`, `--wrong-in`, then `--questions`.
 
     options = with_recorded_ids(options)    # questions that failed or were wrong in an earlier run, by id
+    options = with_first_questions(options) # ten for a first run: the sample and the embedded model
     dataset = load_chosen(options)
 
 A question has to fit `--ids`, `--type` and, where they are given, one of `--failed-in` and `--wrong-in`. The order
@@ -21,9 +22,12 @@ from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions
 from rewoo_bench.types import Example
 
+FIRST_QUESTIONS = 10
+"""Questions of a first run: with two architectures about a minute of the embedded model on two cores."""
+_ANSWERS_A_MINUTE = 20  # of the embedded model on two idle cores
 _SHOWN = 5  # ids in an error message
 _MOST_MADE = 1_000  # generated questions, without a larger -n, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
@@ -75,6 +79,24 @@ def _as_replayed(options: RunOptions) -> RunOptions:
     ids, types = (tuple(recorded.get(name) or ()) for name in ("ids", "question_types"))
     seed = recorded.get("seed") or 0
     return replace(options, questions=recorded.get("questions"), seed=seed, ids=ids, question_types=types)
+
+
+def with_first_questions(options: RunOptions) -> RunOptions:
+    """The options with `FIRST_QUESTIONS` where the embedded model is asked the sample and nobody chose questions."""
+    is_first = (options.model, options.dataset) == (DEFAULT_MODEL, OPTIONS["dataset"].default)
+    if not is_first or options.resume or options.questions or options.ids or options.question_types:
+        return options
+    return replace(options, questions=FIRST_QUESTIONS)
+
+
+def first_questions_note(options: RunOptions) -> str:
+    """What `with_first_questions` chose, how long that takes, and how to ask all."""
+    answers = FIRST_QUESTIONS * len(options.architectures) * options.trials
+    minutes = max(1, round(answers / _ANSWERS_A_MINUTE))
+    time_taken = "about a minute" if minutes == 1 else f"about {minutes} minutes"
+    size = len(_load(options, None).examples)
+    asked = f"{FIRST_QUESTIONS} of the sample's {size} questions"
+    return f"{asked}, {time_taken} with the small built-in model; -n {size} asks all"
 
 
 def load_chosen(options: RunOptions) -> Dataset:

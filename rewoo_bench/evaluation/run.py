@@ -56,7 +56,7 @@ from rewoo_bench.evaluation.prepare import (
     run_columns,
 )
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
-from rewoo_bench.evaluation.question_choice import with_recorded_ids
+from rewoo_bench.evaluation.question_choice import first_questions_note, with_first_questions, with_recorded_ids
 from rewoo_bench.evaluation.resume import (
     StudyRound,
     begin_manifest,
@@ -120,6 +120,14 @@ def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | 
     return call
 
 
+def first_questions(options: RunOptions) -> RunOptions:
+    """`with_first_questions`, which says what it chose."""
+    chosen = with_first_questions(options)
+    if chosen is not options and options.progress:
+        say(first_questions_note(chosen))
+    return chosen
+
+
 async def run(
     options: RunOptions,
     python_inputs: PythonInputs = NOTHING_GIVEN,
@@ -135,6 +143,8 @@ async def run(
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     options = with_recorded_ids(options)
+    if study is None:
+        options = first_questions(options)
     async with AsyncExitStack() as stack:
         with notices_to(say):
             prepared_run = await stack.enter_async_context(prepared(options, python_inputs))
@@ -200,7 +210,7 @@ async def run(
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
     """Estimates calls, tokens and cost; no model is fetched or asked, and nothing is written."""
-    asked = with_recorded_ids(options)
+    asked = with_first_questions(with_recorded_ids(options))
     count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.questions)
     if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
         asked = replace(asked, questions=MOST_QUESTIONS)

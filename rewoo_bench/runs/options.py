@@ -79,7 +79,8 @@ class RunOptions:
     questions: Count | None = option(
         None, group=WHAT, flags=("-n", "--questions"),
         help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
-        "[default: all of the sample or a file; 100 of a hub set or a generated one]",
+        "[default: 10 of the sample with the embedded model, else all of it or a file; 100 of a hub set or a generated "
+        "one]",
     )
     ids: tuple[str, ...] = option(
         (), group=WHAT, metavar="FILE", reader="IdsFile", help="Ask the questions with these ids, one a line.",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.question_choice import load_chosen
+from rewoo_bench.evaluation.question_choice import first_questions_note, load_chosen, with_first_questions
 from rewoo_bench.runs.options import RunOptions
 
 
@@ -27,3 +27,30 @@ def test_an_id_that_a_generator_has_not_made_is_named() -> None:
     said = r"has no question 'chain-3x1-s0-1'; its ids are like 'chain-2x1-s0-1'; it made 1,600 questions, and"
     with pytest.raises(UsageError, match=said):
         chosen("chain-3x1-s0-1")
+
+
+def asked_first(*architectures: str, **options: Any) -> int | None:
+    return with_first_questions(RunOptions(architectures or ("rewoo",), **options)).questions
+
+
+def test_a_first_run_asks_ten_questions() -> None:
+    assert asked_first() == asked_first("rewoo", "react", trials=2) == 10
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"model": "oracle"}, {"dataset": "sample-yes-no"}, {"ids": ("sample-1",)}, {"question_types": ("bridge",)}],
+)
+def test_a_run_that_somebody_chose_asks_all(options: dict[str, Any]) -> None:
+    assert asked_first(**options) is None
+
+
+def test_the_number_that_somebody_gave_stays() -> None:
+    assert asked_first(questions=3) == 3
+
+
+def test_the_first_line_says_how_many_how_long_and_how_to_ask_all() -> None:
+    first = with_first_questions(RunOptions(("rewoo", "react")))
+    said = "10 of the sample's 100 questions, about a minute with the small built-in model; -n 100 asks all"
+    assert first_questions_note(first) == said
+    assert "about 2 minutes" in first_questions_note(with_first_questions(RunOptions(("rewoo", "react"), trials=2)))
