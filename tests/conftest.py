@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from hypothesis import settings
+from real_data import RealData, find
 
 # A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP ignored. Commands that a test starts and
 # interrupts would inherit that.
@@ -52,6 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.stem in SLOW.split():
             item.add_marker("slow")
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
     if not _is_by_day(config):
         return
     left_out = set(_only_at_night(items))
@@ -76,6 +79,12 @@ def _only_at_night(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 def pytest_configure(config: pytest.Config) -> None:
     # litellm hides this one itself when it is imported, but only until the end of the test that did so.
     config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class:UserWarning")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> RealData:
+    """Gives a file or folder of rows that aren't part of the project, or skips the test."""
+    return find
 
 
 @pytest.fixture
