@@ -37,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="every test, and all kills, flipped bits and other draws")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No workers for one file: to start them would take longer than most files do."""
+    files = {argument.partition("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and Path(*files).is_file() else None
+
+
 def _is_by_day(config: pytest.Config) -> bool:
     is_named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or "nightly" in config.getoption("markexpr")
     return not (is_named or config.getoption("--nightly"))
