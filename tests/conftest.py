@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from hypothesis import settings
+from real_data import RealData, find
 
 # A shell starts background jobs with SIGINT ignored, and nohup with SIGHUP ignored. Commands that a test starts and
 # interrupts would inherit that.
@@ -36,6 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="every test, and all kills, flipped bits and other draws")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """No workers for one file: to start them would take longer than most files do."""
+    files = {argument.partition("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and Path(*files).is_file() else None
+
+
 def _is_by_day(config: pytest.Config) -> bool:
     is_named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or "nightly" in config.getoption("markexpr")
     return not (is_named or config.getoption("--nightly"))
@@ -52,6 +59,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.stem in SLOW.split():
             item.add_marker("slow")
+        if "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
     if not _is_by_day(config):
         return
     left_out = set(_only_at_night(items))
@@ -76,6 +85,12 @@ def _only_at_night(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 def pytest_configure(config: pytest.Config) -> None:
     # litellm hides this one itself when it is imported, but only until the end of the test that did so.
     config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class:UserWarning")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> RealData:
+    """Gives a file or folder of rows that aren't part of the project, or skips the test."""
+    return find
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from secrets import token_hex
@@ -309,6 +310,7 @@ def command_line() -> list[str]:
     return [Path(sys.argv[0]).name, *sys.argv[1:]]
 
 
+@cache  # packages and commit are those that this process has loaded, whatever happens to their files
 def package_version(package: str) -> str | None:
     try:
         return version(package)
@@ -316,6 +318,7 @@ def package_version(package: str) -> str | None:
         return None
 
 
+@cache
 def _commit(folder: Path) -> str | None:
     """The commit of the clone that the code runs from, with `+` for changed files; None outside a clone."""
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import re
 import signal
 import subprocess
@@ -54,6 +56,17 @@ def test_a_run_writes_its_folder_and_prints_its_table(
     assert err == ""
     frame = load(tmp_path / "here")
     assert (len(frame), frame["total_tokens"].sum()) == (6, server.totals().total_tokens)
+
+
+def test_a_command_leaves_its_process_as_it_was(server: ModelServer, tmp_path: Path) -> None:
+    def state() -> list[object]:
+        ours = logging.getLogger("rewoo_bench")
+        signals = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        return [sys.path[:], dict(os.environ), signals, ours.level, ours.handlers[:], sys.stdout, sys.stderr]
+
+    before = state()
+    assert hosted(server, "--out", "here", "--tools", "Search") == 0
+    assert state() == before
 
 
 def test_more_questions_than_there_are_is_said(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,43 +1,43 @@
-"""The real rows that REWOO_BENCH_DATA points to: a folder with hotpotqa/ and triviaqa/.
-
-Not part of the project (HotpotQA is CC BY-SA); without the variable these tests are skipped.
-"""
+"""Real rows of HotpotQA and TriviaQA, which aren't part of the project (HotpotQA is CC BY-SA)."""
 
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+from real_data import HOTPOTQA, TRIVIAQA, RealData
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.text.scoring import normalize_triviaqa, score
 
-DATA = os.environ.get("REWOO_BENCH_DATA", "")
-pytestmark = pytest.mark.skipif(not DATA, reason="REWOO_BENCH_DATA names no folder of real rows")
-HOTPOTQA = Path(DATA) / "hotpotqa" / "dev_distractor_sample.json"
-TRIVIAQA = Path(DATA) / "triviaqa" / "validation_sample.jsonl"
+Rows = list[dict[str, Any]]
 
 
-def triviaqa_rows() -> list[dict[str, Any]]:
-    with TRIVIAQA.open(encoding="utf-8") as file:
+@pytest.fixture(scope="module")
+def hotpotqa_rows(real_data: RealData) -> Rows:
+    rows: Rows = json.loads(real_data(HOTPOTQA).read_text(encoding="utf-8"))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def triviaqa_rows(real_data: RealData) -> Rows:
+    with real_data(TRIVIAQA).open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 @pytest.fixture(scope="module")
-def hotpotqa() -> Dataset:
-    return load_dataset_examples(str(HOTPOTQA))
+def hotpotqa(real_data: RealData) -> Dataset:
+    return load_dataset_examples(str(real_data(HOTPOTQA)))
 
 
 @pytest.fixture(scope="module")
-def triviaqa() -> Dataset:
-    return load_dataset_examples(str(TRIVIAQA))
+def triviaqa(real_data: RealData) -> Dataset:
+    return load_dataset_examples(str(real_data(TRIVIAQA)))
 
 
-def test_every_hotpotqa_row_becomes_an_example(hotpotqa: Dataset) -> None:
-    rows = json.loads(HOTPOTQA.read_text(encoding="utf-8"))
+def test_every_hotpotqa_row_becomes_an_example(hotpotqa: Dataset, hotpotqa_rows: Rows) -> None:
+    rows = hotpotqa_rows
     assert [example.id for example in hotpotqa.examples] == [row["_id"] for row in rows]
     assert len({example.id for example in hotpotqa.examples}) == len(rows) == 500
     assert [example.answers for example in hotpotqa.examples] == [(row["answer"],) for row in rows]
@@ -58,22 +58,21 @@ def test_a_hotpotqa_bridge_ends_on_a_page_with_the_answer_where_one_has_it(hotpo
         assert example.chain[-1].value == (example.answers[0] if held else "")
 
 
-def test_hotpotqa_sentences_join_without_doubled_or_missing_spaces(hotpotqa: Dataset) -> None:
-    rows = json.loads(HOTPOTQA.read_text(encoding="utf-8"))
-    for example, row in zip(hotpotqa.examples, rows, strict=True):
+def test_hotpotqa_sentences_join_without_doubled_or_missing_spaces(hotpotqa: Dataset, hotpotqa_rows: Rows) -> None:
+    for example, row in zip(hotpotqa.examples, hotpotqa_rows, strict=True):
         assert [page.text for page in example.documents] == ["".join(parts) for _, parts in row["context"]]
         assert all(page.text and page.title for page in example.documents)
 
 
-def test_every_triviaqa_row_becomes_an_example(triviaqa: Dataset) -> None:
-    rows = triviaqa_rows()
+def test_every_triviaqa_row_becomes_an_example(triviaqa: Dataset, triviaqa_rows: Rows) -> None:
+    rows = triviaqa_rows
     assert [example.id for example in triviaqa.examples] == [row["question_id"] for row in rows]
     assert len({example.id for example in triviaqa.examples}) == len(rows) == 500
     assert all(example.answers and not example.documents for example in triviaqa.examples)
 
 
-def test_triviaqa_normalisation_gives_the_published_normalised_aliases() -> None:
-    for answer in (row["answer"] for row in triviaqa_rows()):
+def test_triviaqa_normalisation_gives_the_published_normalised_aliases(triviaqa_rows: Rows) -> None:
+    for answer in (row["answer"] for row in triviaqa_rows):
         assert {normalize_triviaqa(alias) for alias in answer["aliases"]} == set(answer["normalized_aliases"])
         assert normalize_triviaqa(answer["value"]) == answer["normalized_value"]
 
@@ -85,7 +84,8 @@ def test_every_gold_answer_scores_full_marks(hotpotqa: Dataset, triviaqa: Datase
         assert score(example.answers[-1], example.answers, "triviaqa").exact_match
 
 
-@pytest.mark.parametrize("path", [HOTPOTQA, TRIVIAQA], ids=["hotpotqa", "triviaqa"])
-def test_a_sample_of_fifty_begins_a_sample_of_a_hundred(path: Path) -> None:
-    fifty, hundred = (load_dataset_examples(str(path), limit=limit).examples for limit in (50, 100))
+@pytest.mark.parametrize("dataset", ["hotpotqa", "triviaqa"])
+def test_a_sample_of_fifty_begins_a_sample_of_a_hundred(dataset: str, real_data: RealData) -> None:
+    path = str(real_data({"hotpotqa": HOTPOTQA, "triviaqa": TRIVIAQA}[dataset]))
+    fifty, hundred = (load_dataset_examples(path, limit=limit).examples for limit in (50, 100))
     assert list(hundred[:50]) == list(fifty)

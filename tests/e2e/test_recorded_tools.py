@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import anyio
 import pytest
 from asking import read
 from command_runs import quiet
+from real_data import TAU_BENCH, RealData
 from recorded_runs import AIRLINE, called, imported, said
 
 import rewoo_bench
@@ -245,12 +245,8 @@ def test_text_of_a_recording_is_never_run_or_opened(tmp_path: Path) -> None:
     assert not touched.exists()
 
 
-TRACES = Path(os.environ.get("REWOO_BENCH_DATA", "/nonexistent"), "traces", "tau_bench_gpt4o_airline_100.json")
-
-
-@pytest.mark.skipif(not TRACES.is_file(), reason="needs REWOO_BENCH_DATA")
-def test_every_recorded_call_of_tau_bench_is_found(tmp_path: Path) -> None:
-    run = anyio.run(imported, tmp_path, json.loads(TRACES.read_text()))
+def test_every_recorded_call_of_tau_bench_is_found(real_data: RealData, tmp_path: Path) -> None:
+    run = anyio.run(imported, tmp_path, json.loads(real_data(TAU_BENCH).read_text()))
     steps = recorded_steps(run)
     traces = map(json.loads, (run / "traces.jsonl").read_text().splitlines())
     asked = sorted(

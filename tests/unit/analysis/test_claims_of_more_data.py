@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from claim_runs import one_claim, run_folder
 from comparison_rows import system
+from real_data import EXTRA, RealData
 
 from rewoo_bench import bench
 from rewoo_bench.analysis.claims import check, gather, read_claims
@@ -89,10 +89,9 @@ def test_a_run_gives_each_new_claim_a_verdict(claim: Claim, runs: list[Path]) ->
     assert finding.decided.interval.n == 4 * len(finding.decided.runs)
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs real rows: set REWOO_BENCH_DATA")
 @pytest.mark.parametrize("name", FILES)
-def test_a_run_of_real_rows_is_known_by_its_data_set(name: str, tmp_path: Path) -> None:
-    folder = Path(os.environ["REWOO_BENCH_DATA"]) / "extra"
+def test_a_run_of_real_rows_is_known_by_its_data_set(name: str, real_data: RealData, tmp_path: Path) -> None:
+    folder = real_data(EXTRA)
     with ModelServer(reply) as server:
         options: dict[str, Any] = {"api_base": server.api_base, "judge_model": "openai/judge"}
         options |= {} if name == "gsm8k" else {"corpus": folder / "rewoo_state_of_the_union.txt"}

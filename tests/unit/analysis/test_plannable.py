@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from real_data import TAU_BENCH, RealData
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import Kept, Plannable, depth_and_width, plannable, shares, sources, works
@@ -658,9 +658,8 @@ def test_the_marks_of_a_figure_are_the_savings(tmp_path: Path) -> None:
         assert np.allclose(drawn[sorted(set(tasks))], [(tasks >= x).mean() for x in sorted(set(tasks))])
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
-def test_tau_bench(tmp_path: Path) -> None:
-    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+def test_tau_bench(real_data: RealData, tmp_path: Path) -> None:
+    path = real_data(TAU_BENCH)
     done = anyio.run(partial(import_run, [path], tmp_path / "run", ImportChoices(agent="gpt-4o")))
     assert (done.rows, done.unreadable) == (100, 0)
     found = plannable(done.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +14,7 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 from broken_json import mutated, trajectories_or_faults
+from real_data import TAU_BENCH, RealData
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.api import bench
@@ -25,7 +25,6 @@ from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.types import Usage
 
-TRACES = Path(os.environ.get("REWOO_BENCH_DATA", "/nonexistent"), "traces", "tau_bench_gpt4o_airline_100.json")
 TOKENS = [f"{name}_tokens" for name in ("input", "cached_input", "output", "reasoning", "cache_write", "total")]
 COLUMNS = [
     "architecture", "example_id", "trial", "model", "prediction", "exact_match", "f1", "stop_reason", "llm_calls",
@@ -41,11 +40,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tau_bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not TRACES.is_file():
-        pytest.skip("needs REWOO_BENCH_DATA")
+def tau_bench(real_data: RealData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    traces = json.loads(real_data(TAU_BENCH).read_text())
     folder = tmp_path_factory.mktemp("tau-bench")
-    (folder / "traces.json").write_text(json.dumps(json.loads(TRACES.read_text())[:10]))
+    (folder / "traces.json").write_text(json.dumps(traces[:10]))
     return imported(folder / "traces.json", folder / "run").folder
 
 
@@ -68,7 +66,7 @@ def test_a_copy_of_a_file_is_no_further_trial(run: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("texts", [True, False], ids=["with texts", "without texts"])
-@pytest.mark.parametrize("name", ["run", "tau_bench"])
+@pytest.mark.parametrize("name", ["run", pytest.param("tau_bench", marks=pytest.mark.data)])
 def test_what_was_written_is_imported_as_the_same_rows(
     name: str, texts: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -93,7 +91,7 @@ def test_what_was_written_is_imported_as_the_same_rows(
         assert [row[column] for column in (*TOKENS[:-1], "started_at", "latency_s")] == [None] * 7
 
 
-@pytest.mark.parametrize("name", ["run", "tau_bench"])
+@pytest.mark.parametrize("name", ["run", pytest.param("tau_bench", marks=pytest.mark.data)])
 def test_an_imported_run_is_published_and_judged_again(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -11,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+from real_data import TAU_BENCH, RealData
 
 from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
@@ -78,8 +78,7 @@ def test_a_run_of_generated_conversations_can_be_judged(seed: int, tmp_path: Pat
     assert check_run(done.folder, baseline=done.folder).code == 0
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
-def test_tau_bench_can_be_judged(tmp_path: Path) -> None:
-    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+def test_tau_bench_can_be_judged(real_data: RealData, tmp_path: Path) -> None:
+    path = real_data(TAU_BENCH)
     done = imported(tmp_path / "tau.json", json.loads(path.read_text())[:20], model="gpt-4o")
     assert check_run(done.folder, baseline=done.folder).code == 0

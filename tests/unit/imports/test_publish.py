@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import warnings
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 from delegated_spans import delegated
+from real_data import TAU_BENCH, RealData
 from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
@@ -285,7 +285,6 @@ def test_steps_are_the_same_without_texts(form: str, tmp_path: Path) -> None:
     assert [[row["steps"] for row in rows(folder, "questions")] for folder in (first, again)] == [[6, 3], [6, 3]]
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
 def test_sub_agents_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
     anyio.run(partial(import_run, [file_of("nemo-delegated")], tmp_path / "run"))
     publish_as("atif", tmp_path / "run", tmp_path / "out", texts=True)
@@ -295,8 +294,8 @@ def test_sub_agents_are_the_same_after_they_were_written_and_read(tmp_path: Path
     assert any(place.startswith("guide/") for place in before)
 
 
-def test_tau_bench_is_the_same_after_it_was_written_and_read(tmp_path: Path) -> None:
-    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
+def test_tau_bench_is_the_same_after_it_was_written_and_read(real_data: RealData, tmp_path: Path) -> None:
+    path = real_data(TAU_BENCH)
     check_same_after("atif", json.loads(path.read_text())[:10], tmp_path)
 
 

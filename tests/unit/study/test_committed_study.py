@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 import anyio
 import pandas as pd
 import pytest
+from real_data import TAU_BENCH, RealData
 
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.runs.manifest import read_manifest
@@ -24,16 +24,13 @@ from rewoo_bench.text.escaping import csv_text
 FOLDER = Path(__file__).parents[3] / "results" / "study"
 PAGE = (FOLDER / "page.md").read_text("utf-8")
 HORIZON = ("horizon-one-qwen", "horizon-two-qwen", "horizon-three-qwen")
-TRACES = Path(os.environ.get("REWOO_BENCH_DATA", "nowhere"), "traces", "tau_bench_gpt4o_airline_100.json")
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+def committed(real_data: RealData, tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     """The study's results from the published runs, and from the recorded loops, which aren't published."""
-    if not TRACES.is_file():
-        pytest.skip(f"{TRACES.name} isn't here: set REWOO_BENCH_DATA")
     imported = tmp_path_factory.mktemp("traces") / "tau-bench"
-    anyio.run(partial(import_run, [TRACES], imported, ImportChoices(model="gpt-4o")))
+    anyio.run(partial(import_run, [real_data(TAU_BENCH)], imported, ImportChoices(model="gpt-4o")))
     study = read_study(FOLDER / "study.toml", [f"traces.tau-bench={imported}"])
     return read_results(study, FOLDER / "runs")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_data import HOTPOTQA, TAU_BENCH, RealData
 from timing import processor_time
 
 from rewoo_bench.text.redaction import ends_within, sent_in, without_credentials
@@ -152,18 +151,15 @@ def test_what_is_no_credential_stays(value: Any) -> None:
     assert without_credentials(value) == value
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs recorded trajectories: REWOO_BENCH_DATA")
-def test_recorded_conversations_stay_as_they_are() -> None:
-    path = Path(os.environ["REWOO_BENCH_DATA"], "traces/tau_bench_gpt4o_airline_100.json")
-    recorded = json.loads(path.read_text(encoding="utf-8"))
+def test_recorded_conversations_stay_as_they_are(real_data: RealData) -> None:
+    recorded = json.loads(real_data(TAU_BENCH).read_text(encoding="utf-8"))
     assert without_credentials(recorded) == recorded
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="needs real questions: REWOO_BENCH_DATA")
-def test_real_questions_stay_as_they_are() -> None:
+def test_real_questions_stay_as_they_are(real_data: RealData) -> None:
     texts = [
         line
-        for path in sorted(Path(os.environ["REWOO_BENCH_DATA"], "hotpotqa").rglob("*.json*"))
+        for path in sorted(real_data(HOTPOTQA).parent.rglob("*.json*"))
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     assert texts

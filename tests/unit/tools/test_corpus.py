@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import bm25s
 import pytest
+from real_data import HOTPOTQA, WIKIPEDIA, RealData
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.tools import Corpus, DocumentPages, Pages
@@ -255,12 +255,11 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, file: Path) -> 
         Corpus.open(file, tmp_path / "plain")
 
 
-@pytest.mark.skipif("REWOO_BENCH_DATA" not in os.environ, reason="REWOO_BENCH_DATA names no data folder")
-def test_seventy_thousand_pages_are_searched_in_milliseconds() -> None:
-    data = Path(os.environ["REWOO_BENCH_DATA"])
+def test_seventy_thousand_pages_are_searched_in_milliseconds(real_data: RealData) -> None:
+    passages, questions = real_data(WIKIPEDIA), real_data(HOTPOTQA)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # the peak of all tests so far
-    corpus = Corpus.open(data / "corpus" / "passages.jsonl.gz")
-    rows = json.loads((data / "hotpotqa" / "dev_distractor_sample.json").read_text())
+    corpus = Corpus.open(passages)
+    rows = json.loads(questions.read_text())
     corpus.find("a first call, which loads what is loaded late")
     start = time.thread_time()
     hits = [corpus.search(row["question"], 10) for row in rows]
