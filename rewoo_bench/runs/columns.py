@@ -169,8 +169,10 @@ def _recorded(result: Any) -> list[bool] | None:
 
 
 def _usage_source(calls: Sequence[Any]) -> str | None:
-    """`provider`, `estimated`, or `mixed`; None without a call that was answered or paid for."""
+    """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
+    if "inconsistent" in sources and "estimated" not in sources:
+        return "inconsistent"
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
 
 
@@ -345,7 +347,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         null="where any price isn't known, and where no call was answered or paid for",
     ),
     Column(
-        "usage_source", TEXT, "who counted the tokens: `provider`, `estimated` (a tokenizer) or `mixed`",
+        "usage_source", TEXT,
+        "who counted the tokens: `provider`, `estimated` (a tokenizer), `mixed`, or `inconsistent`: the provider, "
+        "whose total isn't the sum of its parts in some call, so that the parts were counted",
         lambda q: _usage_source(q.counted), null="where no call was answered or paid for", is_category=True,
     ),
     Column(
@@ -487,7 +491,9 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         null=_SHARED,
     ),
     Column(
-        "usage_source", TEXT, "who counted the tokens: `provider` or `estimated` (a tokenizer)",
+        "usage_source", TEXT,
+        "who counted the tokens: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, whose total "
+        "isn't the sum of its parts, so that the parts were counted",
         lambda c: c.call.call_cost.usage_source if c.call.kind == "model" and _was_counted(c.call) else None,
         null="for a tool, and where the call was neither answered nor paid for",
     ),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
-from rewoo_bench.models.hosted.responses import later_counts, read_usage
+from rewoo_bench.models.hosted.responses import CountedUsage, count_usage, later_counts
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
@@ -47,20 +47,27 @@ class WireFacts:
     streamed: bool
 
 
+_NOTHING = CountedUsage(Usage())
+
+
 @dataclass(slots=True)
 class AnswerFacts:
     """The tokens, text and end of an answer, read from its document or from the events of its stream.
 
-    `usage` is that of the last event that has one: providers count cumulatively. None where a count is impossible.
+    `counted` is of the last event that has a usage: providers count cumulatively. None where a count is impossible.
     """
 
-    usage: Usage | None = field(default_factory=Usage)
+    counted: CountedUsage | None = _NOTHING
     finish_reason: str = ""
     error: str = ""
     is_complete: bool = False
     """Whether a stream has come to its end, and not only broken off."""
     _counts: dict[str, Any] = field(default_factory=dict)
     _texts: list[str] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.counted.usage if self.counted else None
 
     @property
     def text(self) -> str:
@@ -76,7 +83,7 @@ class AnswerFacts:
         for part in (document, inner, message):
             if isinstance(usage := part.get("usage"), Mapping):
                 self._counts = later_counts(self._counts, usage)
-                self.usage = read_usage(self._counts)
+                self.counted = count_usage(self._counts)
         texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
             texts = [delta]

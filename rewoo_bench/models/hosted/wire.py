@@ -58,6 +58,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
     read_body,
     read_document,
 )
+from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
@@ -241,12 +242,13 @@ class WireClient:
             raise
         if wire.path in COUNTING:
             return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
-        text, usage = without(facts.text, secrets), facts.usage
-        if usage is None or not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
+        text, counted = without(facts.text, secrets), facts.counted or CountedUsage(Usage())
+        usage, source = counted.usage, counted.source
+        if not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
             usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(text))
             cost = cost_of(usage, "estimated", route)
         else:
-            cost = cost_of(usage, "provider", route)
+            cost = cost_of(usage, source, route)
         return Completion(text, usage, facts.finish_reason or "stop", call_cost=cost, wire=response)
 
     async def _answer(self, route: providers.Route, wire: WireRequest, relay: _Relay, request: Request) -> WireResponse:
