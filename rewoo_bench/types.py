@@ -330,6 +330,14 @@ class Trajectory:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+def trial_seed(seed: int, trial: int) -> int:
+    """The seed of a question's trial in a run with this seed: the run's own in trial 0, and another in each other one.
+
+    Below 2^31, since some servers take no larger number.
+    """
+    return seed if not trial else int.from_bytes(sha256(f"{seed}:{trial}".encode()).digest()[:4]) >> 1
+
+
 FaultMode = Literal["empty", "error", "timeout"]
 """How a tool call fails on purpose."""
 
@@ -348,7 +356,7 @@ class Request:
     that doesn't stream.
 
     `wire` is the HTTP request of an external agent that the messages were read from: a model with an HTTP endpoint
-    sends it unchanged, any other one answers the messages.
+    sends it unchanged, any other one answers the messages. `trial` is that of the question (`trial_seed`).
     """
 
     messages: Sequence[Message]
@@ -360,6 +368,7 @@ class Request:
     grammar: str | None = None
     on_text: Callable[[str], None] | None = None
     wire: WireRequest | None = None
+    trial: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
 
     async def show_lines(self, text: str) -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import clean_title, fold
-from rewoo_bench.types import Hop, Step, Usage
+from rewoo_bench.types import Hop, Step, Usage, trial_seed
 
 if TYPE_CHECKING:
     from rewoo_bench.runs.options import RunOptions
@@ -65,6 +65,8 @@ class RunSource(NamedTuple):
     dataset: str
     options: RunOptions
     oracle: bool | None
+    model_seed: int | None = None
+    """That of the default model's requests; None where it takes none."""
 
 
 class QuestionSource:
@@ -219,6 +221,13 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         of_run=lambda run: run.options.solver_model or run.options.model, is_category=True,
     ),
     Column("seed", LONG, "option of the run", of_run=lambda run: run.options.seed),
+    Column(
+        "trial_seed", LONG,
+        "seed that the requests of this trial have: the run's own in trial 0, one derived from it in each other trial",
+        lambda q: None if (seed := q.run.get("trial_seed")) is None else trial_seed(seed, q.result.task.trial),
+        of_run=lambda run: run.model_seed,
+        null="where the default model takes no seed, and where all trials had the run's own", is_added=True,
+    ),
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
     Column(
