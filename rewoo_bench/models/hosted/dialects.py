@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
-from rewoo_bench.models.hosted.responses import CountedUsage, count_usage, later_counts
+from rewoo_bench.models.hosted.responses import CountedUsage, count_usage, error_in, later_counts
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
@@ -95,7 +95,7 @@ class AnswerFacts:
         reasons += [part.get("status") for part in (document, inner)]
         reason = next((reason for reason in reasons if isinstance(reason, str)), "")
         self.finish_reason = reason or self.finish_reason
-        self.error = _error_of(document) or _error_of(inner) or self.error
+        self.error = error_in(document) or self.error
         self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
         return "".join(texts)
 
@@ -194,14 +194,6 @@ def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _strings(item, "arguments")
         for part in objects_in(item.get("content")):
             yield from _strings(part, "text")
-
-
-def _error_of(document: Mapping[str, Any]) -> str:
-    """The error in an answer or an event; the event "error" of OpenAI's responses has its message at the top."""
-    error = document if document.get("type") == "error" and "error" not in document else document.get("error")
-    if not error:
-        return ""
-    return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
 
 
 def _strings(part: Any, *names: str) -> Iterator[str]:

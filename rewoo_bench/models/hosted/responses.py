@@ -27,6 +27,7 @@ from rewoo_bench.text.model_output import (
     excerpt,
     note,
     noting_repairs,
+    objects_in,
 )
 from rewoo_bench.types import ToolCall, Usage
 
@@ -225,6 +226,28 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
         finish_reason=reason,
         repairs=tuple(dict.fromkeys(each["repair"] for each in notes)),
     )
+
+
+def error_in(answer: Mapping[str, Any]) -> str:
+    """What failed, in an answer or an event that came with status 200; empty where nothing did.
+
+    A provider's error may stand in place of an answer, beside its text, or in its choice; Mistral and OpenRouter may
+    say it with the finish reason `error` alone, which litellm makes a `stop` and keeps aside.
+    """
+    for place in (answer, answer.get("response"), *objects_in(answer.get("choices"))):
+        if not isinstance(place, Mapping):
+            continue
+        error = place if place.get("type") == "error" and "error" not in place else place.get("error")
+        if error:
+            return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
+        aside = place.get("provider_specific_fields")
+        reasons = [
+            place.get("finish_reason"),
+            aside.get("native_finish_reason") if isinstance(aside, Mapping) else None,
+        ]
+        if "error" in reasons or place.get("status") == "failed":
+            return "it says that it failed, and not why"
+    return ""
 
 
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:

@@ -28,6 +28,7 @@ from rewoo_bench.models.hosted.responses import (
     ParsedResponse,
     count_usage,
     cut_at_stop,
+    error_in,
     later_counts,
     read_content,
     read_response,
@@ -87,11 +88,10 @@ class ReplyStream:
 
     def add_document(self, document: Mapping[str, Any]) -> None:
         """Adds the document of one event. Raises `BadAnswer`."""
-        if error := document.get("error"):
-            message = error.get("message") if isinstance(error, Mapping) else error
-            raise BadAnswer(f"an error in the middle of a stream: {message}")
         if isinstance(usage := document.get("usage"), Mapping):
             self._counts = later_counts(self._counts, usage)
+        if error := error_in(document):
+            raise BadAnswer(f"an error in the middle of a stream: {error}")
         try:
             choice = next((each for each in document.get("choices") or () if not each.get("index")), None)
             if choice is None:
@@ -239,10 +239,10 @@ def read_completion(
     source: UsageSource = counted.source if counted else "estimated"
     choices = document.get("choices")
     try:
+        if error := error_in(document):
+            raise BadAnswer(f"an error in place of an answer: {error}")
         if not choices:
-            error = document.get("error")
-            reason = error.get("message") if isinstance(error, Mapping) else error
-            raise BadAnswer(f"an error in place of an answer: {reason}" if reason else "an answer without choices")
+            raise BadAnswer("an answer without choices")
         try:
             reply = read_response(choices[0])
         except (AttributeError, LookupError, TypeError, ValueError):
