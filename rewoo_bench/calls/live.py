@@ -98,6 +98,7 @@ def _is_plain(usage: Usage) -> bool:
         usage.output_tokens,
         usage.reasoning_tokens,
         usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
     )
     return {*map(type, counts)} == _ONLY_INT and min(counts) >= 0 and max(counts) < _TOO_MANY
 

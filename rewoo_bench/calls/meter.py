@@ -166,7 +166,7 @@ class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
-    count their parts; `watch` looks for other questions in the prompts of external agents.
+    count their parts; `watch` looks for other questions in the prompts of external agents. `trial` is the question's.
     """
 
     def __init__(
@@ -176,12 +176,14 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         question: str = "",
         watch: PromptWatch | None = None,
+        trial: int = 0,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.clock = clock
         self.question = question
         self._watch = watch
+        self._trial = trial
         self.calls: list[Call] = []
         self.notes = RowNotes()
         self.start = clock()
@@ -202,7 +204,7 @@ class Meter:
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(request.messages, self.question, request.tools)
         begun = self._begin("model", name_of(model), request.role, parts)
-        request = replace(request, bill=Bill())
+        request = replace(request, bill=Bill(), trial=self._trial)
         outcome: dict[str, Any] = {}
         notes = self.notes.of_call()
         try:

@@ -200,7 +200,7 @@ class Evaluator:
             asked_model = model.with_gold(task.example) if isinstance(model, GoldAware) else model
             models[role] = RecordedModel(recorder, asked_model) if recorder else LiveModel(live, asked_model)
         watch = PromptWatch(questions, task.example) if questions else None
-        meter = Meter(models, self.limits, question=task.example.question, watch=watch)
+        meter = Meter(models, self.limits, question=task.example.question, watch=watch, trial=task.trial)
         runner = task.architecture.runner
         place = runner.question_places if isinstance(runner, HasPlaces) else nullcontext()
         begin = not (recorder and recorder.has_records)

@@ -252,7 +252,8 @@ def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[s
     is_oracle: bool | None = True if any(answers) else None if None in answers else False
     if any(isinstance(run.models[model].model, GoldAware) for model in roles):
         is_oracle = True
-    return columns_of_run(RunSource(run_id, run.dataset.name, options, is_oracle))
+    seed = run.models[options.role_models[""]].seed
+    return columns_of_run(RunSource(run_id, run.dataset.name, options, is_oracle, seed))
 
 
 def questions_at_once(options: RunOptions, run: PreparedRun) -> int:

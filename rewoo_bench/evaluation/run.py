@@ -45,6 +45,7 @@ from rewoo_bench.evaluation.inputs import (
     missing_reader_notes,
     read_run_inputs,
     step_limit_notes,
+    trial_notes,
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -259,7 +260,8 @@ async def _evaluated(
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             readers = missing_reader_notes(options.model, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
-            for note in (*limits, *readers) if study is None or study.is_new_session else ():
+            trials = trial_notes(options, prepared_run.architectures)
+            for note in (*limits, *readers, *trials) if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(

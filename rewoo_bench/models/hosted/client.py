@@ -31,7 +31,7 @@ from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import without, without_in
-from rewoo_bench.types import Completion, Request, ToolCall
+from rewoo_bench.types import Completion, Request, ToolCall, trial_seed
 
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
@@ -261,7 +261,7 @@ class HostedModel:
         body: dict[str, Any] = {
             "model": route.bare,
             "temperature": settings.temperature,
-            "seed": settings.seed,
+            "seed": None if settings.seed is None else trial_seed(settings.seed, request.trial),
             "reasoning_effort": settings.reasoning_effort,
             "max_tokens": request.max_tokens,
             "stop": list(request.stop) or None,

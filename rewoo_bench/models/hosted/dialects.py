@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
-from rewoo_bench.models.hosted.responses import later_counts, read_usage
+from rewoo_bench.models.hosted.responses import CountedUsage, count_usage, error_in, later_counts
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
@@ -47,20 +47,27 @@ class WireFacts:
     streamed: bool
 
 
+_NOTHING = CountedUsage(Usage())
+
+
 @dataclass(slots=True)
 class AnswerFacts:
     """The tokens, text and end of an answer, read from its document or from the events of its stream.
 
-    `usage` is that of the last event that has one: providers count cumulatively. None where a count is impossible.
+    `counted` is of the last event that has a usage: providers count cumulatively. None where a count is impossible.
     """
 
-    usage: Usage | None = field(default_factory=Usage)
+    counted: CountedUsage | None = _NOTHING
     finish_reason: str = ""
     error: str = ""
     is_complete: bool = False
     """Whether a stream has come to its end, and not only broken off."""
     _counts: dict[str, Any] = field(default_factory=dict)
     _texts: list[str] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.counted.usage if self.counted else None
 
     @property
     def text(self) -> str:
@@ -76,7 +83,7 @@ class AnswerFacts:
         for part in (document, inner, message):
             if isinstance(usage := part.get("usage"), Mapping):
                 self._counts = later_counts(self._counts, usage)
-                self.usage = read_usage(self._counts)
+                self.counted = count_usage(self._counts)
         texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
             texts = [delta]
@@ -88,7 +95,7 @@ class AnswerFacts:
         reasons += [part.get("status") for part in (document, inner)]
         reason = next((reason for reason in reasons if isinstance(reason, str)), "")
         self.finish_reason = reason or self.finish_reason
-        self.error = _error_of(document) or _error_of(inner) or self.error
+        self.error = error_in(document) or self.error
         self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
         return "".join(texts)
 
@@ -187,14 +194,6 @@ def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _strings(item, "arguments")
         for part in objects_in(item.get("content")):
             yield from _strings(part, "text")
-
-
-def _error_of(document: Mapping[str, Any]) -> str:
-    """The error in an answer or an event; the event "error" of OpenAI's responses has its message at the top."""
-    error = document if document.get("type") == "error" and "error" not in document else document.get("error")
-    if not error:
-        return ""
-    return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
 
 
 def _strings(part: Any, *names: str) -> Iterator[str]:

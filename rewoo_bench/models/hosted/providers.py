@@ -392,6 +392,7 @@ _FIELDS = {
     "input": "input_cost_per_token",
     "cached_input": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
     "output": "output_cost_per_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
@@ -438,7 +439,8 @@ class PriceEntry:
         tokens = {
             "input": max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens),
             "cached_input": usage.cached_input_tokens,
-            "cache_write": usage.cache_write_tokens,
+            "cache_write": usage.cache_write_tokens - usage.cache_write_1h_tokens,
+            "cache_write_1h": usage.cache_write_1h_tokens,
             "output": max(0, usage.output_tokens - usage.reasoning_tokens),
             "reasoning": usage.reasoning_tokens,
         }
@@ -447,8 +449,8 @@ class PriceEntry:
     def rates(self, input_tokens: int) -> dict[str, float] | None:
         """US dollars per token of a request with a prompt of that length, by kind; None where the file has none.
 
-        Without a price of their own, tokens read from or written to a cache cost the same as other input, and
-        reasoning the same as other output.
+        Without a price of their own, tokens read from or written to a cache cost the same as other input, those
+        written for an hour the same as others that are written, and reasoning the same as other output.
         """
         fields = self.fields
         if tiers := fields.get("tiered_pricing"):  # the last tier is for longer prompts, too
@@ -461,8 +463,9 @@ class PriceEntry:
         if "input" not in found:
             return None
         output = found.get("output", 0.0)
-        whole = {"cached_input": found["input"], "cache_write": found["input"], "output": output, "reasoning": output}
-        return {**whole, **found}
+        written = found.get("cache_write", found["input"])
+        whole = {"cached_input": found["input"], "cache_write": written, "cache_write_1h": written}
+        return {**whole, "output": output, "reasoning": output, **found}
 
 
 def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:

@@ -32,7 +32,8 @@ from rewoo_bench.types import CallCost, Step, Trajectory, Usage
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
 
 QUESTION_COLUMNS = """
-run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
+run_id architecture dataset model planner_model solver_model seed trial_seed temperature tool_failure_rate
+oracle
 example_id question_type difficulty hops trial question answers answers_sha256
 prediction exact_match f1 objectives_right judged_correct stop_reason error llm_calls tool_calls
 recorded_hits recorded_misses steps replans broken_plans routed_to
