@@ -11,7 +11,6 @@ import anyio
 import pytest
 from click.testing import CliRunner, Result
 
-from rewoo_bench.analysis.advice.advise import advice_sentences
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.config.price_sheets import named_tariff
@@ -19,7 +18,7 @@ from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.imports.write import ImportChoices, import_run
-from rewoo_bench.report.reading import advise, compare
+from rewoo_bench.report.reading import compare
 from rewoo_bench.report.repricing import reprice
 from rewoo_bench.report.terminal import show
 from rewoo_bench.report.write import read_page
@@ -151,25 +150,6 @@ def test_recorded_dollars_stay(tmp_path: Path) -> None:
     found, pricing = with_dollars([run], rows, manifests(run))
     assert found is rows
     assert pricing.cost_usd is None
-
-
-def test_what_nobody_scored_is_advised_on_by_cost_alone(tmp_path: Path) -> None:
-    short, long = unscored(25), unscored(25, "Done, and thank you. " * 200)
-    runs = [
-        imported(tmp_path / name, records, agent=name, model=MODEL)
-        for name, records in (("brief", short), ("wordy", long))
-    ]
-    (part,) = advise(*runs).parts
-    assert (part.decision.kind, part.decision.recommended) == ("not scored", None)
-    assert part.decision.contenders == ("brief", "wordy")
-    first, second, third, *_ = advice_sentences(part)
-    assert "accuracy isn't known" in first
-    assert second.startswith("brief costs $")
-    assert third.startswith("brief against wordy: accuracy isn't known; it takes ")
-    assert any("gpt-4o's prices of" in line for line in advice_sentences(part))
-    told = json.loads(invoke("advise", *map(str, runs), "--json").output)
-    assert told["parts"][0]["pairs"][0]["accuracy"]["estimate"] is None
-    assert advise(*runs, max_cost=1e-9).parts[0].decision.kind == "none within the limits"
 
 
 def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> None:
