@@ -72,7 +72,7 @@ def compare(
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
-        rows, pricing = frame_of(runs[0]), None
+        rows, pricing, paths = frame_of(runs[0]), None, list[Path]()
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
@@ -85,6 +85,7 @@ def compare(
         intersect=intersect,
         by=by,
         pricing=pricing,
+        folders=paths,
     )
 
 

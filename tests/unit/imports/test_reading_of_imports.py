@@ -93,7 +93,7 @@ def test_a_comparison_and_a_report_have_the_dollars_of_the_models_sheet(tmp_path
     found = compare(run)
     assert found.systems[0].summary.usd_per_solved.mean == pytest.approx(2 * found.systems[0].summary.cost_usd)  # type: ignore[operator]  # it is known
     assert "dollars are under OpenAI's rule" in str(found)
-    page, table = read_page([run], [run], at_any_price=False)
+    page, table = read_page([run], [run])
     cells = dict(zip(page["table"]["head"], page["table"]["rows"][0], strict=True))
     assert cells["$ / 1000"].startswith(f"{1000 * found.systems[0].summary.cost_usd:,.3f} [")  # type: ignore[operator]
     assert any("gpt-4o's prices of" in line for line in page["threats"])
@@ -103,12 +103,11 @@ def test_a_comparison_and_a_report_have_the_dollars_of_the_models_sheet(tmp_path
 def test_dollars_of_a_price_sheet_per_solved_question_are_known(tmp_path: Path) -> None:
     run = imported(tmp_path / "a", solved(6), model="nobody/x")
     (system,) = compare(run, prices="openai").systems
-    usd = system.means["priced_usd"]
+    usd = system.summary.cost_usd
     assert usd is not None
-    assert system.priced_usd_per_solved.mean == pytest.approx(2 * usd)
-    assert json.loads(str(invoke("compare", str(run), "--format", "json").output))["systems"][0][
-        "priced_usd_per_solved"
-    ]["mean"] == pytest.approx(2 * usd)
+    assert system.summary.usd_per_solved.mean == pytest.approx(2 * usd)
+    told = json.loads(str(invoke("compare", str(run), "--format", "json").output))["systems"][0]
+    assert told["usd_per_solved"]["mean"] == pytest.approx(2 * usd)
 
 
 def test_each_run_has_the_prices_of_its_own_model_where_all_are_listed(tmp_path: Path) -> None:
