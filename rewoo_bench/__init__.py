@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
     from rewoo_bench.models.hosted.client import ModelSettings
     from rewoo_bench.report.reading import (
-        advise,
         assert_within_budget,
         check_claims,
         check_gate,
@@ -63,7 +62,7 @@ _PLACES = {
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
     "models.hosted.client": "ModelSettings",
-    "report.reading": "advise assert_within_budget check_claims check_gate compare plot route summarise",
+    "report.reading": "assert_within_budget check_claims check_gate compare plot route summarise",
     "report.repricing": "reprice",
     "report.terminal": "show",
     "runs.folder": "load manifests",
@@ -81,7 +80,7 @@ _NAMES_THERE = {"load_dataset": "load_dataset_examples"}
 __all__ = [
     "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
-    "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "advise", "assert_within_budget", "at_place", "bench",
+    "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",
     "plot", "publish", "reprice", "route", "score", "show", "summarise",
 ]  # fmt: skip

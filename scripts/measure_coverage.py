@@ -1,4 +1,4 @@
-"""How often intervals, tests and recommendations are right, where the truth is known: writes results/coverage.md.
+"""How often intervals and tests are right, where the truth is known: writes results/coverage.md.
 
     python scripts/measure_coverage.py                                    # six to twelve minutes on one core
     python scripts/measure_coverage.py --all                              # prints the tables that the page leaves out
@@ -26,10 +26,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from rewoo_bench import advise
 from rewoo_bench.analysis.prices import priced_rows
 from rewoo_bench.analysis.stats.bootstrap import log_ratio_bounds, resampled_means
 from rewoo_bench.analysis.stats.paired import (
@@ -316,47 +314,6 @@ def power(n: int, share: float, difference: float, level: float, samples: int, s
     return shown / samples
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """Architectures a and b: the accuracy of a minus that of b, the cost of either, and which may be recommended."""
-
-    difference: float
-    costs: tuple[float, float]
-    right: Sequence[str]
-
-
-WORLDS: Mapping[str, World] = {
-    "equally accurate, one at half the cost": World(0.0, (1.0, 2.0), ["a"]),
-    "equally accurate, equal cost": World(0.0, (1.0, 1.0), ["a", "b"]),
-    "one 10 points better, at twice the cost": World(0.1, (2.0, 1.0), ["a"]),
-    "one 10 points better, at half the cost": World(0.1, (1.0, 2.0), ["a"]),
-}
-ASKED, DISCORDANT = 300, 0.25
-
-
-def advised(world: World, samples: int, seed: int) -> tuple[float, float, float]:
-    """Shares of worlds in which `advise` recommends the right one, none, and the wrong one."""
-    draw = np.random.default_rng([seed, round(100 * world.difference), *map(round, world.costs)])
-    found = []
-    for _ in range(samples):
-        lot, both = draw.random(ASKED), draw.random(ASKED) < 0.4
-        discordant, a = lot < DISCORDANT, lot < (DISCORDANT + world.difference) / 2
-        answers = {"a": np.where(discordant, a, both), "b": np.where(discordant, ~a, both)}
-        rows = [
-            pd.DataFrame({
-                "run_id": "r", "architecture": name, "dataset": "made up", "model": "openai/small",
-                "example_id": [f"q{i}" for i in range(ASKED)], "trial": 0, "exact_match": answers[name],
-                "stop_reason": "answered", "total_tokens": 1000.0, "latency_s": 1.0,
-                "cost_usd": cost * draw.lognormal(0, 0.35, ASKED),
-            })
-            for name, cost in zip("ab", world.costs, strict=True)
-        ]  # fmt: skip
-        (part,) = advise(pd.concat(rows, ignore_index=True)).parts
-        found.append(part.decision.recommended)
-    right, none = sum(each in world.right for each in found), found.count(None)
-    return right / samples, none / samples, (samples - right - none) / samples
-
-
 _TEXT = """\
 # Coverage of the intervals
 
@@ -404,8 +361,6 @@ either solved fewer than {least_solved}.
 - EM of 1 and 2%, three trials a question, n = 20 to 300: coverage {rare}.
 - A difference as large as `detectable` is shown by the exact McNemar test {power} times ({tests:,} samples each; the \
 aim is 0.80).
-- `advise` recommends the wrong architecture in at most {wrong:.1%} of {worlds:,} simulated worlds of each kind \
-({asked} questions).
 """
 _MORE = """\
 Coverage, and the share of token ratios with the mark `?`
@@ -424,14 +379,10 @@ Coverage of EM in percent, three trials of a question that correlate with 0.1, 0
 `detectable`, and how often the exact McNemar test shows such a difference; Holm's first step is that of {family} tests
 
 {differences}
-
-Recommendations; one of the two alone is right on a quarter of the questions
-
-{advice}
 """
 
 
-def document(samples: int, tests: int, worlds: int, seed: int) -> tuple[str, str]:
+def document(samples: int, tests: int, seed: int) -> tuple[str, str]:
     """results/coverage.md, and the tables that it leaves out."""
     populations = {(run, name): population(run, name) for run, names in RUNS.items() for name in names}
     cells = {
@@ -449,7 +400,6 @@ def document(samples: int, tests: int, worlds: int, seed: int) -> tuple[str, str
         for level in (0.05, 0.05 / TESTS)
     ]
     shown = [power(n, share, difference, level, tests, seed) for n, share, level, difference in of_tests]
-    advice = {name: advised(world, worlds, seed) for name, world in WORLDS.items()}
     solved = zip(SOLVED, of_solved(samples // 5, seed), strict=True)
     tails = [[name, *(_of_tail(*of_tail(name, n, samples, seed)) for n in QUESTIONS)] for name in TAILS]
     of_n, sizes = ["n", *map(str, QUESTIONS)], {key: _size(*key) for key in cells}
@@ -473,9 +423,6 @@ def document(samples: int, tests: int, worlds: int, seed: int) -> tuple[str, str
         rare=f"{min(shares):.1%} to {max(shares):.1%}",
         power=f"{min(shown):.2f} to {max(shown):.2f}",
         tests=tests,
-        asked=ASKED,
-        worlds=worlds,
-        wrong=max(wrong for *_, wrong in advice.values()),
     )
     more = _MORE.format(
         every=_table(["n", "system", *KINDS, "marked"], [*_every(cells)]),
@@ -492,9 +439,6 @@ def document(samples: int, tests: int, worlds: int, seed: int) -> tuple[str, str
                 [f"{n}", f"{share}", f"{level:.4f}", f"{difference:.3f}", f"{found:.2f}"]
                 for (n, share, level, difference), found in zip(of_tests, shown, strict=True)
             ],
-        ),
-        advice=_table(
-            ["world", "right", "undecided", "wrong"], [[name, *map(_share, each)] for name, each in advice.items()]
         ),
     )
     return text, more
@@ -594,12 +538,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000, help="of a cell")
     parser.add_argument("--tests", type=int, default=4_000, help="simulated comparisons of a detectable difference")
-    parser.add_argument("--worlds", type=int, default=300, help="simulated recommendations")
     parser.add_argument("--seed", type=int, default=34)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.md")
     parser.add_argument("--all", action="store_true", help="print the tables that the page leaves out, too")
     flags = parser.parse_args()
-    text, more = document(flags.samples, flags.tests, flags.worlds, flags.seed)
+    text, more = document(flags.samples, flags.tests, flags.seed)
     flags.out.write_text(text, encoding="utf-8")
     if flags.all:
         print(more)

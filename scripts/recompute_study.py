@@ -727,9 +727,11 @@ def of_outcome(study: Study, outcome: pd.Series[Any]) -> Found:
     if outcome["statistic"] != "non-inferiority" or not found.n:
         return found
     a, b, questions = both(run, *pair, measure)
+    if outcome["margin"] > 0:  # of the second, which may not be below the first by as much
+        a, b = b, a
     if measure == "exact_match":
-        return replace(found, p=not_worse_p(a, b, questions, outcome["margin"]))
-    _, p, _ = score_difference_of(averages(a, questions), averages(b, questions), outcome["margin"])
+        return replace(found, p=not_worse_p(a, b, questions, abs(outcome["margin"])))
+    _, p, _ = score_difference_of(averages(a, questions), averages(b, questions), abs(outcome["margin"]))
     return replace(found, p=p)
 
 
@@ -748,11 +750,12 @@ def verdict(outcome: pd.Series[Any], found: Found, p_holm: float) -> str:
     if not found.n:
         return "no data"
     margin, is_ratio = outcome["margin"], outcome["statistic"] == "ratio"
-    no_effect = is_ratio if outcome["statistic"] != "non-inferiority" else -margin
+    no_effect = is_ratio if outcome["statistic"] != "non-inferiority" else margin
     if not p_holm < 0.05 or found.rare or low <= no_effect <= high:
         return "undecided"
     if outcome["statistic"] == "non-inferiority":
-        return f"{first} is {f'worse by more than {margin:g}' if high < -margin else f'at most {margin:g} worse'}"
+        tested, is_worse = (second, low > margin) if margin > 0 else (first, high < margin)
+        return f"{tested} is {f'worse by more than {abs(margin):g}' if is_worse else f'at most {abs(margin):g} worse'}"
     more = first if low > is_ratio else second
     return f"{more} takes more" if is_ratio else f"{more} is higher"
 

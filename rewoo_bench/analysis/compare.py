@@ -6,28 +6,30 @@
     print(comparison)                               # both as tables
     comparison.to_frame()                           # both as one table of pandas, one row per estimate
 
-Differences are b - a and ratios b / a, where a is the baseline; pairs are of the same question and
-trial, and the trials of a question are one observation.
+Differences are b - a and ratios b / a, ReAct by ReWOO whatever order they stand in (`way_round`); pairs are of the same
+question and trial, and the trials of a question are one observation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, starmap
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import PRICED, Pair, Pricing, adjusted, own_prices, pair_columns, paired
+from rewoo_bench.analysis.pairs import Pair, adjusted, pair_columns, paired, way_round
+from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Interval, mean_of
-from rewoo_bench.analysis.summary import LOOPS, NO_ESTIMATE, bounded, per_solved_estimate, summaries_of
+from rewoo_bench.analysis.summary import LOOPS, bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import INFERRED, check_columns, flagged, left_out, read_columns, subsets
+from rewoo_bench.runs.rows import INFERRED, check_columns, flag_lines, flagged, left_out, read_columns, subsets
 from rewoo_bench.text.words import counted
 
 
@@ -60,14 +62,16 @@ def compare(
     by: str | None = None,
     within_model: bool = False,
     pricing: Pricing | None = None,
+    folders: Sequence[Path] = (),
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
     The default `baseline` is the first system; of two runs of the same architectures each architecture is
     compared before and after. `by` names a column, such as `question_type`: the questions of each value are
     compared separately. Each data set is a table of its own, and Holm's adjustment is for all of its tests.
-    `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. `pricing` has the prices
-    of the dollars in the sentences (`verdicts`); the run's own by default.
+    `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
+    tokens are those of `pricing`; the run's own by default. `folders` have the traces that say where agents
+    connected to.
 
     Raises `UsageError` where runs on one data set didn't answer the same questions. With `intersect` they are compared
     on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
@@ -77,8 +81,7 @@ def compare(
     if not len(rows):
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})
-    if pricing.cost_usd is not None:
-        rows = rows.assign(**{pricing.column: pricing.cost_usd})
+    rows = pricing.of(rows)
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
     parts, small = [rows] if by is None else subsets(rows, by), list[str]()
@@ -100,11 +103,12 @@ def compare(
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
             columns = {label: pair_columns(own) for label, own in same.items()}
-            for a, b in chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model):
+            for a, b in starmap(way_round, chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)):
                 pairs.append(paired(dataset, (a, columns[a]), (b, columns[b]), oracle=bool(oracles & {a, b})))
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
+    warnings |= dict.fromkeys(line for line in flag_lines(rows, folders) if f"({INFERRED})" not in line)
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     if flagged(rows, INFERRED).any():
         notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
@@ -145,8 +149,8 @@ def _blocks(
 
 
 def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
-    scored = read_columns(rows[~left_out(rows)], ["example_id", "exact_match"], (*_MORE_MEANS, PRICED))
-    means: dict[str, float | None] = dict.fromkeys((*_MORE_MEANS, PRICED) if PRICED in scored else _MORE_MEANS)
+    scored = read_columns(rows[~left_out(rows)], ["example_id"], _MORE_MEANS)
+    means: dict[str, float | None] = dict.fromkeys(_MORE_MEANS)
     (summary,) = summaries_of(rows)
     questions, found = scored["example_id"].values, dict[str, Interval]()
     for name in means:
@@ -154,16 +158,12 @@ def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
             found[name] = mean_of(scored[name].values, clusters=questions)
             means[name] = found[name].estimate
     intervals = summary.intervals | bounded(found)
-    priced = per_solved_estimate(scored, PRICED) if PRICED in scored else NO_ESTIMATE
-    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals, priced)
+    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals)
 
 
 def _cautions(system: System) -> Iterator[str]:
     """Warnings about a system that is in few figures, or in none."""
     summary, label = system.summary, system.label
-    if count := summary.unmetered:
-        of = f"{count:,} of the {summary.total:,} rows of {label!r}"
-        yield f"{of} were answered without a metered model call; no figure has them, or a pair with one of them"
     if summary.llm_calls == 0:
         ended = ", ".join(f"{reason}: {count:,}" for reason, count in summary.not_answered.items())
         why = f" ({ended})" if ended else ""

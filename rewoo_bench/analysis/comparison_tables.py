@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from rewoo_bench.analysis.pairs import ALPHA, PASS, PER_SOLVED, PRICED, Effect, Pair, Pricing, of_dollars, verdicts
-from rewoo_bench.analysis.stats.paired import FEW, OF_RARE, RARE, Interval, brackets
+from rewoo_bench.analysis.pairs import ALPHA, PASS, PER_SOLVED, Effect, Pair
+from rewoo_bench.analysis.prices import Pricing, of_dollars
+from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     FLIPS,
@@ -37,7 +38,9 @@ from rewoo_bench.analysis.summary import (
     recorded_text,
     repeated,
     score_text,
+    usd_per_solved_text,
 )
+from rewoo_bench.analysis.verdict import verdicts
 from rewoo_bench.text.escaping import (
     csv_text,
     latex,
@@ -47,6 +50,7 @@ from rewoo_bench.text.escaping import (
     text_table,
     with_finite_numbers,
 )
+from rewoo_bench.text.words import counted
 
 ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
@@ -72,8 +76,6 @@ class System:
     """Those that the summary lacks."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """Measure -> its mean with its 95% interval, of the summary's means of amounts and of `means`."""
-    priced_usd_per_solved: Estimate = NO_ESTIMATE
-    """Dollars under a price sheet for each exact match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,15 @@ class Comparison:
     pairs: tuple[Pair, ...]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    pricing: Pricing | None = None
-    """The prices of the dollars in `verdicts`; None for the run's own, unnamed."""
+    pricing: Pricing = field(default_factory=Pricing)
+    """The prices of all dollars."""
 
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
 
     @property
     def verdicts(self) -> list[str]:
-        """What each pair comes to, in a sentence."""
+        """What it comes to, in one to three sentences for each data set."""
         return verdicts(self.pairs, self.pricing)
 
     @property
@@ -138,7 +140,6 @@ class Comparison:
                         **each.means,
                         "intervals": {name: asdict(mean) for name, mean in each.intervals.items()},
                     }
-                    | {"priced_usd_per_solved": asdict(each.priced_usd_per_solved)}
                     for each in self.systems
                 ],
                 "pairs": [asdict(pair) for pair in self.pairs],
@@ -160,7 +161,6 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
     if not system.summary.oracle:
         solved = ("tokens_per_solved", "usd_per_solved")
         estimates |= {name: (getattr(summary, name), "per solved") for name in solved}
-        estimates["priced_usd_per_solved"] = system.priced_usd_per_solved, "per solved"
     for measure, (value, kind) in estimates.items():
         if value.n:
             estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
@@ -191,6 +191,7 @@ def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[s
     return {**key, **bounds, "rare": value.rare}
 
 
+BOTH_ANSWERED = "total tokens, both answered"
 DISCORDANT = "only first / only second"
 MEANINGLESS = "*"
 """Behind an accuracy that means nothing."""
@@ -200,11 +201,9 @@ _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
     "cost_usd": "cost",
-    PRICED: "cost, price sheet",
     "latency_s": "latency",
     "tokens_per_solved": "total tokens",
     "usd_per_solved": "cost",
-    "priced_usd_per_solved": "cost, price sheet",
 }
 
 
@@ -225,7 +224,7 @@ def tables(comparison: Comparison) -> Iterator[TitledTable]:
         yield TitledTable(f"{dataset}: differences of accuracy, paired by question", _differences(pairs))
         ratios = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
         for title, rows in (
-            ("ratios", [_ratio(*each) for each in ratios if each[1].measure not in PER_SOLVED]),
+            ("ratios", [row for each in ratios if each[1].measure not in PER_SOLVED for row in _ratios(*each)]),
             ("ratios per solved question", [_ratio(*each) for each in ratios if each[1].measure in PER_SOLVED]),
         ):
             if rows:
@@ -240,8 +239,6 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     about = ", ".join([dataset, *models])
     is_judged = any(each.summary.judged_correct.n for each in systems)
     is_joined = any(each.summary.objectives_right.n for each in systems)
-    is_priced = any(PRICED in each.means for each in systems)
-    is_paid = not is_priced or any(each.summary.cost_usd is not None for each in systems)
     means, endings, tokens, solved = [], [], [], []
     summaries = [each.summary for each in systems]
     k = repeated(summaries)
@@ -265,9 +262,8 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
                 "LLM calls": number_text(of.llm_calls, ".2f"),
-                "steps": number_text(more["steps"], ".2f"),
-                **({"$ / 1000": dollars_text(of.cost_usd, bounds.get("cost_usd"))} if is_paid else {}),
-                **({"$ / 1000, price sheet": dollars_text(more.get(PRICED), bounds.get(PRICED))} if is_priced else {}),
+                "tool calls": number_text(of.tool_calls, ".2f"),
+                "$ / 1000": dollars_text(of.cost_usd, bounds.get("cost_usd")),
                 "p50 s": mean_text(of.latency_p50_s, quantiles["latency_p50_s"], ".2f") + timed,
                 "p95 s": mean_text(of.latency_p95_s, quantiles["latency_p95_s"], ".2f") + timed,
             }
@@ -298,9 +294,8 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         parts = {name: number_text(amount, ",.0f") for name, amount in amounts.items()}
         tokens.append({**label, "total": total, **parts})
         if not system.summary.oracle:
-            paid = {"$": per_solved_text(of.usd_per_solved, ".3g")} if is_paid else {}
-            priced = {"$, price sheet": per_solved_text(system.priced_usd_per_solved, ".3g")} if is_priced else {}
-            solved.append({**label, "tokens": per_solved_text(of.tokens_per_solved, ",.0f"), **paid, **priced})
+            of_tokens = per_solved_text(of.tokens_per_solved, ",.0f")
+            solved.append({**label, "tokens": of_tokens, "$": usd_per_solved_text(of)})
     yield TitledTable(f"{about}: means per question [95% interval]", cells_of(means))
     yield TitledTable(f"{about}: how the questions ended", cells_of(endings))
     yield TitledTable(f"{about}: tokens per question [95% interval]", cells_of(tokens))
@@ -312,8 +307,7 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     """The cells of the table of accuracy. Those that only one got right are named where there is one pair."""
     only = f"only {pairs[0].b} / only {pairs[0].a}" if len(pairs) == 1 else DISCORDANT
     passes = dict.fromkeys(each.measure for pair in pairs for each in pair.figures if each.measure.startswith(PASS))
-    of_passes = [head for name in passes for head in (name, "p")]
-    rows = [["difference", "n", "rows left out", "EM", only, "p", "Holm", "detectable", "F1", "p", *of_passes]]
+    rows = [["difference", "n", "rows left out", "EM", only, "p", "detectable", "F1", *passes]]
     for pair in pairs:
         effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
         n = pair.figures[0].interval.n if pair.figures else 0  # questions behind the differences of accuracy
@@ -321,15 +315,23 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
         if score := effects.get("exact_match"):
             row.append(_interval(score.interval, "+.3f", mark))
             row.append(f"{score.discordant.only_b} / {score.discordant.only_a}" if score.discordant else "-")
-            row += [_p(score.p), _p(score.p_holm)]
+            row.append(_p(score.p_holm))
             row.append("-" if score.detectable == math.inf else number_text(score.detectable, ".3f"))
         else:
-            row += ["-"] * 5
+            row += ["-"] * 4
         for name in ("f1", *passes):
             effect = effects.get(name)
-            row += [_interval(effect.interval, "+.3f", mark), _p(effect.p)] if effect else ["-", "-"]
+            row.append(_interval(effect.interval, "+.3f", mark) if effect else "-")
         rows.append(row)
     return rows
+
+
+def _ratios(pair: Pair, effect: Effect) -> Iterator[dict[str, str]]:
+    """The row of a ratio; after that of all tokens also that of the questions that both answered."""
+    yield _ratio(pair, effect)
+    if effect.measure == "total_tokens" and (some := pair.both_answered):
+        row = {"ratio": f"{pair.b} / {pair.a}", "of": BOTH_ANSWERED, "n": f"{some.n:,}"}
+        yield {**row, "of means": _interval(some, ".3f"), "p": "-", "geometric mean": "-"}
 
 
 def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
@@ -338,7 +340,7 @@ def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
     row = {"ratio": f"{pair.b} / {pair.a}", "of": _NAMES[effect.measure], "n": f"{value.n:,}"}
     if effect.measure not in PER_SOLVED:
         geometric = _interval(effect.geometric, ".3f") if effect.geometric else "-"
-        tested = {"p": _p(effect.p), "Holm": _p(effect.p_holm), "geometric mean": geometric}
+        tested = {"p": _p(effect.p_holm), "geometric mean": geometric}
         return {**row, "of means": _interval(value, ".3f"), **tested}
     if math.isnan(value.estimate):
         shown = "none solved"
@@ -373,8 +375,8 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
         "markdown": lambda text: f"> {plain_markdown(text)}\n>",
         "latex": lambda text: rf"\noindent {latex(text)}\par",
     }
-    parts = [[f"WARNING: {warning}" for warning in comparison.warnings], notes(comparison), comparison.verdicts]
-    warnings, *below = ("\n".join(map(lines_of[form], part)).removesuffix("\n>") for part in parts)
+    parts = [comparison.verdicts, [f"WARNING: {warning}" for warning in comparison.warnings], notes(comparison)]
+    said, warnings, below = ("\n".join(map(lines_of[form], part)).removesuffix("\n>") for part in parts)
     shown = []
     for table in tables(comparison):
         if form == "terminal":
@@ -387,7 +389,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
             lines = [f"% {plain_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
-    return "\n\n".join(part for part in (warnings, *shown, *below) if part)
+    return "\n\n".join(part for part in (said, warnings, *shown, below) if part)
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -395,20 +397,18 @@ def notes(comparison: Comparison) -> list[str]:
     lines = list(comparison.notes)
     if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
-    if comparison.pricing and comparison.pricing.cost_usd is not None and not comparison.verdicts:  # which say it
-        is_own = comparison.pricing.column == "cost_usd"
-        lines.append(of_dollars(comparison.pricing) if is_own else f"price sheet: {comparison.pricing.under}")
+    if dollars := of_dollars(comparison.pricing):
+        lines.append(dollars)
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where no usage was reported")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
     if ratios:
         n = min(ratio.n for ratio in ratios)
         lines.append(
-            f"an event that fewer than 3 in {n:,} questions have may be missing here, and no interval of a ratio "
-            "allows for it (results/coverage.md)"
-            if n > FEW
-            else f"n = {n:,}: too few questions for an interval to say much"
+            f"with {counted(n, 'question')} a rare event may be missing from every ratio (results/coverage.md)"
         )
+    if any(pair.both_answered for pair in comparison.pairs):
+        lines.append(f"{BOTH_ANSWERED}: leaves out questions by how they ended, which may be the hard ones")
     intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
     intervals += [effect.interval for pair in comparison.pairs for effect in pair.figures]
     if any(interval.rare for interval in intervals):
@@ -424,14 +424,12 @@ def notes(comparison: Comparison) -> list[str]:
             "answered right and others wrong"
         )
     if comparison.pairs:
-        sizes = sorted({max(pair.tests, 1) for pair in comparison.pairs})
-        size = " or ".join(map(str, sizes))
-        each = " of each data set" if comparison.tests > sizes[-1] else ""
+        size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
         lines.append(
-            "p: exact McNemar for EM; for the others the test of the estimate before it, below 0.05 where its interval "
-            f"leaves out no effect. Holm: adjusted for the {size} test{'s' * (size != '1')} of EM, total tokens and "
-            f"cost{each}; the others are exploratory. "
-            "Detectable: the smallest EM difference that exact McNemar at Holm's first step "
-            f"({ALPHA:g} / {size}) shows 4 times in 5, if as many questions differ as here."
+            f"p: of EM (exact McNemar), total tokens and cost, adjusted for these {size} tests together (Holm); "
+            "other measures are exploratory and have none"
+        )
+        lines.append(
+            f"detectable: the smallest EM difference that such a test shows 4 times in 5 (at {ALPHA:g} / {size})"
         )
     return lines

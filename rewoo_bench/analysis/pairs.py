@@ -11,9 +11,9 @@ model call in any of the questions, such as an agent that crashes at its start, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,13 +33,11 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
-from rewoo_bench.runs.rows import left_out, oracle_rows, read_columns
+from rewoo_bench.runs.rows import left_out, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-    from rewoo_bench.runs.manifest import Manifests
 
 
 PairColumns = Mapping[str, NDArray[Any]]
@@ -47,10 +45,8 @@ FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 ALPHA = 0.05
 """The level that the family's tests share (Holm)."""
-PRICED = "priced_usd"
-"""Column and measure of dollars under a price sheet."""
-AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", PRICED, "latency_s")
-PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd", "priced_usd_per_solved": PRICED}
+AMOUNTS = ("total_tokens", "input_tokens", "cost_usd", "latency_s")
+PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd"}
 """Measure -> its amount, of all questions for each one that was solved (an exact match)."""
 PASS = "pass^"
 """What the measure of k trials that are all right begins with: `pass^4`."""
@@ -80,7 +76,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """System b against system a."""
+    """System b against system a: ratios are b / a, differences b - a (`way_round` says which of two is which)."""
 
     dataset: str
     a: str
@@ -100,12 +96,36 @@ class Pair:
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
+    @property
+    def loop_and_plan(self) -> bool:
+        """Whether it is a loop by a plan."""
+        return _loopy(self.b) - _loopy(self.a) == 2
+
     def is_exploratory(self, effect: Effect) -> bool:
         """Whether the effect is outside the family (`FAMILY`), or an oracle's accuracy."""
         return effect.measure not in FAMILY or (self.oracle and effect.kind == "difference")
 
     def __getitem__(self, measure: str) -> Effect:
         return {effect.measure: effect for effect in self.figures}[measure]
+
+
+_PLANS = ("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-code", "rewoo-react", "llmcompiler", "plan-execute")
+_LOOPS = ("react", "react-json", "react-native", "react-code")
+
+
+def way_round(first: str, second: str) -> tuple[str, str]:
+    """Two architectures as (a, b): everywhere a loop is divided by a plan, and a plan is taken from a loop.
+
+    So it is ReAct by ReWOO and ReAct less ReWOO, whatever order they stand in. Any other architecture comes between:
+    it is divided by a plan, and a loop by it. Two of one kind stay as they are.
+    """
+    return (second, first) if _loopy(second) < _loopy(first) else (first, second)
+
+
+def _loopy(label: str) -> int:
+    """1 for a loop, -1 for a plan, by the name of an architecture: with settings, a model or a run behind it, too."""
+    name = re.split(r"\?|, ", label)[0]
+    return (name in _LOOPS) - (name in _PLANS)
 
 
 def pair_columns(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
@@ -173,7 +193,7 @@ def _ratios(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None, oracl
         if name not in a or (oracle and name == "latency_s"):  # an oracle's seconds are no model's
             continue
         first, second, questions = _known_of_both(name, a, b, clusters)
-        if first.any() and (len(first) == len(a[name]) or name not in ("cost_usd", PRICED)):
+        if first.any() and (len(first) == len(a[name]) or name != "cost_usd"):
             interval, p = ratio_and_p(first, second, questions)
             geometric = geometric_mean_ratio(first, second, questions)
             effects.append(Effect(name, "ratio", interval, p, p, geometric=geometric))
@@ -227,118 +247,7 @@ def column(rows: pd.DataFrame, name: str) -> Floats:
     return values
 
 
-# What a comparison comes to, a sentence for each pair: "react took 2.49 [1.95, 3.35] times the tokens of rewoo (n = 20;
-# the data show a saving by rewoo) and …". A saving is shown as `SAVING` says.
-
-
-OUTCOME = "the ratio where both answered leaves out questions by how they ended, which may be the hard ones"
-SAVING = (
-    "the data show a saving where the 95% interval of the ratio lies wholly on one side of 1, p is below "
-    f"{ALPHA:g} with Holm's adjustment (dollars at a price sheet have none), and no rare event may be missing"
-)
 _MOST_DIGITS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Pricing:
-    """The prices that dollars are counted at: the run's own, or those of a sheet."""
-
-    under: str = ""
-    """The prices and the rule of the cache by their names; empty where dollars aren't known."""
-    note: str = ""
-    """Where they come from, or why dollars aren't known."""
-    cost_usd: NDArray[np.float64] | None = None
-    """Dollars of each row under a sheet, NaN where they aren't known; None for the run's own (`cost_usd`)."""
-    column: str = PRICED
-    """The column of these: `cost_usd` where they stand for the run's own."""
-
-
-def own_prices(manifests: Manifests) -> Pricing:
-    """The prices that the runs were paid at, by the names of their models."""
-    priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
-    names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
-    return Pricing(f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}" if priced else "")
-
-
-def dollars_at(manifests: Manifests) -> str:
-    """What the runs' own dollars are at, for a sentence beside them."""
-    return own_prices(manifests).under or "prices that run.json doesn't name, cached input as the endpoint counted it"
-
-
-def at_once(manifests: Manifests) -> str:
-    """The number of questions at once, which decides what a cache holds when a call is sent; empty if not known."""
-    known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
-    counts = sorted({count for _, count in known})
-    if len(counts) > 1:
-        by_data = len(known) == len({name for name, _ in known})
-        why = ", by the data set" if by_data else ": the runs differ in it, and that alone changes cached input"
-        return f", with up to {' or '.join(map(str, counts))} questions at once{why}"
-    return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
-
-
-def verdict(pair: Pair) -> str:
-    """The sentence of a pair; empty where nothing of it was measured. `of_dollars` says at which prices dollars are."""
-    figures = {figure.measure: figure for figure in pair.figures}
-    taken = {"tokens": figures.get("total_tokens"), "dollars": figures.get(PRICED) or figures.get("cost_usd")}
-    parts = [
-        f"{bounds(ratio.interval, 1.0)} times the {unit} of {pair.a} {_saving(ratio, pair)}"
-        for unit, ratio in taken.items()
-        if ratio
-    ]
-    said = [f"{pair.b} took {' and '.join(parts)}"] if parts else []
-    if (some := pair.both_answered) is not None:
-        said.append(f"where both answered, {bounds(some, 1.0)} times (n = {some.n:,})")
-    if pair.without_calls:
-        names = " and ".join(pair.without_calls)
-        said.append(f"{pair.b} and {pair.a} have no ratio, since {names} made no model call in any question")
-    if (score := figures.get("exact_match")) is not None and not pair.oracle:
-        difference = score.interval
-        whose = "its" if parts else f"{pair.b}:"
-        said.append(f"{whose} exact match differs by {bounds(difference, 0.0, '+')} (n = {difference.n:,})")
-    return f"{'; '.join(said)}." if said else ""
-
-
-def verdicts(pairs: Sequence[Pair], pricing: Pricing | None = None) -> list[str]:
-    """The sentences of some pairs, with their data set where there are several, and what has to be known of them."""
-    several = len({pair.dataset for pair in pairs}) > 1
-    told = [(pair, verdict(pair)) for pair in pairs]
-    lines = [f"{pair.dataset}: {line}" if several else line for pair, line in told if line]
-    known = any(figure.kind == "ratio" for pair in pairs for figure in pair.figures)
-    outcome = OUTCOME if any(pair.both_answered for pair in pairs) else ""
-    notes = filter(None, [SAVING, outcome, of_dollars(pricing)])
-    return [*lines, " ".join(map(sentence, notes))] if lines and known else lines
-
-
-def of_dollars(pricing: Pricing | None) -> str:
-    """At which prices dollars are, and why; or why there are none."""
-    if pricing is None:
-        return ""
-    return "; ".join(filter(None, [pricing.under and f"dollars are under {pricing.under}", pricing.note]))
-
-
-def sentence(text: str) -> str:
-    """With a capital and a full stop."""
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
-    """The sentences of one run: each architecture beside the first, on the questions that all have ended.
-
-    They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
-    """
-    columns, named = pair_columns(rows), read_columns(rows, ["architecture", "dataset"])
-    if pricing.cost_usd is not None:
-        columns[pricing.column] = pricing.cost_usd
-    keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]
-    order, systems = np.argsort(keys, kind="stable"), named["architecture"]
-    own = {name: order[systems.values[order] == systems.names.index(name)] for name in systems.names_in_use}
-    shared = reduce(np.intersect1d, (keys[places] for places in own.values()), keys)
-    if not len(shared):
-        return []
-    kept = [(name, places[np.isin(keys[places], shared)]) for name, places in own.items()]
-    first, *others = [(name, {each: values[places] for each, values in columns.items()}) for name, places in kept]
-    (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
-    return verdicts(adjusted([paired(dataset, first, other, oracle=oracle) for other in others]), pricing)
 
 
 def of_rare(interval: Interval) -> str:
@@ -358,14 +267,3 @@ def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
         return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
 
     return f"{show(interval.estimate)} {brackets(interval.low, interval.high, show)}"
-
-
-def _saving(effect: Effect, pair: Pair) -> str:
-    ratio = effect.interval
-    saver = "" if not math.isfinite(ratio.estimate) else pair.a if ratio.low > 1 else pair.b if ratio.high < 1 else ""
-    if saver and ratio.rare:
-        return f"(n = {ratio.n:,}; {of_rare(ratio)})"
-    doubt = f": p = {effect.p_holm:.3f} with Holm's adjustment" if saver and effect.p_holm >= ALPHA else ""
-    if not saver or doubt:
-        return f"(n = {ratio.n:,}; the data don't show a saving{doubt})"
-    return f"(n = {ratio.n:,}; the data show a saving by {saver})"

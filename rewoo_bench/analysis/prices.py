@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import (
@@ -42,7 +42,8 @@ from rewoo_bench.runs.rows import ColumnValues, failed, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
+
+_Rows = TypeVar("_Rows", "pd.DataFrame", pa.Table)
 
 
 ROW_KEY = ("architecture", "example_id", "trial")
@@ -237,6 +238,57 @@ def _stand_in(columns: Mapping[str, Floats], row: NDArray[np.int64]) -> dict[str
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """The prices that dollars are counted at, and the rule that says which input is cached: one for a whole output."""
+
+    under: str = ""
+    """The prices and the rule of the cache by their names; empty where dollars aren't known."""
+    note: str = ""
+    """Where they come from, or why dollars aren't known."""
+    name: str = ""
+    """`under` for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
+    cost_usd: Floats | None = None
+    """Dollars of each row under a sheet, NaN where they aren't known; None for what the run recorded."""
+    cached: Floats | None = None
+    """Input tokens of each row that are cached under the same rule; None for what the endpoint counted."""
+
+    def of(self, rows: _Rows) -> _Rows:
+        """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
+        if self.cost_usd is None:
+            return rows
+        columns, found = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}, cast("Any", rows)
+        if not isinstance(found, pa.Table):
+            return cast("_Rows", found.assign(**columns))
+        for name, values in columns.items():
+            found = found.set_column(found.column_names.index(name), name, pa.array(values, from_pandas=True))
+        return cast("_Rows", found)
+
+
+def own_prices(manifests: Manifests) -> Pricing:
+    """The prices that the runs were paid at, by the names of their models."""
+    priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
+    names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
+    under = f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}"
+    return Pricing(under, name=f"{names} prices") if priced else Pricing()
+
+
+def at_once(manifests: Manifests) -> str:
+    """The number of questions at once, which decides what a cache holds when a call is sent; empty if not known."""
+    known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
+    counts = sorted({count for _, count in known})
+    if len(counts) > 1:
+        by_data = len(known) == len({name for name, _ in known})
+        why = ", by the data set" if by_data else ": the runs differ in it, and that alone changes cached input"
+        return f", with up to {' or '.join(map(str, counts))} questions at once{why}"
+    return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
+
+
+def of_dollars(pricing: Pricing) -> str:
+    """At which prices dollars are, and why; or why there are none."""
+    return "; ".join(filter(None, [pricing.under and f"dollars are under {pricing.under}", pricing.note]))
+
+
 EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
@@ -250,6 +302,11 @@ SHARED_UNKNOWN = (
     "than these columns"
 )
 TOKENS_UNKNOWN = "the tokens of its single model calls weren't recorded, so they have no price"
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def example_note(models: Sequence[str], command: str) -> str:
@@ -266,6 +323,8 @@ class PricedRows:
     tariffs: tuple[Mapping[str, Tariff], ...]
     """Of each run."""
     usd: Floats
+    cached: Floats
+    """Input tokens of each row that are cached under the same rules."""
     stands_in: bool
     """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
     models: tuple[str, ...]
@@ -297,10 +356,11 @@ def priced_rows(
         if more:
             raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
-        usd = np.full(len(columns["run_id"].values), np.nan)
+        usd, cached = np.full((2, len(columns["run_id"].values)), np.nan)
         for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
-            usd[own] = calls.of_rows(priced(calls, of_roles).usd)
-        found.append(PricedRows(tariffs, usd, stands_in, of_calls))
+            costs = priced(calls, of_roles)
+            usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
+        found.append(PricedRows(tariffs, usd, cached, stands_in, of_calls))
     return found
 
 
@@ -323,23 +383,26 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
     """
     scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
     if not np.isnan(columns["cost_usd"].values[scored]).any():
-        return own_prices(manifests)
-    usd, tariffs, stands_in = np.full(len(scored), np.nan), dict[str, Tariff](), False
+        unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
+        return known if (known := own_prices(manifests)).under else unnamed
+    usd, cached = np.full((2, len(scored)), np.nan)
+    tariffs, stands_in = dict[str, Tariff](), False
     try:
         for own, _, calls in _calls_of_runs(runs, columns):
             for model in set(calls.model) - set(tariffs):
                 if (listed := price_of(model)) is None:
                     return None
                 tariffs[model] = named_tariff(listed)
-            usd[own] = calls.of_rows(priced(replace(calls, role=calls.model), tariffs).usd)
+            costs = priced(replace(calls, role=calls.model), tariffs)
+            usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
             stands_in |= calls.stands_in
     except DataError:
         return None
     if not tariffs or np.isnan(usd[scored]).any():
         return None
-    under = sorted({tariff.under for tariff in tariffs.values()})
+    under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
     notes = [*([STAND_IN] if stands_in else []), *(["each model is at its own prices"] if len(under) > 1 else [])]
-    return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), usd, "cost_usd")
+    return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), " and ".join(names), usd, cached)
 
 
 def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:
@@ -385,7 +448,7 @@ def pricing_of(
         elif unknown:
             of = f"no price is known for {' and '.join(unknown)}"
             notes.insert(0, f"{of}, counted as the other calls are (compare --prices gives others)")
-    return Pricing(under, "; ".join(notes), found.usd)
+    return Pricing(under, "; ".join(notes), tariff.name, found.usd, found.cached)
 
 
 def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:

@@ -266,6 +266,11 @@ def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estima
     return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n, found.rare)
 
 
+NO_PRICE = "no price"
+"""What stands where dollars aren't known."""
+NOT_SCORED = "not scored"
+
+
 def number_text(value: float | None, form: str) -> str:
     return "-" if value is None or math.isnan(value) else format(value, form)
 
@@ -290,13 +295,13 @@ def score_text(value: Estimate, mark: str = "") -> str:
 
 def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
     """Dollars of a thousand questions, as `mean_text`."""
-    return "unknown" if cost_usd is None else mean_text(cost_usd, interval, ",.3f", times=1000)
+    return NO_PRICE if cost_usd is None else mean_text(cost_usd, interval, ",.3f", times=1000)
 
 
-def per_solved_text(value: Estimate, form: str) -> str:
+def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
     if not value.n:
-        return "unknown"
+        return none
     if value.mean is None:
         return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
     if value.low is None:
@@ -304,6 +309,10 @@ def per_solved_text(value: Estimate, form: str) -> str:
     high = math.inf if value.high is None else value.high
     bounds = brackets(value.low, high, lambda bound: format(bound, form))
     return f"{value.mean:{form}} {bounds}{RARE if value.rare else ''}"
+
+
+def usd_per_solved_text(summary: Summary) -> str:
+    return per_solved_text(summary.usd_per_solved, ".3g", NO_PRICE if summary.cost_usd is None else NOT_SCORED)
 
 
 def loops_text(summary: Summary) -> str:
@@ -379,7 +388,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
                 {
                     "per solved question": s.architecture,
                     "tokens [95% CI]": per_solved_text(s.tokens_per_solved, ",.0f"),
-                    "$ [95% CI]": per_solved_text(s.usd_per_solved, ".3g"),
+                    "$ [95% CI]": usd_per_solved_text(s),
                 }
                 for s in group
             ]

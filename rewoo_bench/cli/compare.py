@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rewoo_bench.analysis.compare import compare as compare_rows
@@ -26,7 +28,7 @@ from rewoo_bench.text.escaping import terminal
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Compare the questions of each type, difficulty or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
-              help="Count dollars at this price, in the columns 'price sheet' and the last lines: "
+              help="Count dollars, and cached tokens, at this price: "
                    f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Where "
                    "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
                    "[default: what the runs paid, else the prices of their models, else openai]")
@@ -37,11 +39,11 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
-    question; the trials of a question count as one observation. The last lines say what each pair comes to.
+    question; the trials of a question count as one observation. The first lines say what it comes to.
     """
     rows, read = load(*runs), manifests(*runs)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
-                              pricing=pricing_of(runs, rows, read, prices))
+                              pricing=pricing_of(runs, rows, read, prices), folders=list(map(Path, runs)))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render_comparison(comparison, form)))

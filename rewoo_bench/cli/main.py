@@ -41,7 +41,6 @@ _COMMANDS = {  # the module and the name in it, and what `--help` says
     "baseline": ("gate:baseline", "Write a baseline for `gate`."),
     "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
     "reprice": ("reprice:reprice_command", "What a run would have cost under other price sheets."),
-    "advise": ("advise:advise_command", "Recommend an architecture, with what is uncertain."),
     "plannable": ("plannable:plannable_command", "What of a loop's tool calls could have been planned."),
     "route": ("route:route_command", "Estimate what choosing an architecture by question would buy."),
     "claims": ("claims:claims", "Test published claims against runs of your own."),

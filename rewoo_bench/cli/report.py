@@ -31,7 +31,7 @@ def report_command(
         raise UsageError("--with-prompts and --without-texts exclude each other")
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
     size = write_page(
-        runs, path, texts=not without_texts, figures=not no_figures, prompts=with_prompts, at_any_price=True
+        runs, path, texts=not without_texts, figures=not no_figures, prompts=with_prompts
     )
     # The page itself may be standard output.
     click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))

@@ -11,9 +11,9 @@ from statistics import mode
 import click
 import pyarrow as pa
 
-from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
+from rewoo_bench.analysis.verdict import verdicts_of_run
 from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -52,7 +52,7 @@ def write_page_of(outcome: Outcome) -> Path | None:
         return None
     page = outcome.folder / "report.html"
     try:
-        write_page([outcome.folder], page, figures=False, at_any_price=True)
+        write_page([outcome.folder], page, figures=False)
     except DataError:  # no row yet
         return None
     except UsageError as error:
@@ -67,6 +67,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
     With `quiet` only the folder and failures. Whether an external agent answered no question, or no answer counts.
     """
     rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
+    pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
+    rows = pricing.of(rows)
     summaries = summaries_of(rows)
     ends = list(zip(*(rows[name].to_pylist() for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
@@ -81,7 +83,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
     else:
         if not quiet:
-            _show_figures(outcome, rows, manifest, summaries)
+            _show_figures(rows, manifest, summaries, pricing)
             if page is not None:
                 click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
         click.echo(terminal(str(outcome.folder)))
@@ -102,16 +104,15 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
     return bool(failed_agents) or unseen
 
 
-def _show_figures(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary]) -> None:
-    """The table, and what each architecture comes to beside the first."""
+def _show_figures(rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary], pricing: Pricing) -> None:
+    """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
     if summaries:
         click.echo(terminal(f"\n{summary_table(summaries)}\n"))
-        read = {manifest.run_id: manifest}
-        if len(summaries) > 1:
-            for line in verdicts_of_run(rows, pricing_of([outcome.folder], rows, read)):
-                click.echo(terminal(line))
-        elif summaries[0].cost_usd is not None:
-            click.echo(terminal(f"dollars are at {dollars_at(read)}"))
+        lines = verdicts_of_run(rows, pricing) if len(summaries) > 1 else []
+        if not lines and pricing.name:
+            lines = [f"Dollars are at {pricing.name}."]
+        for line in lines:
+            click.echo(terminal(line))
     if note := wait(manifest):
         click.echo(terminal(note), err=True)
 

@@ -176,6 +176,8 @@ class Tariff:
     """The rule of the cache by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
     under: str
     """The price by its name, behind `under`: the rule of the cache, then `gpt-5-mini's prices of 2026-11-24`."""
+    name: str
+    """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
     prices_are: str
     """What the prices are, where they are no model's."""
     source: str
@@ -194,8 +196,17 @@ class Tariff:
         """The same prices where nothing is cached."""
         own = tuple(note for note in self.notes if note not in self.notes_of_rule)
         rule, under = "no cache", f"no cache{self.under.removeprefix(self.cache_rule)}"
+        name = f"{self.name.partition(' under ')[0]} without a cache"
         return replace(
-            self, sheet=NO_CACHE, rule=None, cache_rule=rule, under=under, cache_write=None, notes=own, notes_of_rule=()
+            self,
+            sheet=NO_CACHE,
+            rule=None,
+            cache_rule=rule,
+            under=under,
+            name=name,
+            cache_write=None,
+            notes=own,
+            notes_of_rule=(),
         )
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
@@ -371,7 +382,8 @@ def _tariffs_in(path: Path) -> Iterator[Tariff]:
         rule = None if prices.cache is None else sheet.cache[prices.cache]
         rule_name = sheet.rule or f"{sheet.title}'s rule"
         cache_rule = "no cache" if rule is None else f"{rule_name}: {rule}"
-        prices_name = sheet.prices or f"{model}'s prices of {sheet.as_of}"
+        whose = f"{model}'s prices"
+        prices_name = sheet.prices or f"{whose} of {sheet.as_of}"
         notes = tuple(note for note in (sheet.note, prices.note) if note)
         notes_of_rule = tuple(filter(None, (rule.note, *rule.unknown))) if rule else ()
         kinds = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
@@ -383,6 +395,7 @@ def _tariffs_in(path: Path) -> Iterator[Tariff]:
             rule=rule,
             cache_rule=cache_rule,
             under=f"{cache_rule}; {prices_name}",
+            name=f"{sheet.prices or whose} {f'under {rule_name}' if rule else 'without a cache'}",
             prices_are=sheet.prices,
             source=sheet.source,
             as_of=sheet.as_of,

@@ -21,8 +21,7 @@ from typing import Any, Literal
 import pandas as pd
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import of_dollars
-from rewoo_bench.analysis.prices import with_dollars
+from rewoo_bench.analysis.prices import of_dollars, with_dollars
 from rewoo_bench.analysis.stats.paired import difference_of_proportions
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import DataError, UsageError

@@ -13,7 +13,7 @@ from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import MEANINGLESS, Comparison, System
-from rewoo_bench.analysis.pairs import OUTCOME, SAVING, Pricing, dollars_at, of_dollars, sentence, verdict
+from rewoo_bench.analysis.prices import Pricing, of_dollars, sentence
 from rewoo_bench.analysis.summary import (
     FLIPS,
     LOOPS,
@@ -29,6 +29,7 @@ from rewoo_bench.analysis.summary import (
     repeated,
     score_text,
 )
+from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
@@ -68,7 +69,9 @@ def overview(
     comparison, systems, sentences = None, tuple[System, ...](), []
     notes = list(_without_answers(rows, texts=texts))
     try:
-        comparison = compare(rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing)
+        comparison = compare(
+            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing, folders=folders
+        )
     except UsageError as error:
         notes += [*unfinished(manifests), str(error)]
     else:
@@ -76,7 +79,7 @@ def overview(
         notes += comparison.warnings
         several = len({system.summary.dataset for system in systems}) > 1
         for pair in comparison.pairs:
-            line = verdict(pair)
+            line = " ".join(verdict(pair, comparison.pricing))
             text = f"{pair.dataset}: {line}" if several and line else line
             sentences.append({"a": pair.a, "b": pair.b, "text": text})
     *others, last = dict.fromkeys(rows["architecture"].astype(str))
@@ -191,8 +194,8 @@ def _caveats(
     rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path], comparison: Comparison | None
 ) -> Iterator[str]:
     """Reasons to doubt the figures, what a row is flagged for first; and what the sentences take for granted."""
-    for line in flag_lines(rows, folders):
-        yield f"{line}."
+    said = comparison.warnings if comparison else ()
+    yield from (sentence(line) for line in flag_lines(rows, folders) if line not in said)
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
@@ -206,15 +209,8 @@ def _caveats(
     for manifest in manifests.values():
         if rate := manifest.options.get("tool_failure_rate"):
             yield f"{rate:.0%} of the tool calls of {manifest.run_id} failed on purpose."
-    if comparison and comparison.pairs:
-        yield sentence(SAVING)
-        if any(pair.both_answered for pair in comparison.pairs):
-            yield sentence(OUTCOME)
-        if dollars := of_dollars(comparison.pricing):
-            yield sentence(dollars)
-    elif comparison and any(system.summary.cost_usd is not None for system in comparison.systems):
-        said = of_dollars(comparison.pricing) if comparison.pricing else ""
-        yield sentence(said or f"dollars are at {dollars_at(manifests)}")
+    if comparison and (dollars := of_dollars(comparison.pricing)):
+        yield sentence(dollars)
 
 
 def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:

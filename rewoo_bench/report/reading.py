@@ -1,7 +1,6 @@
-"""Finished runs from Python: compare, recommend, summarise, plot, check claims, hold against a budget.
+"""Finished runs from Python: compare, summarise, plot, check claims, hold against a budget.
 
     comparison = rewoo_bench.compare("results/local/mine", prices="openai")
-    print(rewoo_bench.advise("results/local/mine", max_latency=20))
     rewoo_bench.plot("results/local/mine", out="figures", only=["ratio"])
     rewoo_bench.check_claims("results/local/mine")
     rewoo_bench.check_gate("results/local/mine", budgets="budgets.toml").code
@@ -18,13 +17,10 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import pandas as pd
 
-from rewoo_bench.analysis.advice.advise import Advice, advise_on
-from rewoo_bench.analysis.advice.decision import Terms
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
-from rewoo_bench.analysis.pairs import of_dollars
-from rewoo_bench.analysis.prices import pricing_of, with_dollars
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.analysis.routing_report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
@@ -76,7 +72,7 @@ def compare(
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
-        rows, pricing = frame_of(runs[0]), None
+        rows, pricing, paths = frame_of(runs[0]), None, list[Path]()
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
@@ -89,33 +85,8 @@ def compare(
         intersect=intersect,
         by=by,
         pricing=pricing,
+        folders=paths,
     )
-
-
-def advise(
-    *runs: str | Path | pd.DataFrame | HasFrame,
-    max_cost: float | None = None,
-    max_latency: float | None = None,
-    margin: float = 0.05,
-    intersect: bool = False,
-) -> Advice:
-    """Recommends one of the architectures of these runs, or of one frame; printed, it is sentences and a table.
-
-    `max_cost` is the mean in US dollars per question, `max_latency` the 95th percentile in seconds, `margin` a share
-    (0.05: a cheaper architecture may be 5 points less accurate). Runs of other questions, models or settings aren't
-    compared, and `not_compared` says why. Of one run of a loop alone, `loop` has what a plan could have saved. Raises
-    `UsageError` where nothing can be compared, and for a limit of something that wasn't measured.
-    """
-    check_switches(intersect=intersect)
-    terms = Terms(max_cost, max_latency, margin)
-    if _is_frame(runs):
-        return advise_on(frame_of(runs[0]), manifests={}, terms=terms, intersect=intersect, folders={})
-    paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
-    folders = {run_id: path for path in paths if path.is_dir() for run_id in read_manifests(path)}
-    loaded, read = load(*paths), read_manifests(*paths)
-    rows, pricing = with_dollars(paths, loaded, read)
-    dollars = "" if rows is loaded else of_dollars(pricing)
-    return advise_on(rows, manifests=read, terms=terms, intersect=intersect, folders=folders, dollars=dollars)
 
 
 def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:

@@ -19,11 +19,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -55,7 +56,9 @@ class ShownQuestions(JupyterMixin):
         sample: int | None = None,
     ) -> None:
         self._run = run
-        self._table: QuestionTable = question_table(load(run))
+        rows = load(run)
+        priced = pricing_of([run], rows, manifests(run)).of(rows)
+        self._table: QuestionTable = question_table(priced)
         systems = self._table.columns["systems"]
         labels = [system["label"] for system in systems]
         check_known("architecture", architectures, labels, "--arch")

@@ -355,7 +355,7 @@ def take_snapshot(folder: Path) -> Snapshot:
         if in_progress(folder):
             source = Path(stack.enter_context(TemporaryDirectory(prefix="rewoo-bench-view-"))) / folder.resolve().name
             _export(folder, source)
-        head, table = read_page([source], [folder], at_any_price=source is folder)
+        head, table = read_page([source], [folder])
         if so_far := progress(folder, past_run(folder))[0]:
             head["facts"].append(("Progress", so_far))
         if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file

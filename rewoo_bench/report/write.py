@@ -27,7 +27,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from rewoo_bench.analysis.prices import pricing_of, with_dollars
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import QuestionTable, question_table
@@ -53,16 +53,14 @@ def write_page(
     texts: bool = True,
     figures: bool = True,
     prompts: bool = False,
-    at_any_price: bool = False,
 ) -> int:
     """Writes the page of some runs; returns its number of bytes.
 
     `texts` False leaves out what a data set, a tool or a model said. `prompts` adds the prompt and the raw completion
     of every model call of a run with a journal.
-    `at_any_price`: where neither a run's own prices are known nor its model's, the sentences are at an example's.
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
-    head, table = read_page(runs, runs, texts=texts, at_any_price=at_any_price)
+    head, table = read_page(runs, runs, texts=texts)
     head["figures"] = list(_figures(runs)) if figures else []
     planned = read_planned(runs, texts=texts)
     head["planned"] = planned.shown
@@ -83,7 +81,7 @@ def write_page(
 
 
 def read_page(
-    runs: Sequence[Path], folders: Sequence[Path], *, at_any_price: bool, texts: bool = True
+    runs: Sequence[Path], folders: Sequence[Path], *, texts: bool = True
 ) -> tuple[dict[str, Any], QuestionTable]:
     """The head of the page and its table. `folders` are those of the runs, whose tables may be copies.
 
@@ -97,10 +95,9 @@ def read_page(
         for tables, folder in zip(runs, folders, strict=True)
         for run, manifest in manifests(tables).items()
     }
-    with_own, own = with_dollars(runs, rows, present)
-    pricing = own if own.under or not at_any_price else pricing_of(runs, rows, present)
-    head = overview(with_own, present, runs, pricing, texts=texts)
-    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(with_own, texts=texts)
+    pricing = pricing_of(runs, rows, present)
+    head = overview(rows, present, runs, pricing, texts=texts)
+    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(pricing.of(rows), texts=texts)
 
 
 def live_page(address: str) -> tuple[str, str]:

@@ -27,12 +27,11 @@ from rewoo_bench.analysis.pairs import (
     ALPHA,
     ANSWERED,
     LEFT_OUT,
-    PER_SOLVED,
-    PRICED,
     Pair,
     PairColumns,
     pair_columns,
     paired,
+    way_round,
 )
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
@@ -58,7 +57,6 @@ UNCHANGED = "main, these questions"
 ORACLES = "an oracle's accuracy means nothing"
 BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 """Behind the name of a ratio: on the questions that both answered; for each exact match."""
-_PRICED_PER_RIGHT = next(name for name, amount in PER_SOLVED.items() if amount == PRICED)
 _KEY = ["example_id", "trial"]
 _SCORES = ("exact_match", "judged_correct", "objectives_right")
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
@@ -94,6 +92,7 @@ class Decided:
     outcome: Outcome
     cell: Cell
     interval: Interval
+    """Of the pair the way round that it has everywhere (`architectures`)."""
     p: float
     """Of the null hypothesis: a ratio of 1, no difference, or worse by the margin and more."""
     declared_n: int | None
@@ -113,18 +112,31 @@ class Decided:
         return self.declared_n is None or self.interval.n < self.declared_n
 
     @property
+    def architectures(self) -> tuple[str, str]:
+        """As in `first / second` and `first - second`, in whatever order they were declared."""
+        first, second = self.outcome.architectures
+        return way_round(second, first)[::-1]
+
+    @property
+    def margin(self) -> float | None:
+        """The difference of the two that is to be ruled out, on the scale of `interval`."""
+        margin = self.outcome.margin
+        return margin if margin is None or self.architectures != self.outcome.architectures else -margin
+
+    @property
     def verdict(self) -> str:
         """What the interval shows, in words."""
-        first, second = self.outcome.architectures
-        value, margin = self.interval, self.outcome.margin or 0.0
-        no_effect = {"ratio": 1.0, "non-inferiority": -margin}.get(self.outcome.statistic, 0.0)
+        first, second = self.architectures
+        value, margin = self.interval, self.margin or 0.0
+        no_effect = {"ratio": 1.0, "non-inferiority": margin}.get(self.outcome.statistic, 0.0)
         if not value.n:
             return "no data"
         if not self.p_holm < ALPHA or value.rare or value.low <= no_effect <= value.high:
             return "undecided"
         if self.outcome.statistic == "non-inferiority":
-            is_worse = value.high < no_effect
-            return f"{first} is {f'worse by more than {margin:g}' if is_worse else f'at most {margin:g} worse'}"
+            is_worse = value.low > no_effect if margin > 0 else value.high < no_effect
+            by = f"worse by more than {abs(margin):g}" if is_worse else f"at most {abs(margin):g} worse"
+            return f"{self.outcome.architectures[0]} is {by}"
         more = first if value.low > no_effect else second
         return f"{more} takes more" if self.outcome.statistic == "ratio" else f"{more} is higher"
 
@@ -181,7 +193,7 @@ class CellResults:
     def columns(self, architecture: str, price: str = "") -> PairColumns:
         """The columns of an architecture's rows, in an order that is the same for all, with dollars of a price."""
         found, index = self._of_each[architecture]
-        return found if not price else {**found, PRICED: self.dollars[price][index]}
+        return found if not price else {**found, "cost_usd": self.dollars[price][index]}
 
     def pair(self, first: str, second: str, price: str = "") -> Pair:
         """The first architecture against the second, paired by question."""
@@ -264,11 +276,12 @@ def _decided(study: Study, cells: Sequence[CellResults]) -> list[Decided]:
 
 
 def _decide(outcome: Outcome, of: CellResults) -> Decided:
-    effect, measure = None, PRICED if outcome.prices else outcome.measure
+    effect = None
     if {*outcome.architectures} <= of.architectures.keys():
         first, second = (of.architectures[name] for name in outcome.architectures)
-        pair = of.pair(first, second, outcome.prices or "")
-        effect = next((each for each in pair.figures if each.measure == measure), None)
+        a, b = way_round(second, first)
+        pair = of.pair(b, a, outcome.prices or "")
+        effect = next((each for each in pair.figures if each.measure == outcome.measure), None)
     facts = of.manifest.study or {}
     declared = of.cell.options.questions or facts.get(DATASET_SIZE)
     if declared is not None:  # a file that asks for fewer now doesn't make a first look the last one
@@ -322,7 +335,7 @@ def _of_pair(of: CellResults, first: str, second: str, prices: Iterable[str] = S
     """
     in_full = (first, second) in loops_and_plans(of.names)
     for price in prices:
-        names = {PRICED: price, **({_PRICED_PER_RIGHT: f"{price}{PER_RIGHT}"} if in_full and price in SHOWN else {})}
+        names = {"cost_usd": price, **({"usd_per_solved": f"{price}{PER_RIGHT}"} if in_full and price in SHOWN else {})}
         pair = of.pair(first, second, price)
         for effect in pair.figures:
             if effect.measure in names:

@@ -357,8 +357,8 @@ def outcomes_table(results: StudyResults) -> pd.DataFrame:
         [
             {
                 "outcome": each.outcome.name, "run": each.cell.name,
-                "architectures": " / ".join(each.outcome.architectures), "measure": each.outcome.measure,
-                "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.outcome.margin,
+                "architectures": " / ".join(each.architectures), "measure": each.outcome.measure,
+                "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.margin,
                 "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
                 "n": each.interval.n, "declared_n": each.declared_n, "p": each.p, "p_holm": each.p_holm,
                 "verdict": each.verdict, "detectable": each.detectable, "exploratory": each.exploratory,
@@ -374,10 +374,11 @@ def _outcomes(results: StudyResults) -> list[list[str]]:
     rows = [["outcome", head, "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
     for each, title in zip(results.outcomes, titles, strict=True):
         p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
-        first, second = each.outcome.architectures
+        first, second = each.architectures
         named = f"{each.outcome.name}: {first} {'/' if each.outcome.statistic == 'ratio' else '-'} {second}"
         if each.outcome.statistic == "non-inferiority":
-            named = f"{each.outcome.name}: {first} at most {each.outcome.margin:g} worse than {second}"
+            one, other = each.outcome.architectures
+            named += f" ({one} at most {each.outcome.margin:g} worse than {other})"
         verdict = each.verdict_shown
         if each.detectable is not None and math.isfinite(each.detectable):
             verdict += f" (McNemar's test has 80% power for a difference of {each.detectable:.2f})"

@@ -110,7 +110,6 @@ def test_a_run_with_a_full_standard_error_ends_its_work(folder: str) -> None:
 TABLES: dict[str, list[str]] = {
     "compare": [str(GOLDEN)],
     "reprice": [str(PUBLISHED), "--prices", "openai", "--model", "gpt-5-mini"],
-    "advise": [str(GOLDEN)],
     "run": ["--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "made", "--no-progress", "--no-report"],
     "gate": ["here", "--budgets", "fails.toml"],
     "runs": ["."],

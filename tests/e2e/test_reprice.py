@@ -198,7 +198,7 @@ def test_the_interval_of_one_question_is_spelled_in_one_way(capfd: pytest.Captur
     assert quiet("--arch", "rewoo,react", "-n", 1, "--model", "oracle", "--out", "one") == 0
     said = capfd.readouterr().out
     assert "times the tokens of rewoo (n = 1" in said
-    for command in (("compare",), ("advise",), ("reprice", "--prices", "openai")):
+    for command in (("compare",), ("reprice", "--prices", "openai")):
         with pytest.raises(SystemExit):
             main([command[0], "one", *command[1:]])
         said += capfd.readouterr().out

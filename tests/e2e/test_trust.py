@@ -294,7 +294,7 @@ def test_a_trust_without_a_run_is_refused() -> None:
     [
         ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."], ["reprice", "theirs"],
         ["compare", "theirs"], ["gate", "theirs"], ["baseline", "update", "theirs", "--out", "baseline.json"],
-        ["publish", "theirs", "--out", "published"], ["rescore", "theirs"], ["advise", "theirs"],
+        ["publish", "theirs", "--out", "published"], ["rescore", "theirs"],
         ["plot", "theirs"], ["route", "theirs"],
     ],
     ids=lambda command: str(command[0]),

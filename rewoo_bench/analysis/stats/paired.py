@@ -388,23 +388,6 @@ def variance_at(more: float, less: float, n: float, null: float) -> float:
     return max(0.0, 2 * share - null * (1 + null))
 
 
-def not_worse_p(a: ArrayLike, b: ArrayLike, margin: float, *, clusters: ArrayLike | None = None) -> float:
-    """Twice the one-sided p of "b's share is below that of a by `margin` or more" (non-inferiority), at most 1.
-
-    Tango's score test, as in `difference_of_proportions`: p is below 0.05 where that interval's lower bound is above
-    `-margin`. 1 where there is no question.
-    """
-    only_a, only_b, n, questions = discordant(a, b, clusters)
-    if not questions:
-        return 1.0
-    more, less = only_b * n, only_a * n
-    distance, error = (more - less) / n + margin, math.sqrt(variance_at(more, less, n, -margin) / n)
-    errors = distance / error if error else math.copysign(math.inf, distance) if distance else 0.0
-    is_clustered = clusters is not None and questions > 1
-    below = scipy.special.stdtr(questions - 1, -errors) if is_clustered else scipy.special.ndtr(-errors)
-    return min(1.0, 2 * float(below))
-
-
 def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[float, float] = (0.0, 1.0)) -> float:
     """How many independent rows have a mean as sure as this one: from the number of questions to that of rows.
 

@@ -3,8 +3,6 @@
     mcnemar_exact(a, b).p                               # are there as many pairs that only a got right as only b did?
     smallest_growth(before, now, ids, error=0.005)      # 0.14: growth of 14% or more is caught 4 times in 5
     minimum_detectable_difference(0.25, 300)            # 0.083: a difference that 300 questions show 4 times in 5
-    questions_for_difference(0.25, 0.04)                # 1268: questions that show 4 points 4 times in 5
-    questions_for_margin(0.25, 0.0, 0.05)               # 795: questions that show "at most 5 points worse"
 
 A live gate fails where the lower bound of the ratio of means is above 1. That depends on the number of questions and
 on how much they differ. Where a few questions run into a step limit at many times the cost of the others, a growth of
@@ -28,7 +26,6 @@ from rewoo_bench.analysis.stats.paired import (
     difference_and_p,
     difference_of_proportions,
     paired_columns,
-    variance_at,
 )
 from rewoo_bench.errors import DataError
 
@@ -170,40 +167,6 @@ def minimum_detectable_difference(discordant_share: float, n: float, alpha: floa
         middle = (low + high) / 2
         low, high = (low, middle) if mcnemar_power(discordant_share, middle, pairs, alpha) >= POWER else (middle, high)
     return high
-
-
-def questions_for_difference(discordant_share: float, difference: float, alpha: float = 0.05) -> float:
-    """Pairs that show this difference of paired shares with power 0.8, by the exact McNemar test of level `alpha`.
-
-    The inverse of `minimum_detectable_difference`. Infinite for no difference.
-    """
-    if not difference:
-        return math.inf
-    low, high = 0, 4
-    while mcnemar_power(discordant_share, difference, high, alpha) < POWER:
-        low, high = high, 2 * high
-        if high > _MANY:
-            return math.inf
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        power = mcnemar_power(discordant_share, difference, middle, alpha)
-        low, high = (low, middle) if power >= POWER else (middle, high)
-    return high
-
-
-def questions_for_margin(discordant_share: float, difference: float, margin: float, alpha: float = 0.05) -> float:
-    """Pairs that show with power 0.8 that one share isn't below another by `margin` or more, by Tango's score test.
-
-    `difference` is the true one, the first share minus the second. One-sided at `alpha / 2`, as the lower bound of a
-    two-sided interval. Infinite where the truth is at the margin or beyond it.
-    """
-    if difference <= -margin:
-        return math.inf
-    share = max(discordant_share, abs(difference))
-    at_margin = variance_at((share + difference) / 2, (share - difference) / 2, 1.0, -margin)
-    error, miss = NormalDist().inv_cdf(1 - alpha / 2), NormalDist().inv_cdf(POWER)
-    spread = error * math.sqrt(at_margin) + miss * math.sqrt(share - difference**2)
-    return (spread / (margin + difference)) ** 2
 
 
 def quantiles(alpha: float) -> float:

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.prices import PRICED_COLUMNS
+from rewoo_bench.analysis.prices import PRICED_COLUMNS, of_dollars, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw
@@ -54,6 +54,8 @@ class PlotData:
     manifests: Manifests
     styles: Mapping[str, SeriesStyle]
     """Of every architecture of these runs, so that it has the same colour and marker in each figure."""
+    dollars: str = ""
+    """At which prices dollars are; empty where none are known."""
     failed: pd.DataFrame | None = None
     """Rows left out: those that the infrastructure failed, and unmetered ones (runs/rows.py)."""
 
@@ -175,7 +177,9 @@ def read(runs: Sequence[str | Path]) -> PlotData:
     tables = [read_table(path, CALLS, columns=_CALLS).to_pandas() for path in paths if path.is_file()]
     filled = [table for table in tables if len(table)]
     calls = pd.concat(filled, ignore_index=True) if filled else None
-    return plot_data_of(rows, calls, manifests(*runs))
+    read = manifests(*runs)
+    pricing = pricing_of(runs, rows, read)
+    return replace(plot_data_of(pricing.of(rows), calls, read), dollars=of_dollars(pricing))
 
 
 def plot_data_of(rows: pd.DataFrame, calls: pd.DataFrame | None, of_runs: Manifests | None = None) -> PlotData:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rewoo_bench.analysis.pairs import way_round
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.cache import break_even_map, cache, cache_map
 from rewoo_bench.report.plots.conditions import failure, latency, tools
@@ -78,11 +79,13 @@ def draw(
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
 
-    `pair` are the architectures that `ratio`, `cache` and `cache-map` compare and that `steps` draws formulas for.
+    `pair` are the architectures that `ratio`, `cache` and `cache-map` compare, the loop by the plan, and that `steps`
+    draws formulas for.
     `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
     that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
     check_known("figure", only, FIGURES)
+    pair = way_round(*reversed(pair))[::-1]
     for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
         reasons: dict[str, str] = {}
         drawing = FIGURES[name]

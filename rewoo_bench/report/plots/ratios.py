@@ -15,7 +15,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from rewoo_bench.analysis.pairs import bounds, column, dollars_at
+from rewoo_bench.analysis.pairs import bounds, column
+from rewoo_bench.analysis.prices import sentence
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
@@ -172,7 +173,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         "What accuracy costs",
         f"Up and to the left is better. {grey} other architecture is both cheaper and more often right than "
         f"{' or '.join(repr(data.styles[name].name) for name in best)}, by point estimates. Bars: 95% intervals.",
-        f"US$ are at {dollars_at(data.manifests)}." if priced else "No dollars: not all calls have a price.",
+        sentence((priced and data.dollars) or "no dollars: not all calls have a price"),
         facts=data.facts(),
     )
     if not priced or many:  # two panels have room for numbers, but not for names

@@ -14,7 +14,7 @@ from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ORACLE_NOTE, ComparisonFormat, render_comparison, tables
-from rewoo_bench.analysis.pairs import Pricing
+from rewoo_bench.analysis.prices import Pricing
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])
@@ -28,13 +28,13 @@ def test_an_oracles_accuracy_carries_its_mark(model: str, form: ComparisonFormat
     assert ORACLE_NOTE not in render_comparison(compare(frame(system(), system("react"))), form)
 
 
-def test_dollars_at_a_sheet_stand_under_its_name_and_in_place_of_unknown_ones() -> None:
-    pricing = Pricing("m's rule; m's prices", cost_usd=np.repeat([0.002, 0.001], 6))
-    for paid, columns in ((None, ["$ / 1000, price sheet"]), (0.5, ["$ / 1000", "$ / 1000, price sheet"])):
+def test_dollars_and_cached_tokens_are_those_of_the_one_price() -> None:
+    pricing = Pricing("m's rule; m's prices", cost_usd=np.repeat([0.002, 0.001], 6), cached=np.repeat([5.0, 7.0], 6))
+    for paid in (None, 0.5):
         compared = compare(frame(system(cost_usd=paid), system("react", cost_usd=paid)), pricing=pricing)
-        header, *rows = next(tables(compared)).cells
-        assert [name for name in header if "$" in name] == columns
-        assert [row[header.index("$ / 1000, price sheet")].partition(" [")[0] for row in rows] == ["2.000", "1.000"]
+        first, _, third, *_ = (each.cells for each in tables(compared))
+        for (header, *rows), name, expected in ((first, "$ / 1000", ["2.000", "1.000"]), (third, "cached", ["5", "7"])):
+            assert [row[header.index(name)].partition(" [")[0] for row in rows] == expected
         assert render_comparison(compared, "terminal").count("m's rule; m's prices") == 1
 
 

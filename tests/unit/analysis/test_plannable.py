@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from rewoo_bench.cli.main import group, main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.report.plots.planned import planned, save_planned
-from rewoo_bench.report.reading import advise
 
 FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "user": {"name": "Mia Li"}}'
 
@@ -604,29 +602,6 @@ def test_a_sample_is_of_whole_tasks_and_is_said(tmp_path: Path) -> None:
     assert plannable(run, most=5).calls.equals(some.calls)
     assert plannable(run, most=12).calls.equals(everything.calls)
     assert plannable(run, most=1).calls["example_id"].nunique() == 1
-
-
-def test_advice_on_a_loop_alone_is_what_a_plan_could_have_saved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(5)])
-    loop = advise(run).loop
-    assert loop is not None
-    found = plannable(run)
-    assert loop.sentences[0] == f"{tables.verdict(found, 'bot', 'none')}."
-    assert shlex.split(loop.command)[:6] == [
-        *["rewoo-bench", "run", "--arch", "rewoo,rewoo-lazy,react", "--dataset"],
-        str(run),
-    ]
-    with pytest.raises(SystemExit) as done:
-        main(["advise", str(run), "--json"])
-    assert done.value.code == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["loop"]["command"] == loop.command
-    assert len(told["loop"]["savings"]) == len(tables.savings(found, "bot"))
-    (run / "traces.jsonl").unlink()
-    with pytest.raises(UsageError, match="nothing to compare: run has one architecture, 'bot'"):
-        advise(run)
 
 
 @pytest.mark.parametrize("form", ["png", "svg"])

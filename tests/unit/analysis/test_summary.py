@@ -146,7 +146,7 @@ def test_a_run_that_only_failed_is_shown() -> None:
 def test_an_unknown_price_is_unknown_and_never_nothing() -> None:
     rows = frame(row(), row(example_id="q1", cost_usd=None))
     assert one(rows).cost_usd is None
-    assert "unknown" in summary_table(summaries_of(rows))
+    assert "no price" in summary_table(summaries_of(rows))
     assert "2.000" in summary_table(summaries_of(frame(row())))
 
 

@@ -1,9 +1,8 @@
-"""What a comparison comes to, in a sentence for each pair: tokens, dollars under named prices, accuracy."""
+"""What a comparison comes to, in one to three sentences: tokens, dollars at named prices, accuracy."""
 
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,17 @@ from comparison_rows import A, B, frame, manifest, system
 from gate_runs import row, write_run
 from repricing_runs import ask, text, write
 
+import rewoo_bench
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import render_comparison
-from rewoo_bench.analysis.pairs import (
-    SAVING,
-    Effect,
-    Pair,
-    Pricing,
-    at_once,
-    own_prices,
-    sentence,
-    verdict,
-    verdicts_of_run,
-)
-from rewoo_bench.analysis.prices import STAND_IN, pricing_of
+from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
+from rewoo_bench.analysis.pairs import Effect, Pair, way_round
+from rewoo_bench.analysis.prices import STAND_IN, Pricing, at_once, own_prices, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.verdict import verdict, verdicts_of_run
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, load_table, manifests
+from rewoo_bench.runs.rows import flag_lines
 
 RIGHT = "1100" * 15
 
@@ -41,39 +33,69 @@ def sentences(*, pricing: Pricing | None = None, rows: pd.DataFrame | None = Non
     return compare(made, pricing=pricing).verdicts
 
 
-def test_each_pair_has_tokens_dollars_and_accuracy_with_their_intervals_and_n() -> None:
-    line, note = sentences(pricing=Pricing("m's prices, cached input by X's rule", "m is made up"))
-    assert line.startswith("react took 1.")
-    assert " times the tokens of rewoo (n = 60; the data show a saving by rewoo) and 2." in line
-    assert " times the dollars of rewoo (n = 60; the data show a saving by rewoo); " in line
-    assert line.endswith("its exact match differs by +0.00 [-0.06, +0.06] (n = 60).")
-    assert note == f"{sentence(SAVING)} Dollars are under m's prices, cached input by X's rule; m is made up."
+def test_it_is_a_sentence_each_on_tokens_dollars_and_accuracy() -> None:
+    said = sentences(pricing=Pricing("m's rule; m's prices", name="m's prices under m's rule"))
+    assert said == [
+        "react took about 1.1 times the tokens of rewoo.",
+        "At m's prices under m's rule react cost about 2.6 times the dollars of rewoo.",
+        "In accuracy react and rewoo are too close to call.",
+    ]
 
 
-def test_a_saving_is_shown_only_where_the_interval_lies_on_one_side_of_1() -> None:
-    line = sentences(rows=frame(system("rewoo", RIGHT), system("react", RIGHT, cost_usd=None)))[0]
-    assert "react took 1.00 [0.98, 1.02] times the tokens of rewoo (n = 60; the data don't show a saving)" in line
-    assert "dollars" not in line
+@pytest.mark.parametrize("order", [("rewoo", "react"), ("react", "rewoo")])
+def test_a_loop_is_divided_by_a_plan_whatever_order_they_stand_in(order: tuple[str, str]) -> None:
+    scores, tokens = {"rewoo": RIGHT, "react": "1000" * 15}, {"rewoo": 1000, "react": 2600}
+    found = compare(frame(*(system(name, scores[name], tokens[name]) for name in order)))
+    (pair,) = found.pairs
+    assert (pair.b, pair.a) == ("react", "rewoo")
+    assert pair["total_tokens"].interval.estimate > 1 > 0 > pair["exact_match"].interval.estimate
+    assert found.verdicts[-1] == "rewoo is more accurate than react, by about 25 points of exact match."
+    frame_of = found.to_frame().query("measure == 'exact_match' and kind == 'difference'")
+    assert frame_of[["system", "against"]].to_numpy().tolist() == [["react", "rewoo"]]
 
 
 @pytest.mark.parametrize(
-    ("p_holm", "rare", "said"),
+    ("pair", "expected"),
     [
-        (0.049, False, "the data show a saving by rewoo)"),
-        (0.09, False, "the data don't show a saving: p = 0.090 with Holm's adjustment)"),
-        (0.01, True, "few questions make the spread, a rare event may be missing)"),
-        (math.nan, False, "the data show a saving by rewoo)"),
+        (("rewoo", "react"), ("rewoo", "react")),
+        (("react?max_steps=4", "rewoo-lazy?x=1"), ("rewoo-lazy?x=1", "react?max_steps=4")),
+        (("direct", "llmcompiler"), ("llmcompiler", "direct")),
+        (("react-native", "direct"), ("direct", "react-native")),
+        (("react", "react?repeat_guard=stop"), ("react", "react?repeat_guard=stop")),
+        (("react, openai/a, run x", "rewoo, openai/a"), ("rewoo, openai/a", "react, openai/a, run x")),
     ],
 )
-def test_a_saving_is_not_shown_beside_a_doubt(p_holm: float, rare: bool, said: str) -> None:
-    tokens = Effect("total_tokens", "ratio", Interval(1.2, 1.01, 1.4, 60, rare=rare), 0.01, p_holm)
-    assert said in verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, (tokens,)))
+def test_a_pair_is_the_same_way_round_everywhere(pair: tuple[str, str], expected: tuple[str, str]) -> None:
+    assert way_round(*pair) == expected
 
 
-def test_a_saving_of_few_questions_is_not_called_none() -> None:
-    tokens = Effect("total_tokens", "ratio", Interval(4.79, 2.94, 7.3, 5, rare=True), 0.0005, 0.0005)
-    said = verdict(Pair("d", "rewoo", "react", 5, 5, 0, False, (tokens,)))
-    assert said.endswith("(n = 5; too few questions to rule out a rare event).")
+def of_tokens(ratio: Interval, p_holm: float) -> str:
+    tokens = Effect("total_tokens", "ratio", ratio, 0.01, p_holm)
+    (said,) = verdict(Pair("d", "rewoo", "react", ratio.n, ratio.n, 0, False, (tokens,)), Pricing())
+    return said
+
+
+@pytest.mark.parametrize(
+    ("ratio", "p_holm", "said"),
+    [
+        (Interval(1.234, 1.01, 1.4, 60), 0.049, "react took about 1.2 times the tokens of rewoo."),
+        (Interval(0.0584, 0.056, 0.06, 60), 0.01, "react took about 0.058 times the tokens of rewoo."),
+        (Interval(1.004, 1.002, 1.006, 60), 0.01, "react took slightly more tokens than rewoo."),
+        (Interval(1.2, 1.01, 1.4, 60), 0.09, "In tokens react and rewoo are too close to call."),
+        (
+            Interval(4.79, 2.94, 7.3, 5, rare=True),
+            0.01,
+            "react took about 4.8 times the tokens of rewoo, but 5 questions are too few to be sure.",
+        ),
+        (
+            Interval(1.2, 1.01, 1.4, 60, rare=True),
+            0.01,
+            "react took about 1.2 times the tokens of rewoo, but a few questions make most of the difference.",
+        ),
+    ],
+)
+def test_a_sentence_is_as_sure_as_its_test(ratio: Interval, p_holm: float, said: str) -> None:
+    assert of_tokens(ratio, p_holm) == said
 
 
 def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path) -> None:
@@ -89,7 +111,7 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     effect = compared.pairs[0]["total_tokens"]
     assert effect.p < 0.05 < effect.p_holm
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared.verdicts
-    assert f"p = {effect.p_holm:.3f} with Holm's adjustment" in compared.verdicts[0]
+    assert compared.verdicts[0] == "In tokens react and rewoo are too close to call."
 
 
 def test_beside_the_ratio_is_that_where_both_answered() -> None:
@@ -104,9 +126,8 @@ def test_beside_the_ratio_is_that_where_both_answered() -> None:
     assert some.n == 58
     means = [sum(each["total_tokens"] for each in rows[2:]) for rows in (rewoo, react)]
     assert some.estimate == pytest.approx(means[1] / means[0])
-    line, note = found.verdicts
-    assert f"; where both answered, {some.estimate:.2f} [{some.low:.2f}, {some.high:.2f}] times (n = 58); " in line
-    assert "The ratio where both answered leaves out questions by how they ended" in note
+    assert f"{some.estimate:.3f} [{some.low:.3f}, {some.high:.3f}]" in str(found)
+    assert "leaves out questions by how they ended" in str(found)
     kinds = found.to_frame().set_index("kind")
     assert kinds.loc["ratio where both answered", "estimate"] == some.estimate
     assert compare(frame(rewoo, system("react", RIGHT, 2000))).pairs[0].both_answered is None
@@ -115,33 +136,38 @@ def test_beside_the_ratio_is_that_where_both_answered() -> None:
 def test_a_variant_is_compared_with_its_plain_form_as_the_baseline() -> None:
     rows = frame(system("rewoo", RIGHT), system("react", RIGHT, 4000), system("react?repeat_guard=stop", RIGHT, 2000))
     pairs = compare(rows, baseline="react").pairs
-    assert [(pair.b, pair.a) for pair in pairs] == [("rewoo", "react"), ("react?repeat_guard=stop", "react")]
+    assert [(pair.b, pair.a) for pair in pairs] == [("react", "rewoo"), ("react?repeat_guard=stop", "react")]
 
 
 def test_an_oracle_has_no_accuracy() -> None:
-    line = sentences(rows=frame(*(system(name, RIGHT, model="oracle") for name in ("rewoo", "react"))))[0]
-    assert "tokens" in line
-    assert "exact match" not in line
+    said = sentences(rows=frame(*(system(name, RIGHT, model="oracle") for name in ("rewoo", "react"))))
+    assert ["accuracy" in line for line in said] == [False, False]
 
 
 def test_several_data_sets_are_named() -> None:
     runs = {A: "one", B: "two"}
     rows = frame(*(system(name, run_id=run, dataset=runs[run]) for run in runs for name in ("rewoo", "react")))
-    assert [line.partition(": ")[0] for line in sentences(rows=rows)[:2]] == ["one", "two"]
+    assert [line.partition(": ")[0] for line in sentences(rows=rows)[::3]] == ["one", "two"]
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_they_are_the_last_lines_of_a_comparison(form: str) -> None:
-    shown = render_comparison(compare(frame(system(), system("react"))), form)  # type: ignore[arg-type]  # each of the forms
-    assert "react took" in shown.splitlines()[-3 if form == "markdown" else -2]
-    assert "The data show a saving where" in shown.splitlines()[-1]
-    assert json.loads(render_comparison(compare(frame(system(), system("react"))), "json"))["verdicts"]
+def test_they_are_the_first_lines_of_a_comparison(form: ComparisonFormat) -> None:
+    compared = compare(frame(system("rewoo", RIGHT), system("react", RIGHT, 2600)))
+    assert "react took about" in render_comparison(compared, form).splitlines()[0]
+    assert str(compared).startswith(compared.verdicts[0])
+    assert json.loads(render_comparison(compared, "json"))["verdicts"] == compared.verdicts
+
+
+def test_of_pairs_without_a_loop_and_a_plan_there_is_a_sentence_each() -> None:
+    said = sentences(rows=frame(system("direct", RIGHT), *(system(name, RIGHT, 2600) for name in ("cot", "mine", "x"))))
+    assert [line.split()[0] for line in said] == ["cot", "mine", "x"]
 
 
 def test_the_own_prices_are_named_by_their_models() -> None:
     run = manifest("r", prices={"openai/small_1": {"input": 1.0}, "local/x": None})
-    note = compare(frame(system("rewoo"), system("react")), manifests={"r": run}).verdicts[-1]
-    assert "Dollars are under openai/small_1's prices, cached input as the endpoint counted it." in note
+    compared = compare(frame(system("rewoo", RIGHT), system("react", RIGHT, 2600)), manifests={"r": run})
+    assert compared.verdicts[1].startswith("At openai/small_1's prices react cost about")
+    assert "dollars are under openai/small_1's prices, cached input as the endpoint counted it" in str(compared)
 
 
 def run_of_two(folder: Path) -> Path:
@@ -232,7 +258,7 @@ def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) ->
     pricing, read = pricing_of([run], table, manifests(run)), manifests(run)
     compared = compare(load(run), manifests=read, intersect=True, pricing=pricing_of([run], load(run), read))
     assert verdicts_of_run(table, pricing) == compared.verdicts
-    assert "Dollars are under OpenAI's rule: prefixes of 1,024" in compared.verdicts[-1]
+    assert "dollars are under OpenAI's rule: prefixes of 1,024" in str(compared)
 
 
 def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
@@ -244,7 +270,7 @@ def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path:
     run = write_run(tmp_path / "run", lines)
     compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
-    assert "(n = 1; the data don't show a saving)" in compared[0]
+    assert compared[0] == "In tokens react and rewoo are too close to call."
 
 
 CRASHED: dict[str, Any] = {
@@ -261,26 +287,23 @@ def test_a_system_that_made_no_model_call_is_in_no_ratio(systems: tuple[str, str
     rows = frame(*(system(name, "000000", **(CRASHED if name == "crash" else {})) for name in systems))
     compared = compare(rows)
     assert [effect.kind for effect in compared.pairs[0].figures] == ["difference", "difference"]
-    (line,) = compared.verdicts
-    first, second = systems
-    why = f"{second} and {first} have no ratio, since crash made no model call in any question"
-    assert line.startswith(f"{why}; {second}: exact match differs by +0.00 [")
+    assert compared.verdicts == ["crash made no model call in any question, so tokens have no ratio."]
     assert compared.warnings == ("'crash' made no model call in any question (agent_failed: 6), so it is in no ratio",)
 
 
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ((32, 32), "up to 32 questions at once."),
-        ((1, 1), "one question at once."),
-        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input."),
+        ((32, 32), "up to 32 questions at once"),
+        ((1, 1), "one question at once"),
+        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input"),
     ],
 )
 def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts: tuple[int, int], said: str) -> None:
     prices = {"openai/small_1": {"input": 1.0}}
     runs = {run: manifest(run, prices=prices, concurrency=count) for run, count in zip((A, B), counts, strict=True)}
-    line = compare(frame(system(), system(run_id=B)), manifests=runs).verdicts[-1]
-    assert f"cached input as the endpoint counted it, with {said}" in line
+    shown = str(compare(frame(system(), system(run_id=B)), manifests=runs))
+    assert f"cached input as the endpoint counted it, with {said}\n" in shown
 
 
 def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
@@ -288,18 +311,23 @@ def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
     assert at_once(runs) == ", with up to 1 or 32 questions at once, by the data set"
 
 
-def test_a_bound_is_not_rounded_to_no_effect_and_its_sign_stays() -> None:
-    def interval(low: float, middle: float, high: float) -> Interval:
-        return Interval(middle, low, high, 60, 0.95)
+def test_what_an_agent_connected_to_beside_the_gateway_stands_above_the_tables(tmp_path: Path) -> None:
+    """One tiny metered call, and the rest elsewhere: `run` and the report say so, and so does `compare`."""
+    lines = [row(architecture=name, example_id=f"q{n}", total_tokens=9) for name in ("rewoo", "mine") for n in (1, 2)]
+    run = write_run(tmp_path / "run", lines)
+    notes = {"connections": ["api.elsewhere.example:443"]}
+    trace = {"architecture": "mine", "example_id": "q1", "trial": 0, "notes": notes}
+    (run / "traces.jsonl").write_text(json.dumps(trace) + "\n")
+    (warning,) = rewoo_bench.compare(run).warnings
+    assert warning.startswith("mine: its processes connected to api.elsewhere.example:443 beside the gateway")
+    assert list(flag_lines(load(run), [run])) == [warning]
 
-    def pair(tokens: Interval, score: Interval) -> Pair:
-        effects = (
-            Effect("exact_match", "difference", score, 1.0, 1.0),
-            Effect("total_tokens", "ratio", tokens, 1.0, 1.0),
-        )
-        return Pair("d", "rewoo", "react", 60, 60, 0, False, effects)
 
-    line = verdict(pair(interval(1.0042, 1.2, 1.4), interval(-0.199, -0.1, -0.0042)))
-    assert "react took 1.200 [1.004, 1.400] times the tokens" in line
-    assert "differs by -0.100 [-0.199, -0.004] (n" in line
-    assert "differs by +0.00 [-0.06, +0.06]" in verdict(pair(interval(1, 1, 1), interval(-0.06, -1e-17, 0.06)))
+def test_cached_tokens_follow_the_rule_of_the_dollars_beside_them(tmp_path: Path) -> None:
+    """Two prompts of 1,000 tokens with nothing cached by OpenAI's rule, whatever llama.cpp had in its cache."""
+    run = run_of_two(tmp_path / "run")
+    questions = run / "questions.parquet"
+    pd.read_parquet(questions).assign(cached_input_tokens=845).to_parquet(questions)
+    first, second = (each.summary for each in rewoo_bench.compare(run).systems)
+    assert (first.cached_input_tokens, second.cached_input_tokens) == (0, 2048)
+    assert first.cost_usd == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)

@@ -372,7 +372,7 @@ def test_an_imported_run_is_held_against_a_budget_and_a_baseline(tmp_path: Path)
     assert gated("--baseline", str(baseline)) == 0
 
 
-@pytest.mark.parametrize("command", ["compare", "advise", "plannable", "show", "reprice"])
+@pytest.mark.parametrize("command", ["compare", "plannable", "show", "reprice"])
 def test_reading_commands_take_an_imported_run(command: str, tmp_path: Path) -> None:
     done = imported(tmp_path, [record(city, trial, 1.0) for city in ("Oslo", "Bergen", "Tromsø") for trial in (0, 1)])
     more = {"show": ["Oslo"]}.get(command, [])
@@ -402,7 +402,7 @@ def test_cached_tokens_are_null_where_nobody_recorded_them(tmp_path: Path) -> No
     assert check_run(done.folder, budgets=budgets, baseline=done.folder).code == 0
 
 
-@pytest.mark.parametrize("command", ["compare", "reprice", "gate", "report", "advise", "claims"])
+@pytest.mark.parametrize("command", ["compare", "reprice", "gate", "report", "claims"])
 def test_cached_tokens_that_nobody_recorded_are_no_number(command: str, tmp_path: Path) -> None:
     done = imported(tmp_path, [record(city, 0, 1.0) for city in ("Oslo", "Bergen", "Tromsø")], agent="bot")
     budgets = tmp_path / "budgets.toml"

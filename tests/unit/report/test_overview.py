@@ -8,7 +8,7 @@ from typing import Any
 
 from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
-from rewoo_bench.analysis.pairs import Pricing
+from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests
@@ -23,7 +23,8 @@ GOLDEN_RUN = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.
 
 
 def head_of(*runs: Path, **settings: Any) -> dict[str, Any]:
-    return overview(load(*runs), manifests(*runs), runs, **settings)
+    rows, read = load(*runs), manifests(*runs)
+    return overview(rows, read, runs, settings.pop("pricing", None) or pricing_of(runs, rows, read), **settings)
 
 
 def written(folder: Path, rows: Iterable[Mapping[str, Any]], facts: Mapping[str, Any] = FACTS) -> Path:
@@ -61,7 +62,7 @@ def test_the_table_has_a_column_for_each_reason_without_an_answer(tmp_path: Path
 def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     run = written(tmp_path / "run", [*questions(4), *questions(4, **SEEN_NOTHING)])
     head = head_of(run)
-    assert [cells(head, "own")[name] for name in ("tokens", "model calls", "$ / 1000")] == ["-", "-", "unknown"]
+    assert [cells(head, "own")[name] for name in ("tokens", "model calls", "$ / 1000")] == ["-", "-", "no price"]
     assert [line[0] for line in head["times"]["rows"]] == ["rewoo"]
     own = question_table(load(run)).columns["systems"][1]
     assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
@@ -117,7 +118,7 @@ def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
 
 def test_the_dollars_of_one_architecture_name_their_prices(tmp_path: Path) -> None:
     alone = head_of(written(tmp_path / "run", questions(4, cost_usd=0.001)))["threats"]
-    at = "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it."
+    at = "Dollars are under prices that run.json doesn't name, cached input as the endpoint counted it."
     assert at in alone
     assert at not in head_of(written(tmp_path / "free", questions(4, cost_usd=None)))["threats"]
 
@@ -127,4 +128,3 @@ def test_the_table_has_the_shares_in_loops_and_says_what_is_inferred() -> None:
     assert cells(head, "react")["in loops (of tokens)"] == "15.0% (19.4%)"
     assert cells(head, "direct")["in loops (of tokens)"] == "0.0% (0.0%)"
     assert [each for each in head["threats"] if "(inferred_loop): 15 of 100 rows" in each]
-    assert [each for each in head["threats"] if each.startswith("The ratio where both answered")]

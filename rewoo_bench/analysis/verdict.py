@@ -1,0 +1,116 @@
+"""What a comparison comes to, in one to three sentences: tokens, dollars at named prices, accuracy.
+
+    verdict(pair, pricing)      # ["react took about 3.4 times the tokens of rewoo.", "At gpt-5-mini's prices …", …]
+    verdicts(pairs, pricing)    # those of the loop and the plan, for each data set
+
+`run`, `compare`, the report and a study's page all have them from here, and every number in them is rounded from the
+tables below them. Whether something is shown is decided in one way: by the p of the pair's exact test, adjusted (Holm)
+for the three claims of every pair of the data set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, pair_columns, paired, way_round
+from rewoo_bench.analysis.prices import Pricing
+from rewoo_bench.analysis.stats.paired import FEWEST
+from rewoo_bench.runs.rows import oracle_rows, read_columns
+
+_MOST = 3
+"""Sentences of several pairs of which none is a loop and a plan: one each."""
+
+
+def verdict(pair: Pair, pricing: Pricing) -> list[str]:
+    """Up to three sentences on a pair; none of what wasn't measured, or of an oracle's accuracy."""
+    if pair.without_calls:
+        return [f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."]
+    figures = {effect.measure: effect for effect in pair.figures}
+    said = []
+    if tokens := figures.get("total_tokens"):
+        said.append(_amount(tokens, pair, "", "took", "tokens"))
+    if dollars := figures.get("cost_usd"):
+        said.append(_amount(dollars, pair, f"At {pricing.name} " if pricing.name else "", "cost", "dollars"))
+    if (score := figures.get("exact_match")) and not pair.oracle:
+        said.append(accuracy(score, pair))
+    return said
+
+
+def accuracy(score: Effect, pair: Pair) -> str:
+    """The sentence on exact match."""
+    if not score.p_holm < ALPHA:
+        return f"In accuracy {pair.b} and {pair.a} are too close to call."
+    points = score.interval.estimate
+    better, worse = (pair.b, pair.a) if points > 0 else (pair.a, pair.b)
+    return f"{better} is more accurate than {worse}, by about {two_digits(100 * abs(points))} points of exact match."
+
+
+def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str:
+    """`react took about 3.4 times the tokens of rewoo`, and what speaks against it."""
+    ratio = effect.interval
+    if not effect.p_holm < ALPHA or not math.isfinite(ratio.estimate):
+        start = f"{where}{pair.b} and {pair.a}" if where else f"In {unit} {pair.b} and {pair.a}"
+        return f"{start} are too close to call{f' in {unit}' if where else ''}."
+    times = two_digits(ratio.estimate)
+    said = f"{where}{pair.b} {took} about {times} times the {unit} of {pair.a}"
+    if float(times) == 1:
+        said = f"{where}{pair.b} {took} slightly {'more' if ratio.estimate > 1 else 'fewer'} {unit} than {pair.a}"
+    if ratio.rare and ratio.n < FEWEST:
+        return f"{said}, but {ratio.n} questions are too few to be sure."
+    return f"{said}, but a few questions make most of the difference." if ratio.rare else f"{said}."
+
+
+def two_digits(value: float) -> str:
+    """A number with two significant digits: `3.4`, `0.84`, `12`, `110`."""
+    rounded = float(f"{value:.2g}")
+    digits = max(0, 1 - math.floor(math.log10(abs(rounded)))) if rounded else 0
+    return f"{rounded:.{digits}f}"
+
+
+def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
+    """The sentences of a comparison, with their data set where there are several.
+
+    They are of the pair of a loop and a plan, the first where there are several; of other pairs one sentence each.
+    """
+    datasets = list(dict.fromkeys(pair.dataset for pair in pairs))
+    lines = []
+    for dataset in datasets:
+        own = [pair for pair in pairs if pair.dataset == dataset]
+        main = [pair for pair in own if pair.loop_and_plan][:1] or own[: len(own) == 1]
+        said = [line for pair in main for line in verdict(pair, pricing)]
+        said = said or [line for pair in own for line in verdict(pair, pricing)[:1]][:_MOST]
+        lines += [f"{dataset}: {line}" if len(datasets) > 1 else line for line in said]
+    return lines
+
+
+def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
+    """The sentences of one run: each architecture beside the first, on the questions that all have ended.
+
+    They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
+    """
+    return verdicts(pairs_of_run(rows, pricing), pricing)
+
+
+def pairs_of_run(rows: pa.Table, pricing: Pricing) -> Sequence[Pair]:
+    """The pairs of one run; none where no question was ended by all."""
+    rows = pricing.of(rows)
+    columns, named = pair_columns(rows), read_columns(rows, ["architecture", "dataset"])
+    keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]
+    order, systems = np.argsort(keys, kind="stable"), named["architecture"]
+    own = {name: order[systems.values[order] == systems.names.index(name)] for name in systems.names_in_use}
+    shared = reduce(np.intersect1d, (keys[places] for places in own.values()), keys)
+    if not len(shared):
+        return ()
+    kept: Mapping[str, Mapping[str, np.ndarray]] = {
+        name: {each: values[places[np.isin(keys[places], shared)]] for each, values in columns.items()}
+        for name, places in own.items()
+    }
+    first, *others = kept
+    (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
+    pairs = [way_round(first, other) for other in others]
+    return adjusted([paired(dataset, (a, kept[a]), (b, kept[b]), oracle=oracle) for a, b in pairs])
