@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.config.named import WITHOUT_TOOLS, checked_tools, find_scorer
+from rewoo_bench.config.named import checked_tools, find_scorer
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
-from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
@@ -102,7 +102,7 @@ def model_name(model: Model) -> str:
 async def with_mcp_tools(
     architectures: Sequence[Architecture], addresses: Sequence[str], servers: McpServers
 ) -> list[Architecture]:
-    """The architectures with these tools, their servers connected. One without tools stays as it is.
+    """The architectures with these tools, their servers connected. One that uses no tools stays as it is.
 
     Raises `UsageError` for a server that can't be used, and for two tools of one name.
     """
@@ -113,7 +113,7 @@ async def with_mcp_tools(
             name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
             for name, settings in architecture.spec.tools.items()
         }
-        for address, name, remote in added if tools else ():
+        for address, name, remote in added if architecture.uses_tools else ():
             if name in tools or name.lower() == FINISH.lower():
                 taken = "has a tool" if name in tools else "has an action"
                 raise UsageError(
@@ -175,6 +175,19 @@ def with_recorded_tools(
             architecture = replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
         extended.append(architecture)
     return extended, {recording.run_id: recording for recording in read.values()}
+
+
+def _check_tools_left(architectures: Iterable[Architecture], chosen_by: str) -> None:
+    """Raises `UsageError` for an architecture that uses tools and has none; a program may have tools of its own."""
+    for each in architectures:
+        own = {tool for parent in each.parents for tool in parent.spec.tools}
+        from_servers = each.spec.tools.keys() - own
+        for loop in each.parents or (each,):
+            if loop.uses_tools and not (loop.spec.tools or from_servers) and loop.spec.runner != AGENT_NAME:
+                raise UsageError(
+                    f"{chosen_by} leaves {loop.name!r} without a tool; add one of {', '.join(loop.left_out_tools)}, "
+                    "a tool of your own (module:function), or a server's with --mcp"
+                )
 
 
 # A question of a generated set such as chain needs a given number of look-ups. An architecture with a lower step limit
@@ -296,11 +309,10 @@ async def read_run_inputs(
     architectures = _architectures(
         wanted, style=dataset.style, tools=tools, objectives=dataset.scorer.objectives, max_steps=options.max_steps
     )
-    if options.mcp and options.tools == (WITHOUT_TOOLS,):
-        raise UsageError("--tools none leaves no tools; leave it or --mcp out")
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     architectures, recordings = await to_thread.run_sync(with_recorded_tools, architectures)
+    _check_tools_left(architectures, f"--tools {','.join(options.tools)}" if options.tools else f"{dataset.name!r}")
     for run, recording in recordings.items():
         if python_inputs.loaded is None and not any(example.id in recording.tasks for example in dataset.examples):
             raise UsageError(

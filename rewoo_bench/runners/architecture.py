@@ -71,6 +71,11 @@ class Architecture:
         return self.spec.name
 
     @property
+    def uses_tools(self) -> bool:
+        """Whether its loop can call a tool, also one that somebody else's server has."""
+        return bool(self.spec.tools or self.left_out_tools) or any(parent.uses_tools for parent in self.parents)
+
+    @property
     def shown_but_left_out(self) -> list[str]:
         """Tools that its exemplars call, and that it doesn't offer."""
         shots = [message.content for name in self.prompts.exemplars for message in self.prompts.shots(name)]
@@ -175,7 +180,8 @@ def _agent(command: str, wanted: Sequence[str]) -> Architecture:
     spec = ArchitectureSpec(
         name=title, description=command, runner=AGENT_NAME, tools=tools_for(own, wanted), settings=settings
     )
-    return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
+    made = _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
+    return replace(made, left_out_tools=tuple(tool for tool in own if tool not in spec.tools))
 
 
 def _without_options(name: str) -> tuple[str, dict[str, str]]:

@@ -118,6 +118,23 @@ def test_a_run_has_the_tools_of_the_data_set_and_those_of_the_flag_before_them(t
     assert answer("sample") == "Search Lookup"
 
 
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [("react", ("LLM",)), ("react-native", ("none",)), ("router?parents=rewoo+react", ("LLM",))],
+)
+def test_an_architecture_that_would_be_left_without_a_tool_is_refused(name: str, tools: tuple[str, ...]) -> None:
+    model = ScriptedModel([])
+    with pytest.raises(UsageError, match=f"--tools {tools[0]} leaves .* without a tool; add one of Search, Lookup"):
+        anyio.run(lambda: evaluate("sample", name, model=model, questions=1, tools=tools))
+    assert not model.requests
+
+
+def test_an_architecture_without_tools_of_its_own_needs_none() -> None:
+    model = ScriptedModel(["Answer: x"])
+    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, questions=1, tools=("none",)))
+    assert result.trajectory.answer == "x"
+
+
 PAGE = {"title": "Lund", "text": "A town."}
 
 
