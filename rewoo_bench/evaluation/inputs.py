@@ -218,6 +218,22 @@ def with_fitting_exemplars(
     return fitting
 
 
+def _check_played_tools(dataset: Dataset, architectures: Iterable[Architecture]) -> None:
+    """Raises `UsageError` for an architecture whose foreign tools an oracle can't call in the place of those it plays.
+
+    Tools beside these are no harm. A program has tools of its own, of which nothing is known here.
+    """
+    looks_up = any(hop.tool != "Calculator" for example in dataset.examples for hop in example.chain)
+    played = {"Search", "Wikipedia"} if looks_up else {"Calculator"}
+    for each in architectures:
+        tools = each.spec.tools
+        if each.has_foreign_tools and not played & tools.keys() and each.spec.runner != AGENT_NAME:
+            raise UsageError(
+                f"the oracle plays Search, Calculator and LLM alone, and {each.name!r} has {', '.join(tools)}; name a "
+                f"language model with --model, or add {min(played)} to --tools"
+            )
+
+
 # A question of a generated set such as chain needs a given number of look-ups. An architecture with a lower step limit
 # would end without an answer, after hardly any tool calls: a cost that says nothing about it. With other data sets the
 # step limit is a part of the measurement.
@@ -363,6 +379,7 @@ async def read_run_inputs(
 
         larger = load_larger if options.questions and python_inputs.examples is None else None
         dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
+        _check_played_tools(dataset, architectures)
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens, recordings)
     for architecture in architectures:
