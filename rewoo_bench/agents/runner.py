@@ -167,11 +167,15 @@ def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:
 
 
 async def open_gateway(
-    architectures: Sequence[Architecture], opened: OpenModel, embeddings: OpenModel | None, stack: AsyncExitStack
+    architectures: Sequence[Architecture],
+    opened: OpenModel,
+    embeddings: OpenModel | None,
+    programs: int | None,
+    stack: AsyncExitStack,
 ) -> Gateway | None:
     """The gateway, where one of the architectures is an external agent; all ends with `stack`. Raises `UsageError`.
 
-    `embeddings` is the model of `--embedding-model`.
+    `embeddings` is the model of `--embedding-model`, `programs` the most that run at the same time.
     """
     agents = [architecture for architecture in architectures if isinstance(architecture.runner, AgentRunner)]
     if not agents:
@@ -188,7 +192,10 @@ async def open_gateway(
     embedding_name = opened.embedding_name if embeddings is None else embeddings.wire_name
     gateway = await stack.enter_async_context(Gateway(opened.wire_name, embedding_name))
     groups = await stack.enter_async_context(ProcessGroups())
+    places = anyio.Semaphore(programs) if programs else nullcontext()
     for agent in agents:
         assert isinstance(agent.runner, AgentRunner)
         agent.runner.gateway, agent.runner.groups = gateway, groups
+        if agent.runner.settings.shares_cores:
+            agent.runner.question_places = places
     return gateway

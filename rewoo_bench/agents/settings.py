@@ -83,6 +83,11 @@ class AgentSettings(BaseModel):
         return self
 
     @property
+    def shares_cores(self) -> bool:
+        """Whether each question is a program of its own, and nothing here says how many there may be."""
+        return bool(self.command) and self.protocol == "question" and self.concurrency is None
+
+    @property
     def secrets(self) -> frozenset[str]:
         """Credentials in `env` and `command`, by the names of their variables and flags; `$NAME` stands for one."""
         variables = [value for name, value in self.env.items() if is_credential_name(name)]

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from anyio import to_thread
 
-from rewoo_bench.config.named import WITHOUT_TOOLS, checked_tools, find_scorer
+from rewoo_bench.config.named import checked_tools, find_scorer, known_names
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
@@ -27,11 +27,18 @@ from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import REPLAY_CONCURRENCY, OpenModel, is_hosted
-from rewoo_bench.runners.architecture import AGENT_COMMAND, Architecture, load_architecture
+from rewoo_bench.runners.architecture import (
+    AGENT_COMMAND,
+    MAX_EXEMPLARS,
+    Architecture,
+    UnfitExemplars,
+    load_architecture,
+)
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.guards import Faults
 from rewoo_bench.tools.mcp_server import McpServers
@@ -102,7 +109,7 @@ def model_name(model: Model) -> str:
 async def with_mcp_tools(
     architectures: Sequence[Architecture], addresses: Sequence[str], servers: McpServers
 ) -> list[Architecture]:
-    """The architectures with these tools, their servers connected. One without tools stays as it is.
+    """The architectures with these tools, their servers connected. One that uses no tools stays as it is.
 
     Raises `UsageError` for a server that can't be used, and for two tools of one name.
     """
@@ -113,7 +120,7 @@ async def with_mcp_tools(
             name: await _checked(name, settings, servers, architecture.name) if settings.mcp else settings
             for name, settings in architecture.spec.tools.items()
         }
-        for address, name, remote in added if tools else ():
+        for address, name, remote in added if architecture.uses_tools else ():
             if name in tools or name.lower() == FINISH.lower():
                 taken = "has a tool" if name in tools else "has an action"
                 raise UsageError(
@@ -175,6 +182,56 @@ def with_recorded_tools(
             architecture = replace(architecture, spec=architecture.spec.model_copy(update={"tools": tools}))
         extended.append(architecture)
     return extended, {recording.run_id: recording for recording in read.values()}
+
+
+def _check_tools_left(architectures: Iterable[Architecture], chosen_by: str) -> None:
+    """Raises `UsageError` for an architecture that uses tools and has none; a program may have tools of its own."""
+    for each in architectures:
+        own = {tool for parent in each.parents for tool in parent.spec.tools}
+        from_servers = each.spec.tools.keys() - own
+        for loop in each.parents or (each,):
+            if loop.uses_tools and not (loop.spec.tools or from_servers) and loop.spec.runner != AGENT_NAME:
+                raise UsageError(
+                    f"{chosen_by} leaves {loop.name!r} without a tool; add one of {', '.join(loop.left_out_tools)}, "
+                    "a tool of your own (module:function), or a server's with --mcp"
+                )
+
+
+def with_fitting_exemplars(
+    wanted: Sequence[str | Architecture], architectures: Sequence[Architecture], **choices: Any
+) -> list[Architecture]:
+    """The architectures, each without its bundled exemplars where these call a tool that isn't beside foreign ones.
+
+    `?max_exemplars=` keeps them, and those of a folder of the user's own stay.
+    """
+    fitting = []
+    for named, each in zip(wanted, architectures, strict=True):
+        is_bundled = isinstance(named, str) and named.partition("?")[0] in known_names("architectures")
+        if is_bundled and each.has_foreign_tools and (shown := each.shown_but_left_out):
+            bare = load_architecture(str(named), **{**choices, MAX_EXEMPLARS: 0})
+            if not bare.shown_but_left_out:
+                shots = map(each.prompts.shots, each.prompts.exemplars)
+                tokens = max(sum(count_tokens(message.content) for message in prompt) for prompt in shots)
+                each = replace(bare, spec=bare.spec.model_copy(update={"tools": each.spec.tools}))
+                each = replace(each, unfit=UnfitExemplars(tuple(shown), tokens))
+        fitting.append(each)
+    return fitting
+
+
+def _check_played_tools(dataset: Dataset, architectures: Iterable[Architecture]) -> None:
+    """Raises `UsageError` for an architecture whose foreign tools an oracle can't call in the place of those it plays.
+
+    Tools beside these are no harm. A program has tools of its own, of which nothing is known here.
+    """
+    looks_up = any(hop.tool != "Calculator" for example in dataset.examples for hop in example.chain)
+    played = {"Search", "Wikipedia"} if looks_up else {"Calculator"}
+    for each in architectures:
+        tools = each.spec.tools
+        if each.has_foreign_tools and not played & tools.keys() and each.spec.runner != AGENT_NAME:
+            raise UsageError(
+                f"the oracle plays Search, Calculator and LLM alone, and {each.name!r} has {', '.join(tools)}; name a "
+                f"language model with --model, or add {min(played)} to --tools"
+            )
 
 
 # A question of a generated set such as chain needs a given number of look-ups. An architecture with a lower step limit
@@ -303,14 +360,14 @@ async def read_run_inputs(
         dataset = await to_thread.run_sync(load_chosen, options)
     tools = checked_tools(options.tools, "--tools") or dataset.tools
     wanted = python_inputs.architectures or options.architectures
-    architectures = _architectures(
-        wanted, style=dataset.style, tools=tools, objectives=dataset.scorer.objectives, max_steps=options.max_steps
-    )
-    if options.mcp and options.tools == (WITHOUT_TOOLS,):
-        raise UsageError("--tools none leaves no tools; leave it or --mcp out")
+    choices: dict[str, Any] = {"style": dataset.style, "tools": tools, "max_steps": options.max_steps}
+    choices["objectives"] = dataset.scorer.objectives
+    architectures = _architectures(wanted, **choices)
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     architectures, recordings = await to_thread.run_sync(with_recorded_tools, architectures)
+    _check_tools_left(architectures, f"--tools {','.join(options.tools)}" if options.tools else f"{dataset.name!r}")
+    architectures = with_fitting_exemplars(wanted, architectures, **choices)
     for run, recording in recordings.items():
         if python_inputs.loaded is None and not any(example.id in recording.tasks for example in dataset.examples):
             raise UsageError(
@@ -332,6 +389,7 @@ async def read_run_inputs(
 
         larger = load_larger if options.questions and python_inputs.examples is None else None
         dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
+        _check_played_tools(dataset, architectures)
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
     toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens, recordings)
     for architecture in architectures:
@@ -371,6 +429,13 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
         for each in architectures
         if (shown := each.shown_but_left_out)
     ]
+    if unfit := {each.name: each.unfit for each in architectures if each.unfit}:
+        shown = " and ".join(dict.fromkeys(tool for exemplars in unfit.values() for tool in exemplars.tools))
+        most = max(exemplars.tokens for exemplars in unfit.values())
+        notes.append(
+            f"without exemplars: {', '.join(unfit)}. The bundled ones call {shown}, which isn't offered, and would take "
+            f"up to {most:,} tokens of each prompt; `rewoo-bench new arch NAME` writes a folder for exemplars of your own"
+        )
     return notes + [
         f"{each.name} has no exemplars for {dataset.style} questions ({', '.join(each.fallback_styles)}); "
         f"those for {', '.join(dict.fromkeys(each.fallback_styles.values()))} questions are used"

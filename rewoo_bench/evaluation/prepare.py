@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.runner import open_gateway
+from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import CallRecorder
@@ -34,6 +35,7 @@ from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import JournalReader, read_journal
 from rewoo_bench.runs.options import RoleModel, RunOptions
 from rewoo_bench.runs.rows import answers_of_oracle
+from rewoo_bench.system.processes import cores
 from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.types import Connects, Example, GoldAware, Message, Model, Request
 
@@ -153,7 +155,8 @@ async def prepared(options: RunOptions, python_inputs: PythonInputs) -> AsyncIte
         await stack.enter_async_context(inputs.toolbox)
         roles = options.role_models
         embeddings = opened[roles.get("embedding", roles[""])] if options.embedding_model else None
-        gateway = await open_gateway(inputs.architectures, opened[roles[""]], embeddings, stack)
+        programs = None if options.concurrency else cores()
+        gateway = await open_gateway(inputs.architectures, opened[roles[""]], embeddings, programs, stack)
         for each in (architecture for one in inputs.architectures for architecture in (one, *one.parents)):
             if isinstance(each.runner, Connects):
                 await each.runner.connect(stack)
@@ -242,6 +245,17 @@ def connections(options: RunOptions, run: PreparedRun) -> dict[str, int]:
 def concurrency(options: RunOptions, run: PreparedRun) -> int:
     """Number of questions at the same time."""
     return options.concurrency or run.models[options.role_models[""]].concurrency
+
+
+def program_notes(options: RunOptions, run: PreparedRun) -> list[str]:
+    """A note where fewer agents than other architectures work at the same time, since each is a program."""
+    programs = [
+        each.name for each in run.architectures if isinstance(each.settings, AgentSettings) and each.settings.shares_cores
+    ]
+    if not programs or options.concurrency or concurrency(options, run) <= cores():
+        return []
+    count = "1 program runs" if cores() == 1 else f"{cores()} programs run"
+    return [f"{', '.join(programs)}: at most {count} at the same time, one a core; --concurrency says otherwise"]
 
 
 def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:

@@ -53,6 +53,7 @@ from rewoo_bench.evaluation.prepare import (
     given_prices,
     make_evaluator,
     prepared,
+    program_notes,
     questions_at_once,
     run_columns,
 )
@@ -250,7 +251,8 @@ async def _evaluated(
         verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
     )
-    for note in input_notes(prepared_run.dataset, prepared_run.architectures, options.questions):
+    notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
+    for note in (*notes, *program_notes(options, prepared_run)):
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.config.named import find_named, known_names, named_settings, read_architecture, tools_for, with_own
 from rewoo_bench.config.names import AGENT_RUNNER, DESCRIPTIONS, RUNNERS, read_options, short_name
+from rewoo_bench.config.names import TOOLS as BUNDLED_TOOLS
 from rewoo_bench.config.specs import (
     AGENT_NAME,
     ArchitectureSpec,
@@ -49,6 +50,14 @@ _AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
 
 @dataclass(frozen=True)
+class UnfitExemplars:
+    """Exemplars that are left out: the absent tools that they call, and their tokens in the longest prompt."""
+
+    tools: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Architecture:
     """A runner with the spec and prompts that it was made from. Runners keep no state: one serves all questions."""
 
@@ -65,16 +74,32 @@ class Architecture:
     """The architectures that it chooses from."""
     left_out_tools: tuple[str, ...] = ()
     """Its own tools that a data set, `--tools` or the option `tools` leaves out."""
+    unfit: UnfitExemplars | None = None
+    """The exemplars that it would have, if it had the tools that these call."""
 
     @property
     def name(self) -> str:
         return self.spec.name
 
     @property
+    def uses_tools(self) -> bool:
+        """Whether its loop can call a tool, also one that somebody else's server has."""
+        return bool(self.spec.tools or self.left_out_tools) or any(parent.uses_tools for parent in self.parents)
+
+    @property
+    def has_foreign_tools(self) -> bool:
+        """Whether it has a tool that isn't a bundled one."""
+        return any(
+            name not in BUNDLED_TOOLS or settings.factory or settings.mcp or settings.recording
+            for name, settings in self.spec.tools.items()
+        )
+
+    @property
     def shown_but_left_out(self) -> list[str]:
         """Tools that its exemplars call, and that it doesn't offer."""
         shots = [message.content for name in self.prompts.exemplars for message in self.prompts.shots(name)]
-        forms = {tool: re.compile(rf'\b{re.escape(tool)}[\[(]|"{re.escape(tool)}"') for tool in self.left_out_tools}
+        absent = [tool for tool in dict.fromkeys((*BUNDLED_TOOLS, *self.left_out_tools)) if tool not in self.spec.tools]
+        forms = {tool: re.compile(rf'\b{re.escape(tool)}[\[(]|"{re.escape(tool)}"') for tool in absent}
         return [tool for tool, form in forms.items() if any(form.search(shot) for shot in shots)]
 
     @cached_property
@@ -175,7 +200,8 @@ def _agent(command: str, wanted: Sequence[str]) -> Architecture:
     spec = ArchitectureSpec(
         name=title, description=command, runner=AGENT_NAME, tools=tools_for(own, wanted), settings=settings
     )
-    return _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
+    made = _assembled(spec, Prompts(), {}, {}, f"--agent {command!r}")
+    return replace(made, left_out_tools=tuple(tool for tool in own if tool not in spec.tools))
 
 
 def _without_options(name: str) -> tuple[str, dict[str, str]]:

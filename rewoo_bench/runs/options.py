@@ -231,7 +231,7 @@ class RunOptions:
     concurrency: Count | None = option(
         None, group=RUN, role=SESSION,
         help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
-        "vary.  [default: what the model can take; 1 for a local model]",
+        "vary.  [default: what the model can take; 1 for a local model; an --agent: one for each core]",
     )
     engine: Literal["local", "ray"] = option(
         "local", group=RUN, role=UNSAVED, help="Ask the questions in this process, or on the workers of a Ray cluster.",

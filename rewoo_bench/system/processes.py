@@ -34,6 +34,13 @@ _INSTALLED_BY = {
 }
 
 
+def cores() -> int:
+    """The processor cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class ProcessGroups:
     """Starts processes, and has a reaper end them where this process is killed."""
 

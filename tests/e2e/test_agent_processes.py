@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 from answering import KEY
-from command_runs import quiet, start
+from command_runs import quiet, run, start
 from dialect_server import DialectServer, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
 from rewoo_bench import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.system.processes import cores
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 SHORT = ("--no-progress", "--no-report")
@@ -68,6 +69,44 @@ def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) ->
     found = {row.architecture: (row.stop_reason, row.error) for row in rows().itertuples()}
     assert found == {name: (reason, error) for name, (_, reason, error) in PROGRAMS.items()}
     assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
+
+
+BESIDE = """
+import pathlib, time
+me = pathlib.Path("running", str(time.monotonic_ns()))
+me.touch()
+time.sleep(1)
+print(len(list(me.parent.iterdir())))
+me.unlink()
+"""
+TOGETHER = """
+import pathlib, sys, time
+pathlib.Path("running", str(time.monotonic_ns())).touch()
+until = time.monotonic() + 60
+while len(list(pathlib.Path("running").iterdir())) < int(sys.argv[1]):
+    time.monotonic() < until or sys.exit("alone")
+    time.sleep(0.05)
+print("together")
+"""
+
+
+def test_programs_are_as_many_as_the_cores(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
+    agents = [write_program("beside", BESIDE), write_program("next-to-it", BESIDE)]
+    Path("beside/running").mkdir()
+    Path("next-to-it").joinpath("running").symlink_to(Path("beside/running").absolute())
+    names = [word for agent in agents for word in ("--arch", agent.absolute())]
+    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base)
+    run(*names, *model, "--dataset", write_questions(2 * cores()), "--out", "out", "--no-report")
+    assert rows().prediction.astype(int).max() <= cores()
+    assert "one a core; --concurrency says otherwise" in capfd.readouterr().err
+
+
+def test_more_programs_than_cores_run_where_the_flag_says_so(provider: DialectServer) -> None:
+    agent = write_agent("together", command=["python", "agent.py", str(cores() + 1)])
+    (agent / "agent.py").write_text(TOGETHER)
+    Path("together/running").mkdir()
+    run_agents(provider, [agent], "--concurrency", cores() + 1, questions=cores() + 1)
+    assert set(rows().prediction) == {"together"}
 
 
 def test_the_import_of_a_worker_is_no_latency_of_its_first_questions(provider: DialectServer) -> None:

@@ -18,6 +18,8 @@ import pytest
 import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.errors import ToolError, UsageError
+from rewoo_bench.evaluation.inputs import read_run_inputs
+from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools.guards import ResultLimit
 from rewoo_bench.tools.mcp_server import McpServers
 
@@ -87,6 +89,25 @@ async def test_an_architecture_may_name_a_tool_of_a_server(tmp_path: Path, monke
     )
     (result,) = await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel(turns), questions=1)
     assert result.trajectory.steps[0].observation == "[key]"  # it was set, and is passed on to nobody
+
+
+THEIRS = ["population", "read_variable", "nothing", "fails", "huge", "dies"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        (("LLM",), {"rewoo": ["LLM", *THEIRS], "react": THEIRS, "agent": THEIRS, "direct": []}),
+        (("none",), {"rewoo": THEIRS, "react-native": THEIRS, "router": THEIRS, "agent": THEIRS, "direct": []}),
+    ],
+)
+async def test_every_architecture_that_uses_tools_has_a_servers(
+    tools: tuple[str, ...], expected: dict[str, list[str]]
+) -> None:
+    names = tuple("agent:agent=python a.py" if name == "agent" else name for name in expected)
+    async with McpServers() as servers:
+        inputs = await read_run_inputs(RunOptions(names, tools=tools, mcp=(COMMAND,)), servers=servers)
+    assert {each.name: [*each.spec.tools] for each in inputs.architectures} == expected
 
 
 def write_architecture(parent: Path, **settings: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,18 @@ from typing import Any
 import anyio
 import pytest
 from loader_rows import own_set, sample_row, written
+from pydantic import BaseModel
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.config.named import tools_for
+from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.evaluation.inputs import input_notes, read_run_inputs
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Model, Tool, Trajectory
 
 REWOO, REACT = ("Search", "LLM"), ("Search", "Lookup")
@@ -116,6 +122,89 @@ def test_a_run_has_the_tools_of_the_data_set_and_those_of_the_flag_before_them(t
         "Lookup Calculator"
     )
     assert answer("sample") == "Search Lookup"
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [("react", ("LLM",)), ("react-native", ("none",)), ("router?parents=rewoo+react", ("LLM",))],
+)
+def test_an_architecture_that_would_be_left_without_a_tool_is_refused(name: str, tools: tuple[str, ...]) -> None:
+    model = ScriptedModel([])
+    with pytest.raises(UsageError, match=f"--tools {tools[0]} leaves .* without a tool; add one of Search, Lookup"):
+        anyio.run(lambda: evaluate("sample", name, model=model, questions=1, tools=tools))
+    assert not model.requests
+
+
+def test_an_architecture_without_tools_of_its_own_needs_none() -> None:
+    model = ScriptedModel(["Answer: x"])
+    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, questions=1, tools=("none",)))
+    assert result.trajectory.answer == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "tools", "shots"),
+    [
+        ("react", ("test_tools:Glossary",), 0),
+        ("rewoo", ("Search", "test_tools:Glossary"), 0),  # they call LLM, too
+        ("router", ("test_tools:Glossary",), 0),
+        ("rewoo", ("Search", "LLM", "test_tools:Glossary"), 6),
+        ("react?max_exemplars=2", ("test_tools:Glossary",), 2),
+        ("react", ("Calculator",), 6),  # an ablation of bundled tools keeps the rest of the prompt
+    ],
+)
+def test_with_tools_of_ones_own_only_exemplars_whose_tools_are_there_are_shown(
+    name: str, tools: tuple[str, ...], shots: int
+) -> None:
+    (made,) = anyio.run(lambda: read_run_inputs(RunOptions((name,), tools=tools))).architectures
+    assert max(map(len, made.prompts.exemplars.values())) == shots
+    parents = [len(each.prompts.exemplars["agent"]) for each in made.parents if "agent" in each.prompts.exemplars]
+    assert parents in ([], [shots])
+
+
+def test_exemplars_of_ones_own_stay_whatever_they_call(tmp_path: Path) -> None:
+    shutil.copytree(bundled_folder("architectures"), tmp_path / "all")
+    mine, tools = str(tmp_path / "all" / "react"), ("test_tools:Glossary",)
+    (made,) = anyio.run(lambda: read_run_inputs(RunOptions((mine,), tools=tools))).architectures
+    assert len(made.prompts.exemplars["agent"]) == 6
+
+
+def test_a_line_says_what_exemplars_that_are_left_out_would_cost() -> None:
+    inputs = anyio.run(lambda: read_run_inputs(RunOptions(("react", "direct"), tools=("test_tools:Glossary",))))
+    (note,) = input_notes(inputs.dataset, inputs.architectures, None)
+    whole = load_architecture("react", style="multihop").prompts.shots("agent")
+    assert f"{sum(count_tokens(message.content) for message in whole):,} tokens" in note
+    assert "Search and Lookup" in note
+
+
+@pytest.mark.parametrize("name", ["react", "react-native", "rewoo", "router"])
+def test_an_oracle_that_does_not_know_the_tools_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="the oracle plays Search, Calculator and LLM alone") as refused:
+        anyio.run(lambda: evaluate("sample", name, model="oracle", questions=1, tools=("test_tools:Glossary",)))
+    assert "Glossary" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "tools"),
+    [("sample", ("Search", "LLM")), ("sample-arithmetic", ("Calculator",))],
+)
+@pytest.mark.parametrize("name", ["react", "react-native", "rewoo"])
+def test_an_oracle_plays_beside_a_tool_that_it_does_not_need(name: str, dataset: str, tools: tuple[str, ...]) -> None:
+    tools = ("test_tools:Glossary", *tools)
+    (result,) = anyio.run(lambda: evaluate(dataset, name, model="oracle", questions=1, tools=tools))
+    assert result.score and result.score.exact_match
+
+
+class Term(BaseModel):
+    term: str
+
+
+class Glossary:
+    name = "Glossary"
+    description = "explains a term."
+    arguments = Term
+
+    async def __call__(self, arguments: Term) -> str:
+        return arguments.term
 
 
 PAGE = {"title": "Lund", "text": "A town."}
