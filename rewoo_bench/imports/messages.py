@@ -85,6 +85,8 @@ class LoggedRequest:
     reply: Mapping[str, Any] | None
     model: str
     tools: Sequence[Any]
+    record: Any
+    """What all this was read from."""
 
     @property
     def whole(self) -> list[Any]:
@@ -103,7 +105,7 @@ def request_of(record: Any) -> LoggedRequest:
     if system and not (isinstance(messages[0], Mapping) and role_of(messages[0]) == "system"):  # outside the messages
         messages = [{"role": "system", "content": system}, *messages]
     tools = inner.get("tools") or inner.get("functions") or ()
-    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools)
+    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools, record)
 
 
 def identity_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:

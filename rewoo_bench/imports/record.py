@@ -156,6 +156,12 @@ MISSING: Mapping[str, str] = {
     "results": "results of tools weren't recorded",
 }
 """What a format may lack, and what follows from that."""
+_TEXTS = {"arguments", "said", "replies", "prompts", "tools", "results"}
+
+
+def said_of(name: str, *, is_all_read: bool) -> str:
+    """The sentence of `MISSING`. Where a record has texts that weren't read, what is missing may be among them."""
+    return MISSING[name] if is_all_read or name not in _TEXTS else MISSING[name].replace("n't recorded", "n't found")
 
 
 # Which model call asked for each tool call, and what of a trajectory is a step of its agent.
