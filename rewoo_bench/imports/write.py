@@ -538,6 +538,7 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "usage": is_estimated and not _has_shares(recorded),
         "prompts": lacks_prompts,
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
+        "roles": "unknown_roles" in recorded.notes,
         "times": lacks_times and not lacks_prompts,
         "times of unknown prompts": lacks_times and lacks_prompts,
         "call_times": not has_times and recorded.latency_s is not None,
