@@ -14,13 +14,14 @@ from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
 from rewoo_bench.imports.formats import Fields
-from rewoo_bench.imports.record import MISSING
+from rewoo_bench.imports.record import MISSING, said_of
 from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.words import counted
 
 _SHOWN_FAULTS = 5
+_SHOWN_FIELDS = 5
 
 
 # fmt: off
@@ -68,10 +69,14 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
         click.echo(f"not read: {counted(more, 'record')} more", err=True)
     formats = ", ".join(f"{name} ({count:,})" for name, count in done.formats.items())
     click.echo(terminal(f"{folder}: {counted(done.rows, 'trace')}, read as {formats}"))
-    for name, what in MISSING.items():
+    for name in MISSING:
         if count := done.lacks[name]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
-            click.echo(f"note: {what}{of}")
+            click.echo(f"note: {said_of(name, is_all_read=not done.unread)}{of}")
+    if done.unread:
+        places = ", ".join(name for name, _ in done.unread.most_common(_SHOWN_FIELDS))
+        more = ", …" if len(done.unread) > _SHOWN_FIELDS else ""
+        click.echo(terminal(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{more}"))
     unpriced = [name for name in done.models if price_of(name) is None]
     if "unknown" in unpriced:
         click.echo("note: no model is named: prices are an example's; --model NAME names it")

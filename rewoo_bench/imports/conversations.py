@@ -217,7 +217,7 @@ class Logged:
         parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
         found = trajectory_of(replace(known, **parts), default_task, self.start, self.lacks_reply)
         notes = {"goes_on": True} if self.goes_on else {}
-        return replace(found, agent=without_credentials(found.agent), notes=notes)
+        return replace(found, agent=without_credentials(found.agent), notes={**found.notes, **notes})
 
     def known(self) -> LoggedRequest:
         """The last request, whose messages have what the log knows of each reply."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rewoo_bench.errors import UsageError, unknown
@@ -36,6 +37,7 @@ from rewoo_bench.imports.observability import (
 )
 from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
+from rewoo_bench.imports.unread import unread_in
 from rewoo_bench.text.redaction import without_credentials
 
 # What a stranger's values raise where they aren't what a reader expects.
@@ -79,6 +81,8 @@ class Found(NamedTuple):
     fault: str = ""
     is_copy: bool = False
     """Whether it was a trajectory that an earlier file has, too."""
+    unread: Mapping[str, int] = MappingProxyType({})
+    """Texts of its record that its reader left out, by field; of a record with several trajectories at the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,20 +209,31 @@ def _read_record(
     yield from _trajectories(format_, record, where, where, fields)
 
 
-def _trajectories(format_: Format, record: Any, where: str, task: str, fields: Fields) -> Iterator[Found]:
-    """What a reader finds in a record, whatever a stranger wrote into it."""
+def _trajectories(
+    format_: Format, record: Any, where: str, task: str, fields: Fields, got: Any = None
+) -> Iterator[Found]:
+    """What a reader finds in a record, whatever a stranger wrote into it, and which texts of it that leaves out.
+
+    `got` is what the reader got, where `record` is only what it says of the task.
+    """
+    found: list[RecordedTrajectory] = []
+    fault: list[Found] = []
     try:
         for trajectory in format_.read(record, task):
-            found = fields.applied(trajectory, record)
-            yield Found(replace(found, task=without_credentials(found.task)), format_.name)
+            applied = fields.applied(trajectory, record)
+            found.append(replace(applied, task=without_credentials(applied.task)))
     except FAULTS as error:
-        yield _fault(format_, where, error)
+        fault = [_fault(format_, where, error)]
+    yield from (Found(each, format_.name) for each in found[:-1])
+    yield from (Found(each, format_.name, unread=unread_in(got or record, found)) for each in found[-1:])
+    yield from fault
 
 
 def _logged(logged: Logged, fields: Fields) -> Iterator[Found]:
     """The conversation of one record, or of several."""
     whole = replace(MESSAGES, read=lambda record, task: iter([logged.trajectory(task)]))
-    yield from _trajectories(whole, logged.request.facts, logged.where, logged.where, fields)
+    request = logged.request
+    yield from _trajectories(whole, request.facts, logged.where, logged.where, fields, request.record)
 
 
 def _fault(format_: Format, where: str, error: Exception) -> Found:

@@ -51,6 +51,7 @@ _LEAST_OF_ALL = 0.7
 """Of the tokens that are counted for all calls: fewer were recorded of one."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MOST_FAULTS = 1_000  # lines that are remembered
+_MOST_FIELDS = 100  # whose unread texts the manifest counts
 _SHOWN_FILES = 3
 
 
@@ -66,6 +67,8 @@ class Imported:
     formats: Counter[str] = field(default_factory=Counter)
     models: Sequence[str] = ()
     """Those of the rows: `unknown` where none is named."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Texts that the readers left out, by the place of their field in a record."""
     copies: int = 0
     """Trajectories that were left out, since an earlier file has them, too."""
 
@@ -113,6 +116,7 @@ async def import_run(
                         continue
                     done.rows += 1
                     done.formats[found.format] += 1
+                    done.unread.update(found.unread)
                     on_trajectory()
                 if done.rows:
                     opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
@@ -165,6 +169,7 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
             "models": list(writer.models),  # of the rows, whose first call says it
             "unreadable": done.unreadable,
             "copies": done.copies,
+            "unread": dict(done.unread.most_common(_MOST_FIELDS)),
         },
     }
 
@@ -533,6 +538,7 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "usage": is_estimated and not _has_shares(recorded),
         "prompts": lacks_prompts,
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
+        "roles": "unknown_roles" in recorded.notes,
         "times": lacks_times and not lacks_prompts,
         "times of unknown prompts": lacks_times and lacks_prompts,
         "call_times": not has_times and recorded.latency_s is not None,
