@@ -93,7 +93,8 @@ def paired_fields(value: object, left: str, right: str) -> list[tuple[Any, Any]]
     """
     read: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping):
-        lefts, rights = list(value.get(left) or ()), list(value.get(right) or ())
+        rights = list(value.get(right) or ())
+        lefts = list(value.get(left) or [None] * len(rights))
         if rights and len(lefts) != len(rights):
             raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
         read = list(zip(lefts, rights, strict=False))

@@ -64,7 +64,7 @@ def triviaqa_example(row: RawRow) -> Example:
     aliases = texts("aliases") or texts("normalizedaliases")
     value = None if fields.get("value") == _HIDDEN_VALUE else fields.get("value")
     documents = tuple(  # a web page may lack a title, and a page its text
-        Document(str(title or "untitled"), page.strip())
+        Document(str(title or ""), page.strip())
         for title, page in pages
         if isinstance(page, str) and page.strip()
     )
@@ -283,7 +283,10 @@ def sample_example(row: RawRow) -> Example:
         identifier(row, "id"),
         text_field(row, "question"),
         answers((plain_answer(gold, key) for gold in golds), key),
-        tuple(Document(str(title), str(page)) for title, page in paired_fields(row.get("documents"), "title", "text")),
+        tuple(
+            Document(str(title or ""), str(page))
+            for title, page in paired_fields(row.get("documents"), "title", "text")
+        ),
         str(row.get("type") or ""),
         tuple(hops),
         str(row.get("level") or ""),

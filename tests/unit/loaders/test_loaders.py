@@ -96,6 +96,15 @@ def test_triviaqa_documents_are_the_pages_that_have_text(tmp_path: Path) -> None
     assert example.documents == (Document("Mars", "Mars is red."), Document("Web", "Seen on the web."))
 
 
+def test_pages_without_a_title_are_a_page_each(tmp_path: Path) -> None:
+    found = {"title": ["", None], "search_context": ["Mars is red.", "Venus is hot."]}
+    [mars, *others] = only(tmp_path, [triviaqa_row(search_results=found)], "a.parquet").documents
+    assert others == [Document("Mars is red.", "Mars is red."), Document("Venus is hot.", "Venus is hot.")]
+    pages = [{"text": "Mars is red."}, {"title": None, "text": "Venus is hot."}]
+    own = only(tmp_path, [sample_row(documents=pages, chain=[])], "b.jsonl")
+    assert [page.title for page in own.documents] == ["Mars is red.", "Venus is hot."]
+
+
 def test_triviaqa_rows_without_context_have_no_documents(tmp_path: Path) -> None:
     row = triviaqa_row(entity_pages={"title": [], "wiki_context": []}, search_results=None)
     assert only(tmp_path, [row]).documents == ()
