@@ -17,6 +17,7 @@ from rewoo_bench.loaders.row_fields import RawRow, RowError, encodable
 from rewoo_bench.loaders.short_answers import (
     gsm8k_example,
     is_gsm8k,
+    kilt_example,
     parallelqa_example,
     physics_example,
     sample_example,
@@ -82,10 +83,11 @@ ROW_FORMATS = (
     RowFormat("triviaqa", "official file", "QuestionId Question", triviaqa_example, _TRIVIA, repeats=True),
     RowFormat("triviaqa", "Hugging Face", "question_id question", triviaqa_example, _TRIVIA, repeats=True),
     RowFormat("strategyqa", "official file, Hugging Face", "qid question", strategyqa_example, _YES_NO),
-    RowFormat("strategyqa", "ReWOO's file", "input", strategyqa_example, _YES_NO, _never, numbered=True),
+    RowFormat("kilt", "official file, Hugging Face", "id input output", kilt_example),
+    RowFormat("strategyqa", "ReWOO's file", "input target", strategyqa_example, _YES_NO, _never, numbered=True),
     RowFormat("gsm8k", "answers with ####", "question", gsm8k_example, _GSM8K, is_gsm8k, numbered=True),
-    RowFormat("physics", "ReWOO's file", "input", physics_example, _PHYSICS, _never, numbered=True),
-    RowFormat("sports", "ReWOO's file", "input", sports_example, _YES_NO, _never, numbered=True),
+    RowFormat("physics", "ReWOO's file", "input target", physics_example, _PHYSICS, _never, numbered=True),
+    RowFormat("sports", "ReWOO's file", "input target", sports_example, _YES_NO, _never, numbered=True),
     RowFormat("sotu", "ReWOO's file", "question", sample_example, _SOTU, _never, numbered=True),
     RowFormat(ANY_QUESTION, "this project", "question", sample_example, numbered=True),
 )

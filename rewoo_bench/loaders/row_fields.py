@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +16,13 @@ from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import Example
 
 RawRow = Mapping[str, Any]
+
+ANSWER_KEYS = ("answers", "answer", "golden_answers")
+"""Names of the field with the answers of a question; NQ-open has a list under `answer`, FlashRAG `golden_answers`."""
+_ESCAPED = r"""\\(?:[\\'"abfnrtv]|x[\da-f]{2}|u[\da-f]{4}|U00(?:0[\da-f]|10)[\da-f]{4})"""
+_QUOTED = rf"""'(?:[^'\\\n]|{_ESCAPED})*+'|"(?:[^"\\\n]|{_ESCAPED})*+\""""
+_LIST_OF_TEXTS = re.compile(rf"""\s*[\[(]\s*(?:{_QUOTED})(?:(?:\s*,\s*|\s+)(?:{_QUOTED}))*+\s*,?\s*[\])]\s*""")
+"""A list as Python writes it, `['a', 'b']`, or as numpy does, `['a' 'b']`."""
 
 HIDDEN_ANSWER = "every question needs one; the test splits of public sets hide theirs"
 
@@ -74,6 +83,22 @@ def plain_answer(value: object, key: str) -> str | None:
     raise RowError(f"{key!r} has {value!r:.80}, expected a text or a number")
 
 
+def listed(text: str, *, numbers: bool = False) -> list[object] | None:
+    """The items of a list that a text is, as JSON, Python or numpy write one; None where it is no such list.
+
+    Items are texts, with `numbers` also numbers.
+    """
+    if not text.lstrip().startswith(("[", "(")):
+        return None
+    try:
+        items = json.loads(text)
+    except (ValueError, RecursionError):
+        is_list = _LIST_OF_TEXTS.fullmatch(text)
+        return [ast.literal_eval(item) for item in re.findall(_QUOTED, text)] if is_list else None
+    expected = (str, int, float) if numbers else str
+    return items if all(isinstance(item, expected) for item in items) else None
+
+
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     """The distinct texts that aren't blank, in order. Raises `RowError` where none is left."""
     golds = tuple(dict.fromkeys(item.strip() for item in texts if isinstance(item, str) and item.strip()))
@@ -93,7 +118,8 @@ def paired_fields(value: object, left: str, right: str) -> list[tuple[Any, Any]]
     """
     read: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping):
-        lefts, rights = list(value.get(left) or ()), list(value.get(right) or ())
+        rights = list(value.get(right) or ())
+        lefts = list(value.get(left) or [None] * len(rights))
         if rights and len(lefts) != len(rights):
             raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
         read = list(zip(lefts, rights, strict=False))

@@ -30,6 +30,7 @@ from rewoo_bench.config.names import GENERATORS, read_options, short_name
 from rewoo_bench.config.specs import DatasetSpec, import_class, validated
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.text.scoring import BETWEEN_ANSWERS
+from rewoo_bench.text.words import with_titles
 from rewoo_bench.types import Example, Hop
 
 
@@ -54,6 +55,7 @@ def select(
 
     With `repeats` a question that comes again under its id adds its answers and documents to
     the first one. Without `repeats`, and where two questions have the same id, raises `DataError`.
+    Documents without a title are named by their first words.
     """
     first_rows: dict[str, int] = {}
     chosen: dict[str, Example] = {}
@@ -81,7 +83,8 @@ def select(
     taken = list(chosen.values())
     if limit is not None:
         taken.sort(key=lambda example: _rank(example.id, seed))
-    return Selection(tuple(taken), number, number - len(first_rows))
+    titled = (replace(example, documents=tuple(with_titles(example.documents))) for example in taken)
+    return Selection(tuple(titled), number, number - len(first_rows))
 
 
 def shuffled(examples: Iterable[Example], seed: int) -> list[Example]:

@@ -19,12 +19,14 @@ from math import isclose
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.loaders.row_fields import (
+    ANSWER_KEYS,
     HIDDEN_ANSWER,
     RawRow,
     RowError,
     answers,
     gold,
     identifier,
+    listed,
     paired_fields,
     plain_answer,
     text_field,
@@ -64,7 +66,7 @@ def triviaqa_example(row: RawRow) -> Example:
     aliases = texts("aliases") or texts("normalizedaliases")
     value = None if fields.get("value") == _HIDDEN_VALUE else fields.get("value")
     documents = tuple(  # a web page may lack a title, and a page its text
-        Document(str(title or "untitled"), page.strip())
+        Document(str(title or ""), page.strip())
         for title, page in pages
         if isinstance(page, str) and page.strip()
     )
@@ -145,6 +147,22 @@ def sports_example(row: RawRow) -> Example:
 
 def _input(row: RawRow) -> tuple[str, str]:
     return identifier(row, "id"), text_field(row, "input")
+
+
+# Rows of KILT's tasks (Petroni et al., 2021, arXiv:2009.02252) as examples.
+#
+#     {"id": "5ab2", "input": "When was the lighthouse built?",
+#      "output": [{"answer": "1811", "provenance": [{"title": "Bell Rock", …}]}, {"provenance": […]}]}
+#
+# An output has an answer, or pages that show one, or both.
+
+
+def kilt_example(row: RawRow) -> Example:
+    """A row as an example with the answers of all its outputs. Raises `RowError`."""
+    outputs = gold(row, "output")
+    if not isinstance(outputs, list) or not all(isinstance(output, Mapping) for output in outputs):
+        raise RowError(f"'output' is {outputs!r:.80}, expected a list of objects with an answer")
+    return Example(*_input(row), answers((output.get("answer") for output in outputs), "output"))
 
 
 # Rows of ParallelQA (Kim et al., 2024, arXiv:2312.04511) as examples.
@@ -248,7 +266,7 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
 #
 #     {"calculate": "{1} / 2", "ask": "half of the pages", "value": "24", "needs": [1]}
 #
-# `answer`, one text, may take the place of `answers`. `id` (the row's number without it), `type`, `level`, `chain` and
+# `answer` or `golden_answers` may take the place of `answers`, and a text that of a list of one. `id` (the row's number without it), `type`, `level`, `chain` and
 # `documents` (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
 
 _PLACE = re.compile(r"\{(\d{1,3})\}")
@@ -256,13 +274,15 @@ _PLACE = re.compile(r"\{(\d{1,3})\}")
 
 def sample_example(row: RawRow) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
-    key = next((key for key in ("answers", "answer") if key in row), None)
+    key = next((key for key in ANSWER_KEYS if key in row), None)
     if key is None:
         has = ", ".join(sorted(map(str, row)))
         raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {HIDDEN_ANSWER}")
-    golds = [row.get(key)] if key == "answer" else row[key]
-    if not isinstance(golds, list):
-        raise RowError(f"{key!r} is {golds!r:.80}, expected a list of texts")
+    golds = row[key]
+    if isinstance(golds, str):
+        golds = listed(golds) or [golds]
+    elif not isinstance(golds, list):
+        golds = [golds]
     chain = row.get("chain") or []
     if not isinstance(chain, list):
         raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
@@ -283,7 +303,10 @@ def sample_example(row: RawRow) -> Example:
         identifier(row, "id"),
         text_field(row, "question"),
         answers((plain_answer(gold, key) for gold in golds), key),
-        tuple(Document(str(title), str(page)) for title, page in paired_fields(row.get("documents"), "title", "text")),
+        tuple(
+            Document(str(title or ""), str(page))
+            for title, page in paired_fields(row.get("documents"), "title", "text")
+        ),
         str(row.get("type") or ""),
         tuple(hops),
         str(row.get("level") or ""),

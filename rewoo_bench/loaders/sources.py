@@ -3,7 +3,7 @@
 A file is JSON, JSON lines, parquet, CSV or TSV, each also as `.gz`. JSON is a list of rows or TriviaQA's
 `{"Data": [rows]}`. Whether a file is JSON or JSON lines is seen from its first line, since both are published under
 either ending. CSV and TSV have a line of column names: `question` and `answers` (or `answer`), several answers with
-` | ` between them, and `id` if there are ids. The size of a line and of a file is bounded (`text.data_files`).
+` | ` between them or as a list, and `id` if there are ids. The size of a line and of a file is bounded (`text.data_files`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from rewoo_bench.config.named import Named, find_named, find_scorer, known_names
 from rewoo_bench.config.names import read_options
 from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.row_fields import RawRow, RowError, encodable
+from rewoo_bench.loaders.row_fields import ANSWER_KEYS, RawRow, RowError, encodable, listed
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, check_no_pipe, read_manifest
-from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_bounded, parse_json, plain_name
+from rewoo_bench.text.data_files import DATA_FAULTS, LONGEST_LINE, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.scoring import Score, Scorer
 from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example
@@ -85,13 +85,15 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def _csv_rows(path: Path, between: str) -> Iterator[Any]:
-    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `.
+    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `, or are a
+    list as pandas writes one.
 
     No part of a text is taken for another: a row whose values don't fit the columns is refused. Empty values too many
     are let pass, and so is a short row whose question and answer are there.
     """
     with _faults(path), open_bounded(path) as file:
         try:
+            csv.field_size_limit(LONGEST_LINE)  # Python's own is 131,072 characters
             # Old Macs end lines with a carriage return alone.
             lines = (part for line in file.lines() for part in io.StringIO(line.decode(), newline=None))
             rows = csv.DictReader(lines, delimiter=between)
@@ -100,7 +102,7 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
                 surplus: Any = row.pop(None, None) or []
                 named = {(name or "").strip().lower(): value for name, value in row.items()}
                 lacking = {name for name, value in named.items() if value is None}
-                if any(surplus) or lacking & {"question", "answers", "answer"}:
+                if any(surplus) or lacking & {"question", *ANSWER_KEYS}:
                     values = len(row) - sum(value is None for value in row.values()) + len(surplus)
                     sign = "comma" if between == "," else "tab"
                     raise DataError(
@@ -108,9 +110,11 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
                         f"put a text that contains a {sign} into quotation marks"
                     )
                 cells: dict[str, Any] = {name: value or "" for name, value in named.items() if name}
-                for column in ("answers", "answer"):
+                for column in ANSWER_KEYS:
                     if given := cells.pop(column, ""):
-                        cells.setdefault("answers", [answer.strip() for answer in given.split(" | ")])
+                        items = listed(given, numbers=column != "answer")
+                        texts = [answer.strip() for answer in given.split(" | ")]
+                        cells.setdefault("answers", texts if items is None else items)
                 if "question" in cells:
                     cells.setdefault("answers", [])  # the row is named that has no answer
                 yield cells

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-_LONGEST_LINE = 64 * 2**20  # bytes of a line, or of a JSON document
+LONGEST_LINE = 64 * 2**20  # bytes of a line, or of a JSON document
 _LARGEST_FILE = 4 * 2**30  # bytes of a whole file
 _LARGEST_RATIO = 50  # times the size on disk; a bound is never smaller than that. Text is some 10 times smaller as gzip
 
@@ -71,7 +71,7 @@ def open_bounded(path: Path) -> Iterator[BoundedFile]:
     least = _LARGEST_RATIO * path.stat().st_size
     gzipped = path.suffix.lower() == ".gz"
     with cast(BinaryIO, gzip.open(path, "rb")) if gzipped else path.open("rb") as file:
-        yield BoundedFile(file, max(_LONGEST_LINE, least), max(_LARGEST_FILE, least))
+        yield BoundedFile(file, max(LONGEST_LINE, least), max(_LARGEST_FILE, least))
 
 
 def parse_json(text: str) -> Any:

@@ -5,6 +5,7 @@ r"""Numbers in a text, in the many spellings of people and models.
 | spelling | read as |
 |---|---|
 | `1,234` `1234.0` `+1234.` `$1,234` `£1,234` `-$5` `€-5` | the number; signs of currencies are left out |
+| `1 234` `12 345 678` `1'234` | one number, where a narrow, thin or no-break space or an apostrophe parts its thousands |
 | `3e8` `3.0 x 10^8` `3·10⁸` `3*10**8` `3 \times 10^{8}` `10^8` | powers of ten |
 | `3/4` `1 1/2` `½` `\frac{3}{4}` | fractions |
 | `10-5` `covid-19` | 10 and 5; 19: a minus sign has nothing before it |
@@ -32,6 +33,8 @@ _LATEX = (
     (re.compile(r"\\(?:text|mathrm|boxed)\s*(?=\{)"), ""),
     (re.compile(r"\\(?=[$%])"), ""),
 )
+_APART = re.compile(r"(?<![\d.,])\d{1,3}([\u00a0\u2007\u2009\u202f'’])\d{3}(?:\1\d{3})*+(?!\d)")
+"""A number with its thousands apart: as in French, by the SI, and in Switzerland. A plain space may part two numbers."""
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _TO_THE = r"10\s?(?:\^|\*\*)\s?[({]?\s?"
 _NUMBER = re.compile(
@@ -61,8 +64,14 @@ class FoundNumber:
     behind: str = ""
 
 
+def without_gaps(text: str) -> str:
+    """A text whose numbers have no spaces or apostrophes between their thousands."""
+    return _APART.sub(lambda number: number[0].replace(number[1], ""), text)
+
+
 def find_numbers(text: str) -> list[FoundNumber]:
     """The numbers of a text, in order. Numbers of more than 300 characters are left out."""
+    text = without_gaps(text)
     for sign, fraction in _VULGAR.items():
         text = re.sub(rf"(?<=\d)\s?{sign}", f" {fraction}", text).replace(sign, fraction)
     for pattern, replacement in _LATEX:

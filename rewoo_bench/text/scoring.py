@@ -30,7 +30,7 @@ from hashlib import sha256
 
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError, unknown
 from rewoo_bench.text.argument_checks import check_kind
-from rewoo_bench.text.numbers import Unit, find_numbers, read_unit
+from rewoo_bench.text.numbers import Unit, find_numbers, read_unit, without_gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +367,7 @@ def parallelqa(prediction: str, answers: Sequence[str]) -> Score:
             scores.append(yes_no(prediction, [answer]))
             continue
         try:
-            gold = Fraction(answer.strip().replace(",", ""))
+            gold = Fraction(without_gaps(answer.strip()).replace(",", ""))
         except (ValueError, ZeroDivisionError):  # no bare number
             scores.append(hotpotqa(prediction, [answer]))
         else:

@@ -13,8 +13,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
+
+from rewoo_bench.types import Document
 
 _SMALL_WORDS = "a an the and or of in on at by for to from with as is are was were be been it its this that these those"
 STOPWORDS = frozenset(_SMALL_WORDS.split())
@@ -24,6 +27,9 @@ _LONGEST_KNOWN = 50  # characters of a word whose stem is remembered, so that no
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _NOT_IN_KEY = re.compile(r"[\W_]+")
 _DISAMBIGUATION = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")
+_NO_TITLES = frozenset({"", "-", "–", "—", "None", "none", "nan", "null", "n/a", "untitled", "Untitled"})
+"""What stands in the place of a title where a page has none."""
+_WORDS_OF_NAME, _LONGEST_NAME = 6, 60  # words, and characters, of a page's own text that name it
 
 
 def fold(text: str) -> str:
@@ -76,6 +82,37 @@ def title_key(title: str) -> str:
 def without_disambiguation(title: str) -> str:
     """`Mercury` for `Mercury (planet)`; a title that is nothing but parentheses stays as it is."""
     return _DISAMBIGUATION.sub("", title) or title
+
+
+def with_titles(documents: Sequence[Document]) -> list[Document]:
+    """The documents in their order, those without a title named by their first words.
+
+    Such a name is that of one document only: `The ferry takes…`, `The ferry takes… (2)`.
+    """
+    has_title = [clean_title(each.title) not in _NO_TITLES for each in documents]
+    if all(has_title):
+        return [*documents]
+    taken = {title_key(each.title) for each, titled in zip(documents, has_title, strict=True) if titled}
+    numbers: dict[str, int] = {}
+    named: list[Document] = []
+    for document, titled in zip(documents, has_title, strict=True):
+        if titled:
+            named.append(document)
+            continue
+        name = beginning = _first_words(document.text)
+        while title_key(name) in taken:
+            numbers[beginning] = numbers.get(beginning, 1) + 1
+            name = f"{beginning} ({numbers[beginning]})"
+        taken.add(title_key(name))
+        named.append(replace(document, title=name))
+    return named
+
+
+def _first_words(text: str) -> str:
+    words = text.split(maxsplit=_WORDS_OF_NAME)
+    name = " ".join(words[:_WORDS_OF_NAME])
+    is_cut = len(words) > _WORDS_OF_NAME or len(name) > _LONGEST_NAME
+    return clean_title(name[:_LONGEST_NAME]) + ("…" if is_cut else "") or "Untitled page"
 
 
 _BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*\s+|\n\s*")

@@ -23,6 +23,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.text.numbers import without_gaps
 from rewoo_bench.text.words import index_terms
 
 PERCENT = "%"
@@ -51,7 +52,7 @@ _PARENTHESIS = re.compile(r"[a-z_]\w*\s*\(|\(|\)")
 
 def as_python(expression: str) -> str:
     """The expression in Python's notation, one line, with nothing in it that isn't arithmetic. Raises `ToolError`."""
-    text = " ".join(expression.lower().translate(_SIGNS).split())
+    text = " ".join(without_gaps(expression).lower().translate(_SIGNS).split())
     text = _EQUALS_AT_END.sub("", text)
     text = _PERCENT_IN_WORDS.sub("%", _TIMES.sub("*", text))
     text = _LARGE_NUMBER.sub(lambda large: f"({large[1]}*{_LARGE[large[2]]})", _OF.sub("*", text))

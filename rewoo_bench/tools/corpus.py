@@ -6,7 +6,8 @@
 
 A file has objects `{"title": …, "text": …}` as jsonl, json (a list, or an object whose values they are) or parquet, or
 is a text whose paragraphs are `Paragraph 1`, `Paragraph 2`, …; also as .gz. `contents` or `content` may take the place
-of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora.
+of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora. A passage without a title is a page of its own, named
+by its first words.
 
 The cache entry's name is the hash of the file's bytes, so a changed file is a new corpus and a moved one isn't. Its
 files are memory-mapped, so a process loads only the parts that it reads:
@@ -46,11 +47,11 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key
+from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key, with_titles
 from rewoo_bench.tools.search import Hit, Titles
 from rewoo_bench.types import Document
 
-_EXPECTED = 'an object with the strings "title" and "text"'
+_EXPECTED = 'an object with the strings "text" and, where it has one, "title"'
 _PASSAGE_SUFFIXES = (".jsonl", ".json", ".txt")  # each also as .gz; and .parquet
 _TEXT_KEYS = ("text", "contents", "content")
 
@@ -114,12 +115,9 @@ def _read_parquet(path: Path) -> Iterator[Document]:
         with parquet.ParquetFile(path) as file:
             names = file.schema_arrow.names
             key = next((key for key in _TEXT_KEYS if key in names), _TEXT_KEYS[0])
-            missing = {"title", key} - set(names)
-            if missing:
-                raise DataError(
-                    f"{path}: no column {min(missing)!r} (found: {', '.join(names)}); expected title and text"
-                )
-            for batch in file.iter_batches(columns=["title", key]):
+            if key not in names:
+                raise DataError(f"{path}: no column {key!r} (found: {', '.join(names)}); expected title and text")
+            for batch in file.iter_batches(columns=[name for name in ("title", key) if name in names]):
                 for row in batch.to_pylist():
                     number += 1
                     yield from _passage(row, f"{path}: row {number}")
@@ -133,15 +131,16 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
     if not isinstance(row, dict):
         raise DataError(f"{where}: found {row!r:.60}; expected {_EXPECTED}")
     text = next((key for key in _TEXT_KEYS if key in row), _TEXT_KEYS[0])
-    for key in ("title", text):
-        if not isinstance(row.get(key), str):
-            found = f"{key!r} is {row[key]!r:.60}" if key in row else f"no {key!r} among {', '.join(map(repr, row))}"
+    title = row.get("title")
+    for key, value in (("title", "" if title is None else title), (text, row.get(text))):
+        if not isinstance(value, str):
+            found = f"{key!r} is {value!r:.60}" if key in row else f"no {key!r} among {', '.join(map(repr, row))}"
             raise DataError(f"{where}: {found[:200]}; expected {_EXPECTED}")
     if row[text].strip():
-        yield Document(replace_surrogates(row["title"]), replace_surrogates(row[text].strip()))
+        yield Document(replace_surrogates(title or ""), replace_surrogates(row[text].strip()))
 
 
-_FORMAT = 1  # raise it where the files or `terms` change: older entries are then left alone
+_FORMAT = 2  # raise it where the files or `terms` change: older entries are then left alone
 _MANIFEST = "complete.json"
 
 
@@ -197,8 +196,14 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
     from tqdm import tqdm
 
     pages: dict[str, list[str]] = {}
-    for passage in passages:
-        pages.setdefault(clean_title(passage.title), []).append(passage.text)
+    untitled = set[str]()  # their names are words of their texts, which count once
+    read = list(passages)
+    for passage, named in zip(read, with_titles(read), strict=True):
+        title = clean_title(named.title)
+        pages.setdefault(title, []).append(named.text)
+        if named is not passage:
+            untitled.add(title)
+    del read
     counts = [len(texts) for texts in pages.values()]
     vocabulary: dict[str, int] = {"": 0}  # bm25s wants the empty term to exist
     occurrences, lengths = [], []  # the term ids of each passage, title included; the bytes of each page
@@ -207,7 +212,7 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
         (folder / "text.bin").open("wb") as file,
     ):
         for title, texts in pages.items():
-            title_terms = index_terms(title)
+            title_terms = [] if title in untitled else index_terms(title)
             for text in texts:
                 occurrences.append([vocabulary.setdefault(t, len(vocabulary)) for t in title_terms + index_terms(text)])
             lengths.append(file.write("\n".join(texts).encode("utf-8", "replace")))

@@ -33,6 +33,7 @@ from rewoo_bench.text.words import (
     index_terms,
     split_sentences,
     title_key,
+    with_titles,
     without_disambiguation,
 )
 from rewoo_bench.types import Document
@@ -123,13 +124,15 @@ class Pages(Protocol):
 class DocumentPages:
     """The documents of one question, as pages. Documents of the same title become one page, a paragraph each.
 
+    A document without a title is a page of its own, named by its first words.
+
     Made for every question and architecture, so nothing is tokenised before the first `search`.
     The ranking is the corpus's, BM25 as in Lucene.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         paragraphs: dict[str, list[str]] = {}
-        for document in documents:
+        for document in with_titles([*documents]):
             paragraphs.setdefault(clean_title(document.title), []).append(document.text.strip())
         self._documents = [Document(title, "\n".join(filter(None, texts))) for title, texts in paragraphs.items()]
         self._titles = Titles([document.title for document in self._documents])

@@ -31,6 +31,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.text.numbers import without_gaps
 from rewoo_bench.text.words import normalized
 
 How = Literal["whole", "field", "choice", "part"]
@@ -175,7 +176,7 @@ def _forms(text: str) -> tuple[Form, ...]:
 
 def _plain(text: str) -> str:
     """The text with the plain forms of digits, letters and spaces: full-width digits become 0 to 9."""
-    return text if text.isascii() else normalized("NFKC", text)
+    return text if text.isascii() else normalized("NFKC", without_gaps(text))
 
 
 def _in_english(text: str) -> str:

@@ -19,6 +19,7 @@ from hashlib import sha256
 
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.text.numbers import without_gaps
 from rewoo_bench.text.words import bm25, fold, index_terms, title_key, without_disambiguation
 from rewoo_bench.types import Example, Hop, Message
 
@@ -44,7 +45,7 @@ class Evidence:
 
 def read_number(text: str) -> float | None:
     """The number that a text is, with or without separators of thousands: 1234.0 for "1,234"; None for other text."""
-    match = _NUMBER.fullmatch(text.strip())
+    match = _NUMBER.fullmatch(without_gaps(text.strip()))
     return float(match[1].replace(",", "").replace("−", "-")) if match else None
 
 

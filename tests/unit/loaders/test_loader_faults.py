@@ -55,7 +55,7 @@ from rewoo_bench.types import Document
         ([strategyqa_row(answer=None)], "row 1: no answer under 'answer'; every question needs one"),
         ([{"qid": "a", "question": "Is it?"}], "row 1: no answer under 'answer'; every question needs one"),
         ([strategyqa_row(answer="maybe")], "row 1: 'answer' is 'maybe', expected true or false"),
-        ([sample_row(answers="Lund")], "row 1: 'answers' is 'Lund', expected a list"),
+        ([sample_row(answers={"x": "Lund"})], "row 1: 'answers' has {'x': 'Lund'}, expected a text or a number"),
         (
             [sample_row(chain=[{"title": "Book", "needs": [1]}])],
             r"row 1: hop 1 needs \[1\], expected numbers of earlier",

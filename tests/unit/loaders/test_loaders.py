@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Sequence
@@ -29,6 +30,10 @@ from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.text.scoring import Score
 from rewoo_bench.types import Document, Example, Hop
 
+
+def only_of(path: Path) -> Example:
+    (example,) = load_dataset_examples(str(path)).examples
+    return example
 
 def test_a_hotpotqa_row_brings_its_paragraphs_and_a_chain_that_ends_at_the_answer(tmp_path: Path) -> None:
     assert only(tmp_path, [hotpotqa_row()]) == Example(
@@ -94,6 +99,15 @@ def test_triviaqa_answers_are_value_and_aliases_once_each(tmp_path: Path) -> Non
 def test_triviaqa_documents_are_the_pages_that_have_text(tmp_path: Path) -> None:
     example = only(tmp_path, [triviaqa_row()], "a.parquet")
     assert example.documents == (Document("Mars", "Mars is red."), Document("Web", "Seen on the web."))
+
+
+def test_pages_without_a_title_are_a_page_each(tmp_path: Path) -> None:
+    found = {"title": ["", None], "search_context": ["Mars is red.", "Venus is hot."]}
+    [mars, *others] = only(tmp_path, [triviaqa_row(search_results=found)], "a.parquet").documents
+    assert others == [Document("Mars is red.", "Mars is red."), Document("Venus is hot.", "Venus is hot.")]
+    pages = [{"text": "Mars is red."}, {"title": None, "text": "Venus is hot."}]
+    own = only(tmp_path, [sample_row(documents=pages, chain=[])], "b.jsonl")
+    assert [page.title for page in own.documents] == ["Mars is red.", "Venus is hot."]
 
 
 def test_triviaqa_rows_without_context_have_no_documents(tmp_path: Path) -> None:
@@ -226,6 +240,84 @@ def test_empty_values_too_many_and_missing_optional_ones_are_let_pass(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("cell", "answers"),
+    [
+        ("['Ann Ek', 'A. Ek']", ("Ann Ek", "A. Ek")),
+        ("""['Höje å', "Ann's river"]""", ("Höje å", "Ann's river")),
+        ('["Ann Ek", "Quoted \\"A\\""]', ("Ann Ek", 'Quoted "A"')),
+        ("['Ann Ek' 'A. Ek'\n 'Ek']", ("Ann Ek", "A. Ek", "Ek")),
+        ("['Lund']", ("Lund",)),
+        ("('Lund', 'Lund, Sweden')", ("Lund", "Lund, Sweden")),
+        ("[1811, 1812]", ("1811", "1812")),
+        ("[sic] 'so'", ("[sic] 'so'",)),
+        (r"['C:\\dir', 'x']", ("C:\\dir", "x")),
+        (r"['C:\dir', 'x']", (r"['C:\dir', 'x']",)),
+        ("['a' | 'b']", ("['a'", "'b']")),
+    ],
+)
+def test_a_list_in_a_cell_is_read_as_its_items(tmp_path: Path, cell: str, answers: tuple[str, ...]) -> None:
+    with (tmp_path / "mine.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["question", "answers"], ["Who?", cell]])
+    assert only_of(tmp_path / "mine.csv").answers == answers
+
+
+def test_a_list_of_numbers_is_one_answer_where_the_column_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text('question,answer\nWhat is the interval?,"[0, 1]"\n')
+    assert only_of(tmp_path / "mine.csv").answers == ("[0, 1]",)
+
+
+def test_an_empty_list_in_a_cell_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("question,answers\nWho?,[]\n")
+    with pytest.raises(DataError, match="row 1: no answer under 'answers'"):
+        load_dataset_examples(str(tmp_path / "mine.csv"))
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv"])
+def test_a_cell_may_be_long(tmp_path: Path, name: str) -> None:
+    between = "," if name.endswith("csv") else "\t"
+    rows = [["question", "answer", "context"], ["Who?", "Ann Ek", "word " * 40_000]]
+    (tmp_path / name).write_text("".join(between.join(row) + "\n" for row in rows))
+    assert only_of(tmp_path / name).answers == ("Ann Ek",)
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"answer": ["1811", "in 1811"]},
+        {"answers": ["1811", "in 1811"]},
+        {"golden_answers": ["1811", "in 1811"]},
+        {"answer": "['1811', 'in 1811']"},
+    ],
+)
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
+def test_answers_are_read_under_each_of_their_names(tmp_path: Path, name: str, gold: dict[str, Any]) -> None:
+    row = {"id": "test_0", "question": "When was it built?", **gold, "metadata": {"source": "x"}}
+    found = load(tmp_path, [row], name)
+    assert found.examples[0].answers == ("1811", "in 1811")
+    assert found.manifest["format"] == "sample"
+
+
+def test_a_text_is_an_answer_also_under_answers(tmp_path: Path) -> None:
+    assert only(tmp_path, [{"question": "Where?", "answers": "Lund"}]).answers == ("Lund",)
+
+
+def test_rows_of_kilt_are_read(tmp_path: Path) -> None:
+    provenance = [{"wikipedia_id": "12", "title": "Bell Rock"}]
+    output = [{"answer": "1811", "provenance": provenance}, {"provenance": provenance}, {"answer": "in 1811"}]
+    found = load(tmp_path, [{"id": "5ab2", "input": "When was it built?", "output": output, "meta": {}}], "a.jsonl")
+    [example] = found.examples
+    assert (example.id, example.question, example.answers) == ("5ab2", "When was it built?", ("1811", "in 1811"))
+    with pytest.raises(DataError, match="row 1: no answer under 'output'"):
+        load(tmp_path, [{"id": "5ab2", "input": "When was it built?", "output": [{"provenance": provenance}]}], "b.jsonl")
+
+
+def test_rows_with_an_input_alone_arent_said_to_be_of_another_set(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as error:
+        load(tmp_path, [{"input": "When was it built?", "label": "1811"}], "a.jsonl")
+    assert "strategyqa=FILE" not in str(error.value)
+
+
 def test_a_csv_file_without_answers_says_so(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,question\n7,Where?\n")
     with pytest.raises(DataError, match=r"mine\.csv, row 1: no answer under 'answers'"):
@@ -330,8 +422,8 @@ def test_numbers_and_truth_values_are_answers(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"question": f"{gold}?", "answer": gold}) + "\n" for gold in golds))
     examples = load_dataset_examples(str(path)).examples
     assert [example.answers for example in examples] == [("0.25",), ("4.0",), ("7",), ("true",), ("Lund",)]
-    path.write_text(json.dumps({"question": "Which?", "answer": ["x", "y"]}))
-    with pytest.raises(DataError, match=r"'answer' has \['x', 'y'\], expected a text or a number"):
+    path.write_text(json.dumps({"question": "Which?", "answer": [{"x": 1}]}))
+    with pytest.raises(DataError, match=r"'answer' has \{'x': 1\}, expected a text or a number"):
         load_dataset_examples(str(path))
 
 

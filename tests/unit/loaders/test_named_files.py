@@ -102,6 +102,7 @@ def test_a_set_without_questions_says_where_they_are(name: str) -> None:
         ("strategyqa=q.csv", "row 1: 'target' is \"Can be one of .*expected true or false"),
         ("sports=q.csv", "row 1: 'target' is \"Can be one of .*expected plausible or implausible"),
         ("physics=hidden.csv", "row 1: no answer under 'target'; every question needs one"),
+        ("physics=bare.csv", "the keys input aren't of the format 'physics', which has input, target"),
         ("sotu=untold.csv", "row 1: no answer under 'answers'; every question needs one"),
         ("physics=bad.csv", r"row 1: 'target' is 'Can be one of \[1', expected Can be one of \[…\]"),
         ("sotu=gsm8k.json", "dataset.toml says format = 'sotu', but the rows are 'gsm8k'"),
@@ -114,7 +115,8 @@ def test_a_file_that_does_not_fit_is_one_line(
     monkeypatch.chdir(tmp_path)
     texts = {
         "q": PHYSICS,
-        "hidden": "input\nHow far?\n",
+        "hidden": "input,target\nHow far?,\n",
+        "bare": "input\nHow far?\n",
         "untold": "question\nWho?\n",
         "bad": "input,target\na,Can be one of [1\n",
     }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.sampling import ids_hash, select, shuffled
+from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example
 
 EXAMPLES = [Example(f"q{number}", f"Question {number}?", ("Oslo",)) for number in range(200)]
@@ -68,6 +69,19 @@ def test_only_the_sample_is_kept_while_rows_stream_by() -> None:
 def test_a_duplicate_id_names_both_rows() -> None:
     with pytest.raises(DataError, match=r"dev\.json, row 3: the id 'q0' is already that of row 1"):
         select([EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], limit=2, seed=0, where="dev.json")
+
+
+def test_documents_without_a_title_keep_a_page_each_also_where_rows_of_a_question_are_joined() -> None:
+    first = replace(EXAMPLES[0], documents=(Document("", "The ferry to Mull"), Document("-", "A bank")))
+    again = replace(EXAMPLES[0], documents=(Document("", "the ferry to Mull"), Document("Mull", "An island")))
+    [example] = select([first, again], limit=None, seed=0, repeats=True).examples
+    assert [page.title for page in example.documents] == [
+        "The ferry to Mull",
+        "A bank",
+        "the ferry to Mull (2)",
+        "Mull",
+    ]
+    assert len(DocumentPages(example.documents)) == 4
 
 
 def test_a_repeated_question_adds_its_documents_and_answers() -> None:

@@ -22,6 +22,10 @@ RIGHT, WRONG = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
         ("$1,234.50, £3, €-4, -$5, US$6 and ¥ 7", [Fraction(2469, 2), 3, -4, -5, 6, 7]),
         ("1,2,34 and 12,34", [1, 2, 34, 12, 34]),
         ("1,234,567.5", [Fraction("1234567.5")]),
+        ("1\u202f234\u202f567.5, 1\u00a0234, 12\u2009000 and 1\u2007234", [Fraction("1234567.5"), 1234, 12_000, 1234]),
+        ("CHF 1'234'567.50, 1’234", [Fraction("1234567.5"), 1234]),
+        ("3\u00a0km, 12\u00a034, 5'11, 2020\u00a0500 and 1\u202f234\u00a0567", [3, 12, 34, 5, 11, 2020, 500, 1234, 567]),
+        ("1 234", [1, 234]),
         (".5 -.5 −7 +8", [Fraction(1, 2), Fraction(-1, 2), -7, 8]),
         ("10-5 = 5, 3–4, covid-19, (-3)", [10, 5, 5, 3, 4, 19, -3]),
         ("1e3 3.0E+8 2e-2 2e", [1000, 300_000_000, Fraction(1, 50), 2]),
@@ -42,11 +46,20 @@ def test_numbers_of_a_text(text: str, values: list[Fraction | int]) -> None:
 
 @given(st.integers(-(10**12), 10**12))
 def test_any_whole_number_is_read_with_and_without_separators(number: int) -> None:
-    for text in (str(number), f"{number:,}", f"{number}.0", f"It is {number:,}."):
+    grouped = [f"{number:,}".replace(",", separator) for separator in "\u202f\u00a0\u2009'"]
+    for text in (str(number), f"{number:,}", f"{number}.0", f"It is {number:,}.", *grouped):
         assert [each.value for each in find_numbers(text)] == [number]
 
 
-@pytest.mark.parametrize("text", ["1,111" * 20_000, "1 " * 50_000, "9" * 100_000, "1/" * 50_000, "10^" * 30_000])
+@pytest.mark.parametrize("dataset", ["gsm8k", "physics", "parallelqa"])
+@pytest.mark.parametrize("separator", ["\u202f", "\u00a0", "\u2009", "’"])
+def test_a_number_is_right_whatever_separates_its_thousands(dataset: str, separator: str) -> None:
+    written = f"12{separator}345"
+    assert score(f"It is {written}.", ["12345"], dataset) == score("12345", [written], dataset) == RIGHT
+    assert score(f"It is {written}.", ["345"], dataset) == WRONG
+
+
+@pytest.mark.parametrize("text", ["1\u202f111" * 20_000, "1,111" * 20_000, "1 " * 50_000, "9" * 100_000, "1/" * 50_000, "10^" * 30_000])
 def test_long_texts_are_read_in_linear_time(text: str) -> None:
     start = time.thread_time()
     find_numbers(text)

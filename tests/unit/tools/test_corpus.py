@@ -12,11 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import bm25s
+import pyarrow
 import pytest
+from pyarrow import parquet
 from real_data import HOTPOTQA, WIKIPEDIA, RealData
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.tools import Corpus, DocumentPages, Pages
+from rewoo_bench.tools import Corpus, DocumentPages, Pages, Search, SearchArguments
 from rewoo_bench.tools.corpus import SavedRanking
 from rewoo_bench.types import Document
 
@@ -68,6 +70,44 @@ def test_passages_of_a_title_are_one_page(file: Path, cache: Path) -> None:
     assert page == Document("Ada Quill", "Ada Quill was a harbour pilot.\nShe wrote a book on whirlpools and “tides”.")
     assert corpus.find("&TV") == corpus.find("&amp;tv") == Document("&TV", "&TV is a television channel.")
     assert corpus.find("Empty") is None
+
+
+UNTITLED = [
+    {"_id": "d1", "title": "", "text": "The pilot of the harbour boards each ship at the outer buoy."},
+    {"_id": "d2", "title": "-", "text": "A whirlpool forms where two tides meet."},
+    {"_id": "d3", "title": None, "text": "The pilot of the harbour boards each tug at the mole."},
+    {"_id": "d4", "title": "Untitled", "text": "Bergen"},
+    {"_id": "d5", "title": "Bergen", "text": "Bergen is a city."},
+    {"_id": "d6", "text": "Bergen"},
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
+async def test_passages_without_a_title_are_pages_of_their_own(tmp_path: Path, cache: Path, kind: str) -> None:
+    path = tmp_path / f"passages.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pyarrow.Table.from_pylist(UNTITLED), path)
+    else:
+        path.write_text(json.dumps(UNTITLED) if kind == "json" else "\n".join(map(json.dumps, UNTITLED)))
+    corpus = Corpus.open(path, cache)
+    assert len(corpus) == len(UNTITLED)
+    for query, text in [("whirlpool tides", UNTITLED[1]["text"]), ("tug mole", UNTITLED[2]["text"])]:
+        [hit] = corpus.search(query, 1)
+        assert hit.document.text == text
+        assert corpus.find(hit.document.title) == hit.document
+        assert text in await Search(corpus)(SearchArguments(query=query))
+    assert [corpus.find(title) for title in ("Bergen", "Bergen (2)", "Bergen (3)")] == [
+        Document("Bergen", "Bergen is a city."),
+        Document("Bergen (2)", "Bergen"),
+        Document("Bergen (3)", "Bergen"),
+    ]
+
+
+def test_a_file_whose_passages_all_lack_titles_needs_no_such_column(tmp_path: Path, cache: Path) -> None:
+    parquet.write_table(pyarrow.table({"contents": ["A whirlpool.", "A harbour."]}), tmp_path / "a.parquet")
+    corpus = Corpus.open(tmp_path / "a.parquet", cache)
+    assert [hit.document for hit in corpus.search("harbour", 5)] == [Document("A harbour.", "A harbour.")]
 
 
 def test_a_page_is_found_by_any_of_its_passages_and_once(file: Path, cache: Path) -> None:
@@ -214,7 +254,7 @@ GOOD = b'{"title": "A", "text": "b"}\n'
         ("a.jsonl", GOOD + b'{"title": ' + b"7" * 6000, r"a\.jsonl:2: not valid JSON, or cut off: a whole number with"),
         ("a.jsonl.gz", gzip.compress(GOOD + b" " * (70 << 20), 1), r"a\.jsonl\.gz:2: larger than a data file may be"),
         ("a.jsonl", GOOD + b"[1]\n", r"a\.jsonl:2: found \[1\]"),
-        ("a.jsonl", b'{"name": "A", "text": "b"}\n', r"a\.jsonl:1: no 'title' among 'name', 'text'"),
+        ("a.jsonl", b'{"title": 7, "text": "b"}\n', r"a\.jsonl:1: 'title' is 7"),
         ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),
         ("a.jsonl.gz", gzip.compress(GOOD * 999)[:-9], r"a\.jsonl\.gz:\d+: damaged gzip, or cut off"),
         ("a.jsonl.gz", GOOD, r"a\.jsonl\.gz:1: damaged gzip, or cut off"),
@@ -239,13 +279,10 @@ def test_a_bad_file_is_refused_in_one_line(
 
 
 def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path, cache: Path) -> None:
-    import pyarrow
-    from pyarrow import parquet
-
     with pytest.raises(DataError, match="no such file"):
         Corpus.open(tmp_path / "none.jsonl", cache)
-    parquet.write_table(pyarrow.table({"name": ["A"], "text": ["b"]}), tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=r"no column 'title' \(found: name, text\)"):
+    parquet.write_table(pyarrow.table({"title": ["A"], "body": ["b"]}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"no column 'text' \(found: title, body\)"):
         Corpus.open(tmp_path / "a.parquet", cache)
 
 

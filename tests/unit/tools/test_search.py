@@ -46,6 +46,15 @@ async def lookup(tools: dict[str, Tool], keyword: str) -> str:
     return await tools["Lookup"](LookupArguments(keyword=keyword))
 
 
+@pytest.mark.anyio
+async def test_documents_without_a_title_are_found_one_by_one_and_read_on() -> None:
+    ferry = "The ferry from Oban to Mull takes 46 minutes. It sails daily."
+    state, pages = PageState(), DocumentPages([Document("", "A bank pays interest."), Document("  ", ferry)])
+    assert await Search(pages, state)(SearchArguments(query="ferry Mull")) == f"The ferry from Oban to Mull…: {ferry}"
+    assert await Lookup(state)(LookupArguments(keyword="daily")) == "(Result 1 / 1) It sails daily."
+    assert pages.find("The ferry from Oban to Mull…") == Document("The ferry from Oban to Mull…", ferry)
+
+
 @pytest.mark.parametrize(
     ("asked", "title"),
     [
