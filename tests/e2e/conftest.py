@@ -21,11 +21,17 @@ def clients_left_open() -> Iterator[None]:
     collect_without_warnings()
 
 
+@pytest.fixture(scope="session")
+def common_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where commands keep what they would make again: the index of the sample's passages is built once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands run in an empty folder; whatever they keep goes into it too."""
+def own_folder(common_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in an empty folder; whatever they keep goes into it, but for the common cache."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("REWOO_BENCH_CACHE", str(common_cache))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "cache" / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 

@@ -35,6 +35,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleInd
     link = (f"../../files/{packed.name}", hashlib.sha256(data).hexdigest())
     pages = {f"/files/{packed.name}": ("application/zip", data), f"/simple/{PACKAGE}/": (HTML, page_of(link))}
     with serving(SimpleIndex(pages)) as index:
+        monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
         monkeypatch.setenv("UV_NO_CONFIG", "1")

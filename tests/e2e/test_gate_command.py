@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -26,9 +24,7 @@ total_tokens = { mean = 3000 }
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
+def _own_folder(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
 
 
@@ -163,13 +159,6 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert "INCOMPLETE: " in capsys.readouterr().out
 
 
-def test_the_script_is_the_command() -> None:
-    script = Path(__file__).parents[2] / "scripts" / "check_budget.py"
-    done = subprocess.run([sys.executable, script, "nowhere"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "nothing to compare the run with" in done.stderr
-
-
 def documented_test() -> str:
     """The example of a test in the gate's README."""
     readme = (Path(__file__).parents[2] / "rewoo_bench" / "gate" / "README.md").read_text()
@@ -182,7 +171,7 @@ def documented_test() -> str:
 def test_the_documented_test_holds_the_line(pytester: pytest.Pytester, limit: int, passed: int) -> None:
     pytester.makepyfile(documented_test())
     (pytester.path / "budgets.toml").write_text(BUDGETS.replace("3000", str(limit)))
-    done = pytester.runpytest_subprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
+    done = pytester.runpytest_inprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=passed, failed=1 - passed)
     if not passed:
         done.stdout.fnmatch_lines(["*AssertionError: FAILED: 1 of 1 check, 0 warnings", "*total_tokens mean:*is over*"])
@@ -225,5 +214,5 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
                 run_bench(arch="direct", questins=2)
         """
     )
-    done = pytester.runpytest_subprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
+    done = pytester.runpytest_inprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")
     done.assert_outcomes(passed=2)

@@ -147,7 +147,7 @@ def load(home: Path, endpoint: str, dataset: str = "hotpotqa", *, offline: bool 
     """Ids and manifest, or the message of the error. Another process: the client reads its settings once."""
     environment = os.environ | {"HF_HOME": str(home), "HF_ENDPOINT": endpoint, "HF_HUB_OFFLINE": str(int(offline))}
     command = [sys.executable, "-c", LOAD, dataset, json.dumps(options)]
-    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=250, check=True)
     return json.loads(done.stdout)
 
 
@@ -210,7 +210,7 @@ def test_a_proxy_that_refuses_says_what_works_without_the_hub(tmp_path: Path) ->
         own = {"HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path), "REWOO_BENCH_CACHE": str(tmp_path), **proxied}
         environment = {key: value for key, value in os.environ.items() if key.casefold() != "no_proxy"} | own
         command = [sys.executable, "-c", FETCH]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=250)
         proxy.shutdown()
         thread.join()
     assert "can't be downloaded: 403 Forbidden; local/smollm2-135m" in done.stdout, done.stderr[-500:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 from command_runs import quiet
@@ -117,6 +119,20 @@ async def test_so_does_an_agents_request(path: str, name: str, streamed: bool, p
     assert len(provider.seen) <= 1  # none where litellm has no such dialect
     if provider.seen:
         assert f"a redirect to {other.origin}, which" in str(question.session.failure)
+
+
+async def test_no_connection_of_a_translated_stream_stays_open(provider: Place) -> None:
+    body = {"model": "x", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "2 + 2?"}]}
+    for _ in range(2):  # the second finds litellm's client of the first
+        async with (
+            open_question(f"{provider.origin}/v1", "gemini/gemini-x", api_key=KEY) as question,
+            httpx.AsyncClient(timeout=60) as web,
+        ):
+            with suppress(httpx.RemoteProtocolError):
+                await web.post(f"{question.base_url}{MESSAGES}", content=json.dumps(body))
+    assert len(provider.seen) == 2
+    sessions = [each for each in gc.get_objects() if type(each) is aiohttp.ClientSession]
+    assert [each for each in sessions if not each.closed] == []
 
 
 def test_a_run_whose_provider_has_moved_ends_with_its_new_place(

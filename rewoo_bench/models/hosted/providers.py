@@ -374,6 +374,7 @@ async def release_shared_pool(user: object) -> None:
             litellm = load_litellm()
             await litellm.close_litellm_async_clients()
             litellm.in_memory_llm_clients_cache.flush_cache()  # so that it opens new ones
+            vars(litellm).pop("module_level_aclient", None)  # else the one that streams would open a session again
 
 
 # litellm's table of models, read from its package: providers, prices and limits, without importing litellm.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
 
-from rewoo_bench.cli.main import group
+from rewoo_bench.cli.main import group, main
 
 
 def completed(*words: str) -> list[tuple[str, str]]:
@@ -65,8 +62,10 @@ def test_the_flags_of_a_run_are_completed() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_command_prints_the_script_of_a_shell(shell: str) -> None:
-    environment = {**os.environ, "_REWOO_BENCH_COMPLETE": f"{shell}_source"}
-    command = [sys.executable, "-m", "rewoo_bench"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "_REWOO_BENCH_COMPLETE=" in done.stdout or shell == "bash", done.stderr
+def test_the_command_prints_the_script_of_a_shell(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_REWOO_BENCH_COMPLETE", f"{shell}_source")
+    with pytest.raises(SystemExit):
+        main([])
+    assert "_REWOO_BENCH_COMPLETE=" in capsys.readouterr().out or shell == "bash"
