@@ -267,6 +267,7 @@ class Completion:
     `discarded_tokens` counts tokens behind a stop string: paid for, and thrown away.
     `finish_reason` is the provider's, or `reasoning_truncated` where the reply ended before any visible
     text. `repairs` names changes that made the reply fit to be stored, such as to half surrogate pairs.
+    `answered_model` is the model that has answered, as the provider says; empty where it doesn't.
     """
 
     text: str
@@ -278,6 +279,7 @@ class Completion:
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
     wire: WireResponse | None = None
+    answered_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     dialect_error,
     ends_stream,
+    misfit_in,
     read_request,
 )
 from rewoo_bench.models.hosted.http_endpoint import load_json
@@ -209,6 +210,8 @@ class Gateway:
             dialect, data, body = form.path, b"", form.body
         if not isinstance(body, dict):
             raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
+        if misfit := misfit_in(body):
+            raise BadRequest(f"the request can't be read: {misfit}")
         passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped

@@ -246,7 +246,7 @@ def _answer(completion: Completion) -> dict[str, Any]:
         "finish_reason": completion.finish_reason,
         "tool_calls": [call_fields(call) for call in completion.tool_calls],
     }
-    for name in ("thoughts", "discarded_tokens", "repairs"):
+    for name in ("thoughts", "discarded_tokens", "repairs", "answered_model"):
         if value := getattr(completion, name):
             answer[name] = value
     if completion.wire is not None:
