@@ -37,7 +37,7 @@ class WireRequest:
 
     `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
     a streamed answer as it arrives. `is_translated`: the agent's own dialect is another one, and `dropped` are the
-    fields that have no place in this one.
+    fields that have no place in this one. `secrets` are what the agent alone knows as such: they aren't recorded.
     """
 
     path: str
@@ -48,6 +48,7 @@ class WireRequest:
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
     is_translated: bool = False
     dropped: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -90,9 +90,14 @@ class Gateway:
         await self._runner.cleanup()
 
     @contextmanager
-    def open_session(self, meter: Meter, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:
-        """A question's session, which has a key of its own; afterwards the key is worthless."""
-        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools)
+    def open_session(
+        self, meter: Meter, tools: Mapping[str, Tool], hidden: frozenset[str] = frozenset()
+    ) -> Iterator[AgentSession]:
+        """A question's session, which has a key of its own; afterwards the key is worthless.
+
+        `hidden` are the agent's own secrets.
+        """
+        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools, secrets=hidden)
         self._sessions[session.key] = session
         try:
             yield session
@@ -229,7 +234,8 @@ class Gateway:
         headers = passed_on(request.headers.items(), key=session.key)
         is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
         query = "" if is_foreign else passed_query(request.query_string, key=session.key)
-        wire = WireRequest(dialect, data, headers, query, sender.set_headers, send if facts.streamed else None)
+        on_bytes = send if facts.streamed else None
+        wire = WireRequest(dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets)
         if form is not None:
             wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         # Whether an SDK makes its request again; the header is that of Stainless's SDKs.

@@ -73,7 +73,7 @@ class AgentRunner:
         assert isinstance(model, Meter)
         answer: str | None = None
         failed: AgentFailed | None = None
-        with gateway.open_session(model, tools) as session:
+        with gateway.open_session(model, tools, self.settings.secrets) as session:
 
             async def end_after_limit(scope: anyio.CancelScope) -> None:
                 await session.is_limited.wait()

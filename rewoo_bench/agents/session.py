@@ -73,6 +73,8 @@ class AgentSession:
     limit: LimitReached | None = None
     has_answer: bool = False
     """Whether a call of the model was answered: a refused or broken one meters nothing."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What the agent's own variables and flags hold, where their names say that it is secret."""
     connections: set[str] = field(default_factory=set)
     """Addresses that the agent's processes were connected to, the gateway's left out."""
 

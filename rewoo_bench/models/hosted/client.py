@@ -165,7 +165,7 @@ class HostedModel:
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        self.route(self.prompt_form)
+        providers.check_line_end(self.route(self.prompt_form))
         if self._api_key is None and self.settings.api_base is None:
             providers.check_key(self.name)
 

@@ -227,6 +227,15 @@ def check_key(name: str) -> None:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
 
 
+def check_line_end(route: Route) -> None:
+    """Raises `MissingKey` for a key that ends with a line, as of a file that was read whole: no header can hold it."""
+    variable = f"{'openai' if route.provider in OPENAI_FORM else route.provider}_API_KEY".upper()
+    key = route.api_key or os.environ.get(variable, "")
+    if key != key.rstrip("\r\n"):
+        name = variable if os.environ.get(variable) == key else "the API key"
+        raise MissingKey(f"{name} ends with a line break, which no request can send: set it without")
+
+
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
     """US dollars of a call, None where the price isn't known.
 
