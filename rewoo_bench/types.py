@@ -37,7 +37,7 @@ class WireRequest:
 
     `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
     a streamed answer as it arrives. `is_translated`: the agent's own dialect is another one, and `dropped` are the
-    fields that have no place in this one.
+    fields that have no place in this one. `secrets` are what the agent alone knows as such: they aren't recorded.
     """
 
     path: str
@@ -48,6 +48,7 @@ class WireRequest:
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
     is_translated: bool = False
     dropped: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -267,6 +268,7 @@ class Completion:
     `discarded_tokens` counts tokens behind a stop string: paid for, and thrown away.
     `finish_reason` is the provider's, or `reasoning_truncated` where the reply ended before any visible
     text. `repairs` names changes that made the reply fit to be stored, such as to half surrogate pairs.
+    `answered_model` is the model that has answered, as the provider says; empty where it doesn't.
     """
 
     text: str
@@ -278,6 +280,7 @@ class Completion:
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
     wire: WireResponse | None = None
+    answered_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

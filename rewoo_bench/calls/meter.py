@@ -73,6 +73,8 @@ class Call:
     repairs: tuple[str, ...] = ()
     content: bytes = b""
     """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
+    answered_model: str = ""
+    """The model that has answered, as the provider says."""
     not_recorded: bool = False
     """Whether a tool that answers from a recording didn't find the call there."""
     startups: tuple[TimeSpan, ...] = ()
@@ -218,6 +220,7 @@ class Meter:
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
                 "repairs": completion.repairs,
+                "answered_model": completion.answered_model,
                 "content": content_of(completion.text, [(call.name, call.arguments) for call in completion.tool_calls]),
             }
         except ModelError as error:

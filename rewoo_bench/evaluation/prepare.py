@@ -21,7 +21,7 @@ from rewoo_bench.calls.recorder import CallRecorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, CallLimiter, RetryingModel
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_model
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import UnknownPrice, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
@@ -78,10 +78,8 @@ def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | N
     for flag, limit in (("--run-cost", options.run_cost), ("--question-cost", options.question_cost)):
         if limit is not None:
             where = " at --api-base" if options.api_base else ""
-            raise UsageError(
-                f"{flag} {limit:g}: the price of {model!r}{where} isn't known; "
-                "give it (--price input=0.15,output=0.6), or limit tokens (--run-tokens, --question-tokens)"
-            )
+            why = f"the price of {model!r}{where} isn't known; give it (--price input=0.15,output=0.6), or limit tokens"
+            raise UnknownPrice(flag, limit, f"{why} (--run-tokens, --question-tokens)")
 
 
 def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:

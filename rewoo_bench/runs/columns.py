@@ -507,6 +507,11 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         null="for a tool, and where the call was neither answered nor paid for",
     ),
     Column("finish_reason", TEXT, "why the reply ended", lambda c: c.call.finish_reason, null=_TOOL),
+    Column(
+        "answered_model", TEXT, "model that has answered, as the provider says: often the snapshot behind `name`",
+        lambda c: c.call.answered_model or None, null="where nobody says it: for a tool, and for a local model",
+        is_added=True,
+    ),
     Column("latency_s", FLOAT, "wall-clock seconds of the call", lambda c: _latency_s(c.call), null="in a replay"),
     Column("waiting_s", FLOAT, "those of them that were waiting", lambda c: c.call.waiting_s),
     Column("replayed", BOOL, "whether a recording answered", lambda c: c.call.call_cost.replayed),
@@ -515,7 +520,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
-ADDED = {column.name for column in QUESTION_COLUMNS if column.is_added}
+ADDED = {column.name for column in (*QUESTION_COLUMNS, *CALL_COLUMNS) if column.is_added}
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 """Columns of calls.parquet with the tokens of each part of a prompt."""

@@ -165,7 +165,7 @@ class HostedModel:
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        self.route(self.prompt_form)
+        providers.check_line_end(self.route(self.prompt_form))
         if self._api_key is None and self.settings.api_base is None:
             providers.check_key(self.name)
 
@@ -303,7 +303,8 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(ToolCall(**without_in(asdict(call), secrets)) for call in completion.tool_calls)
-    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
-    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
+    fields = ("text", "thoughts", "answered_model")
+    texts: dict[str, Any] = {name: without(getattr(completion, name), secrets) for name in fields}
+    if calls == completion.tool_calls and all(getattr(completion, name) == text for name, text in texts.items()):
         return completion
-    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
+    return replace(completion, tool_calls=calls, **texts)

@@ -31,6 +31,7 @@ from anyio.lowlevel import RunVar
 from pydantic_core import from_json
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
+from rewoo_bench.config.price_sheets import without_date
 from rewoo_bench.errors import DataError, MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
@@ -40,7 +41,6 @@ from rewoo_bench.types import Usage
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
-_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _LOOPBACK = "localhost,127.0.0.1,::1"
 PromptForm = Literal["chat", "completion"]
 """How a prompt is sent: as turns, or as one transcript that the model continues."""
@@ -193,9 +193,7 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     if form == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
-    # A new edition supports what the others do; its price may differ.
-    like = entry or _openai_entry(_DATE.sub("", bare))
-    takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
+    takes_schema = provider != TEXT_COMPLETION and entry is not None and entry.supports_response_schema
     return Route(bare, provider, key, base, takes_schema, None if base else entry)
 
 
@@ -227,6 +225,15 @@ def check_key(name: str) -> None:
         missing = [] if report["keys_in_environment"] else missing
     if missing:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
+
+
+def check_line_end(route: Route) -> None:
+    """Raises `MissingKey` for a key that ends with a line, as of a file that was read whole: no header can hold it."""
+    variable = f"{'openai' if route.provider in OPENAI_FORM else route.provider}_API_KEY".upper()
+    key = route.api_key or os.environ.get(variable, "")
+    if key != key.rstrip("\r\n"):
+        name = variable if os.environ.get(variable) == key else "the API key"
+        raise MissingKey(f"{name} ends with a line break, which no request can send: set it without")
 
 
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
@@ -478,7 +485,11 @@ def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None
 
 
 def find_price_entry(*names: str) -> PriceEntry | None:
-    """The first of these names that has a price in the file, else the first that is in the file."""
+    """The first of these names that has a price in the file, else the first that is in the file.
+
+    A snapshot that isn't there has the entry of its name without the date.
+    """
+    names = (*names, *map(without_date, names))
     entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
     return next((entry for entry in entries if entry.rates(1)), entries[0] if entries else None)
 

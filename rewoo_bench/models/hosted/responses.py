@@ -228,6 +228,14 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
     )
 
 
+def answered_model(answer: Mapping[str, Any]) -> str:
+    """The model that has answered, as an answer or an event of its stream says; empty where it doesn't."""
+    for place in (answer, answer.get("response"), answer.get("message")):
+        if isinstance(place, Mapping) and isinstance(name := place.get("model"), str):
+            return _short(name)
+    return ""
+
+
 def error_in(answer: Mapping[str, Any]) -> str:
     """What failed, in an answer or an event that came with status 200; empty where nothing did.
 
@@ -437,6 +445,18 @@ def _kept_for(fields: Mapping[str, Any], time: str) -> int:
 @lru_cache(maxsize=1024)
 def _snake_case(name: str) -> str:
     return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def usages_in(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The usage objects of an answer or of an event of its stream.
+
+    In a stream OpenAI's responses have it in `response`, Anthropic in `message`, Moonshot in the choice, and Groq in
+    `x_groq`.
+    """
+    places = (answer.get(name) for name in ("response", "message", "x_groq"))
+    for place in (answer, *places, *objects_in(answer.get("choices"))):
+        if isinstance(place, Mapping) and isinstance(usage := place.get("usage"), Mapping):
+            yield usage
 
 
 def later_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documen
 from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
 from rewoo_bench.models.hosted.responses import (
     ParsedResponse,
+    answered_model,
     count_usage,
     cut_at_stop,
     error_in,
@@ -35,6 +36,7 @@ from rewoo_bench.models.hosted.responses import (
     read_thoughts,
     read_usage,
     salvage_usage,
+    usages_in,
 )
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import of_environment, sent_in
@@ -64,6 +66,7 @@ class ReplyStream:
         self._has_choices = False
         self._counts: dict[str, Any] = {}
         self._finish_reason: str | None = None
+        self._model = ""
         self._is_done = False
 
     @property
@@ -88,7 +91,8 @@ class ReplyStream:
 
     def add_document(self, document: Mapping[str, Any]) -> None:
         """Adds the document of one event. Raises `BadAnswer`."""
-        if isinstance(usage := document.get("usage"), Mapping):
+        self._model = answered_model(document) or self._model
+        for usage in usages_in(document):
             self._counts = later_counts(self._counts, usage)
         if error := error_in(document):
             raise BadAnswer(f"an error in the middle of a stream: {error}")
@@ -117,7 +121,8 @@ class ReplyStream:
         fields = {"reasoning_content": "".join(self._thoughts) or None}
         reply = {"message": {"content": self.text, **fields}} if self._is_chat else {"text": self.text, **fields}
         choice = {"index": 0, "finish_reason": self._finish_reason, **reply}
-        return {"choices": [choice] if self._has_choices else [], "usage": self._counts or None}
+        choices = [choice] if self._has_choices else []
+        return {"model": self._model or None, "choices": choices, "usage": self._counts or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +280,7 @@ def read_completion(
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
+        answered_model="" if route.is_ours else answered_model(document),
     )
     return completion, reply
 

@@ -249,7 +249,9 @@ class WireClient:
             cost = cost_of(usage, "estimated", route)
         else:
             cost = cost_of(usage, source, route)
-        return Completion(text, usage, facts.finish_reason or "stop", call_cost=cost, wire=response)
+        model = "" if route.is_ours else without(facts.model, secrets)
+        reason = facts.finish_reason or "stop"
+        return Completion(text, usage, reason, call_cost=cost, wire=response, answered_model=model)
 
     async def _answer(self, route: providers.Route, wire: WireRequest, relay: _Relay, request: Request) -> WireResponse:
         """The answer of the provider itself, asked again without what we add where that is refused; else of litellm."""

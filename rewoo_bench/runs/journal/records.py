@@ -192,4 +192,5 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
         WireResponse(**answer["wire"]) if "wire" in answer else None,
+        answer.get("answered_model", ""),
     )

@@ -49,7 +49,8 @@ run_id architecture example_id trial call_index kind name role place plan_depth 
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
 billed_output_tokens context_tokens exemplar_tokens question_tokens
 written_tokens found_tokens shared_question_tokens shared_question_age_s shared_run_tokens shared_run_age_s
-marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason latency_s waiting_s replayed started_at
+marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason answered_model latency_s
+waiting_s replayed started_at
 """
 
 
