@@ -215,10 +215,11 @@ def share_of(values: Numbers, questions: Numbers) -> Estimate:
     """The share of ones."""
     means = averages(values, questions)
     n, p = len(means), float(means.mean())
+    once = wilson(p * n, n, NORMAL)
     if n in (1, len(values)):
-        return wilson(p * n, n, NORMAL)
+        return once
     worth = rows_worth(means, p * (1 - p), len(values), (0.0, 1.0))
-    return wilson(p * worth, worth, student(n))
+    return within(wilson(p * worth, worth, student(n)), *once[1:])  # trials make no interval wider
 
 
 def discordant(a: Numbers, b: Numbers, questions: Numbers) -> tuple[float, float, float]:
@@ -234,8 +235,10 @@ def difference_of(a: Numbers, b: Numbers, questions: Numbers) -> tuple[Estimate,
     """mean(a) - mean(b) of zeros and ones, and p by the exact McNemar test."""
     more, less, worth = discordant(a, b, questions)
     n = len(set(questions))
-    quantile = NORMAL if n in (1, len(a)) else student(n)
-    return score_interval(more * worth, less * worth, worth, quantile), sign_test(a - b, questions)
+    once, p = score_interval(more * n, less * n, n, NORMAL), sign_test(a - b, questions)
+    if n in (1, len(a)):
+        return once, p
+    return within(score_interval(more * worth, less * worth, worth, student(n)), *once[1:]), p
 
 
 def sign_test(differences: Numbers, questions: Numbers) -> float:
@@ -252,9 +255,10 @@ def sign_test(differences: Numbers, questions: Numbers) -> float:
 
 def not_worse_p(a: Numbers, b: Numbers, questions: Numbers, margin: float) -> float:
     """p of "the share of a is below that of b by the margin": below 0.05 where the interval leaves that out."""
-    more, less, worth = discordant(a, b, questions)
-    n, distance = len(set(questions)), abs(score_of(more * worth, less * worth, worth, -margin))
-    return float(2 * (norm.sf(distance) if n in (1, len(a)) else t.sf(distance, n - 1)))
+    (more, less, worth), n = discordant(a, b, questions), len(set(questions))
+    once, all_ = (abs(score_of(more * each, less * each, each, -margin)) for each in (n, worth))
+    p = float(2 * norm.sf(once))
+    return p if n in (1, len(a)) else min(p, float(2 * t.sf(all_, n - 1)))
 
 
 def student_bounds(parts: Sequence[tuple[float, float]], n: int) -> tuple[float, float]:

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import Pair, adjusted, pair_columns, paired, way_round
+from rewoo_bench.analysis.pairs import Pair, adjusted, pair_columns, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Interval, mean_of
 from rewoo_bench.analysis.summary import LOOPS, bounded, summaries_of
@@ -66,9 +66,9 @@ def compare(
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
-    The default `baseline` is the first system; of two runs of the same architectures each architecture is
-    compared before and after. `by` names a column, such as `question_type`: the questions of each value are
-    compared separately. Each data set is a table of its own, and Holm's adjustment is for all of its tests.
+    The default `baseline` is the first system that plans ahead, else the first (`reference`); of two runs of the same
+    architectures each architecture is compared before and after. `by` names a column, such as `question_type`: the
+    questions of each value are compared separately. Each data set is a table of its own, and Holm's adjustment is for all of its tests.
     `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
     tokens are those of `pricing`; the run's own by default. `folders` have the traces that say where agents
     connected to.
@@ -251,7 +251,7 @@ def chosen(
 
     `within_model`: of each model apart, unless no model has two systems.
     Each with each, or the others with the `baseline`. Without one: where two runs have the same
-    architectures, each architecture before and after; else the others with the first. Raises `UsageError`.
+    architectures, each architecture before and after; else the others with the `reference`. Raises `UsageError`.
     """
     if within_model:
         models = [
@@ -271,7 +271,7 @@ def chosen(
             before, after = runs.values()
             if before.keys() == after.keys() and len(before) > 1:
                 return [(label, after[architecture]) for architecture, label in before.items()]
-    first = names[0]
+    first = reference(names)
     if baseline is not None:
         exact = [label for label in names if label == baseline]
         matches = exact or [label for label in names if label.split(", ")[0] == baseline]

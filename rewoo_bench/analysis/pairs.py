@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -120,6 +120,12 @@ def way_round(first: str, second: str) -> tuple[str, str]:
     it is divided by a plan, and a loop by it. Two of one kind stay as they are.
     """
     return (second, first) if _loopy(second) < _loopy(first) else (first, second)
+
+
+def reference(labels: Iterable[str]) -> str:
+    """The system that the others are compared with by default: the first that plans ahead, else the first."""
+    names = list(labels)
+    return next((name for name in names if _loopy(name) < 0), names[0])
 
 
 def _loopy(label: str) -> int:

@@ -17,7 +17,7 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 
-from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, pair_columns, paired, way_round
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, pair_columns, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.runs.rows import oracle_rows, read_columns
@@ -89,7 +89,7 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
 
 
 def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
-    """The sentences of one run: each architecture beside the first, on the questions that all have ended.
+    """The sentences of one run: each architecture beside the first that plans, on the questions that all have ended.
 
     They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
     """
@@ -110,7 +110,7 @@ def pairs_of_run(rows: pa.Table, pricing: Pricing) -> Sequence[Pair]:
         name: {each: values[places[np.isin(keys[places], shared)]] for each, values in columns.items()}
         for name, places in own.items()
     }
-    first, *others = kept
+    first = reference(kept)
     (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
-    pairs = [way_round(first, other) for other in others]
+    pairs = [way_round(first, other) for other in kept if other != first]
     return adjusted([paired(dataset, (a, kept[a]), (b, kept[b]), oracle=oracle) for a, b in pairs])

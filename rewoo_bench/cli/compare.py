@@ -19,8 +19,8 @@ from rewoo_bench.text.escaping import terminal
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", shell_complete=run_folders)
 @click.option("--baseline", metavar="NAME",
-              help="Architecture to compare the others with.  [default: the first; of two runs with the same "
-                   "architectures each is compared with itself in the other run]")
+              help="Architecture to compare the others with.  [default: the first that plans ahead, else the first; "
+                   "of two runs with the same architectures each is compared with itself in the other run]")
 @click.option("--all-pairs", is_flag=True, help="Compare each with each.")
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions of a data set on their shared questions; the output says so. "

@@ -33,7 +33,9 @@ from rewoo_bench.text.escaping import csv_text, terminal
               help="Draw a figure here: tasks by the model calls that they save, and dollars under each price.")
 def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
                       plot: Path | None) -> None:
-    """What of a run's tool calls a plan could have had, and what that would have saved, as a bound. No model is asked.
+    """What of a run's tool calls a plan could have had, and what that would have saved, by an estimate.
+
+    No model is asked. Where a planner of the run answered the same questions, what it took is shown instead.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
     from an earlier result, a constant, or derived by the model. From that follows which model calls of the loop would

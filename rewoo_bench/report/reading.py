@@ -57,8 +57,9 @@ def compare(
 ) -> Comparison:
     """Compares the architectures of these runs, or of one frame of `load` or results in memory.
 
-    Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
-    column, such as `question_type`, whose values are compared separately. Dollars are at `prices`, those of
+    Each is compared with the `baseline` (by default the first that plans ahead, else the first), or with `all_pairs`
+    each with each; ratios are of a loop by a plan, whatever order they stand in. `by` names a column, such as
+    `question_type`, whose values are compared separately. Dollars are at `prices`, those of
     `rewoo-bench compare --prices`; by default at the runs' own, else their models', else "openai". Rows without their
     run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises
     `UsageError` where rows aren't comparable.

@@ -16,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import accumulate
@@ -25,15 +25,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.plannable.steps import KINDS, Source, ToolStep, TracedTask, traced_tasks
-from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note
+from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
+from rewoo_bench.analysis.verdict import pairs_of_run, verdict
 from rewoo_bench.config.price_sheets import Tariff, named_tariff, price_of
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
-from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, manifests, read_table
 from rewoo_bench.text.tokens import count_tokens
 
 _KEY = ("architecture", "example_id", "trial")
@@ -57,6 +59,8 @@ class Plannable:
     """Each price, and what it is: `OpenAI's rule, gpt-4o`."""
     pricing: str = ""
     """Where the prices come from, unless they are those of the run's one model, or were given."""
+    measured: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of a loop whose questions a planner of the run answered, too: what that one took, in sentences (verdict.py)."""
 
     def architectures(self) -> list[str]:
         return list(dict.fromkeys(self.tasks["architecture"]))
@@ -78,7 +82,8 @@ def plannable(
     `on_task` is called with each trajectory that counts.
     Raises `DataError` where the run has no traces or no loop with tool calls, and `UsageError` for a wrong price.
     """
-    rows = load_table(folder).select([*_KEY, "model"]).to_pylist()
+    table = load_table(folder)
+    rows = table.select([*_KEY, "model"]).to_pylist()
     model_of = {tuple(row[name] for name in _KEY): str(row["model"]) for row in rows}
     tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices)
     path = folder / TRACES_FILE
@@ -122,7 +127,17 @@ def plannable(
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
     titles = {name: _title(list(of_models.values())) for name, of_models in tariffs.items()}
-    return Plannable(folder, pd.DataFrame(of_calls), pd.DataFrame(of_tasks), dict(left_out), titles, pricing)
+    frames = pd.DataFrame(of_calls), pd.DataFrame(of_tasks)
+    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, table))
+
+
+def _measured(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
+    """By loop what each planner of the run took of the same questions."""
+    pricing, found = pricing_of([folder], rows, manifests(folder)), dict[str, list[str]]()
+    for pair in pairs_of_run(rows, pricing):
+        if pair.loop_and_plan:
+            found.setdefault(pair.b, []).extend(verdict(pair, pricing))
+    return found
 
 
 def _tariffs(models: Sequence[str], prices: Sequence[str]) -> tuple[dict[str, dict[str, Tariff]], str]:
@@ -340,9 +355,9 @@ def _latency(calls: _Columns, positions: Sequence[int], others: Sequence[int], w
 # prompt is that result: who writes the plan hasn't seen it. No plan takes more model calls than the loop did: a turn
 # that would need two of these begins a new plan, and a whole plan that needs too many leaves the segment as it was.
 #
-# It is a bound and no forecast: prompts and outputs are the loop's own, a plan has no faults, and costs what its calls
-# cost to write. What prompts share is the loop's, too: the prefix that two calls share is the shortest of those that
-# each call between them shares with the one before it.
+# It is an estimate, whose error was measured (predicted.csv): prompts and outputs are the loop's own, a plan has no
+# faults, and costs what its calls cost to write. What prompts share is the loop's, too: the prefix that two calls share
+# is the shortest of those that each call between them shares with the one before it.
 
 
 Horizon = Literal["loop", "plan-ahead", "lazy replanning", "plans as code"]

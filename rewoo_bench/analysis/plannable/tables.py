@@ -18,12 +18,12 @@ from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import counted
 
 ASSUMPTIONS = (
-    "a bound, not a forecast. It takes for granted that prompts and outputs are the loop's own, that "
+    "an estimate, no measurement. It takes for granted that prompts and outputs are the loop's own, that "
     "plans have no faults, and that a value which stands in an earlier text comes from there"
 )
 SECONDS = (
-    "seconds are a bound, too: what a plan writes in a call's place takes the run's own time for each token (the slope "
-    "of a line through its calls), but no more than that call took"
+    "seconds are an estimate, too: what a plan writes in a call's place takes the run's own time for each token (the "
+    "slope of a line through its calls), but no more than that call took"
 )
 AHEAD = (
     "tool calls ahead of their turn: asked for by a plan before the loop asked for them, so not those of a plan's "
@@ -80,38 +80,28 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     low, high = sorted((first["saved"], last["saved"]))
     rule, model = found.prices[price].rsplit(", ", 1)
     where = f"{'without a cache' if rule == SHOWN['none'] else f'under {rule}'}, at {model}'s prices"
-    bounds = min(first["low"], last["low"]), max(first["high"], last["high"])
-    shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high, *bounds) if np.isfinite(value)]
-    ways = [*WAYS.values()] if first["saved"] <= last["saved"] else [*WAYS.values()][::-1]
-    saved = f"{shares[0]} ({ways[0]}) or {shares[1]} ({ways[1]})" if shares[0] != shares[1] else shares[0]
-    few = last["n"] < FEWEST_TASKS
-    interval = "too few for an interval" if few else f"95%: {shares[2]} to {shares[3]}, the outer ends of both"
-    return (
-        f"{architecture}: by the loop's own prompts planning ahead would have saved at most {saved} of the cost "
-        f"{where} ({interval}; {counted(last['n'], 'task')}); {_measured(own, rule)}"
-    )
+    shares = [f"{value:.0%}".replace("-0%", "0%") for value in (low, high)]
+    saved = " to ".join(dict.fromkeys(shares))
+    estimated = f"{architecture}: by an estimate, planning ahead would have saved {saved} of the cost {where}."
+    return f"{estimated} {_error(own, rule)}"
 
 
-def _measured(own: Mapping[Any, Mapping[Any, Any]], rule: str) -> str:
-    """What planners took of such a prediction under a rule, and which way saves whatever the error is of those."""
+def _error(own: Mapping[Any, Mapping[Any, Any]], rule: str) -> str:
+    """How far such an estimate was off where a planner was run, and what it shows with that error."""
     measures = [f"usd:{name}" for name, title in SHOWN.items() if title in rule.split(" and ")]
     measured = errors()
     measured = measured[measured["measure"].isin(measures)]
     if measured.empty:
-        return "no planner was measured under this rule"
+        return "No planner was measured under this rule."
     took = {horizon: measured[measured["horizon"] == horizon]["took_per_predicted"] for horizon in WAYS}
-    ranges = [f"{each.min():.2f} to {each.max():.2f} times" for each in took.values()]
-    saving = [
-        way
-        for horizon, way in WAYS.items()
-        if own[horizon]["n"] >= FEWEST_TASKS and (1 - own[horizon]["low"]) * took[horizon].max() < 1
+    said = [
+        f"{way} took {of.min():.2f} to {of.max():.2f} times that"
+        for way, of in zip(WAYS.values(), took.values(), strict=True)
     ]
-    shown = f"show a saving by {saving[0] + ' alone' if len(saving) < len(WAYS) else 'both'}" if saving else ""
-    whole, programs = WAYS.values()
-    return (
-        f"where loop and planner were both run, {whole} took {ranges[0]} what was predicted in this way and {programs} "
-        f"{ranges[1]}, so with such an error the data {shown or 'show neither a saving nor a loss'}"
-    )
+    enough = [name for name in WAYS if own[name]["n"] >= FEWEST_TASKS]
+    saving = [WAYS[name] for name in enough if (1 - own[name]["low"]) * took[name].max() < 1]
+    shown = f"a saving by {' and by '.join(saving)}" if saving else "neither a saving nor a loss"
+    return f"Where planners were run, {said[0]}, and {said[1]}. With such an error it shows {shown}."
 
 
 def errors() -> pd.DataFrame:
@@ -158,16 +148,22 @@ def text(found: Plannable) -> str:
         head += f"{counted(len(tasks), 'run')} of them, {counted(len(calls), 'tool call')}"
         blocks.append("\n".join([head, "", *text_table(values_table(calls)), *_chance(calls)]))
         blocks.append("\n".join(text_table(calls_table(calls))))
-        blocks.append("\n".join([*text_table(horizons_table(found, architecture)), AHEAD]))
-        blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
+        if measured := found.measured.get(architecture):
+            blocks.append("\n".join(["What a planner took of the same tasks:", *measured]))
+        else:
+            blocks.append("\n".join([*text_table(horizons_table(found, architecture)), AHEAD]))
+            blocks.append("\n".join(filter(None, (verdict(found, architecture, name) for name in found.prices))))
     rare = [OF_RARE] if any(RARE in block for block in blocks) else []
-    blocks.append("\n".join([*text_table(trust_table(found.prices)), trust_note()]))
+    if not found.measured.keys() >= set(found.architectures()):
+        blocks.append("\n".join([*text_table(trust_table(found.prices)), trust_note()]))
     return "\n\n".join([*blocks, "\n".join([*rare, *notes(found)])])
 
 
 def notes(found: Plannable) -> list[str]:
     """What the figures take for granted, where prices come from, and what is left out."""
-    said = [ASSUMPTIONS, SECONDS if found.tasks["latency_s"].notna().all() else "", found.pricing]
+    is_estimate = not found.measured.keys() >= set(found.architectures())
+    seconds = SECONDS if found.tasks["latency_s"].notna().all() else ""
+    said = [ASSUMPTIONS, seconds, found.pricing] if is_estimate else []
     return [*filter(None, said), *(f"left out: {reason}: {count:,}" for reason, count in found.left_out.items())]
 
 

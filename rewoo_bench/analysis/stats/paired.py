@@ -308,25 +308,42 @@ def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: f
     Wilson 1927, Journal of the American Statistical Association 22. Of few events it holds the truth as seldom as 84
     times in 100. The bound near 0 or 1 is then Poisson's (Brown, Cai and DasGupta 2001, Statistical Science 16,
     section 4.1.1): never fewer than 92.6 times for 20 questions or more. With trials the rows count by their design
-    effect (Rao and Scott 1992, Biometrics 48), with Student's quantile; as many as there are questions where all
-    trials agree.
+    effect (Rao and Scott 1992, Biometrics 48), with Student's quantile, since the effect is estimated. No trial makes a
+    question worth less than one row, so the interval is never wider than that of one row a question (`_narrower`).
     """
     column, _, labels = paired_columns(values, values, clusters, ("yes or no", "yes or no"))
     (means,) = averaged(labels, column)
     if not len(means):
         return Interval(math.nan, 0.0, 1.0, 0, level)
-    share, n, worth, quantile = _mean(means), len(means), float(len(means)), NormalDist().inv_cdf((1 + level) / 2)
-    if 1 < n < len(column):
-        worth, quantile = rows_worth(share * (1 - share), means, len(column)), student(n, level)
-    whole = worth + quantile**2
-    centre = (worth * share + quantile**2 / 2) / whole
-    half = quantile * math.sqrt(worth * share * (1 - share) + quantile**2 / 4) / whole
-    parts = np.array([share, 1 - share])
-    is_rare = (parts < 0.5) & (parts * worth <= _FEW_EVENTS)
-    of_right, of_wrong = np.where(is_rare, scipy.special.gammaincinv(parts * worth, 1 - level) / worth, 1.0).tolist()
-    low = min(centre - half, of_right) if share > 0 else 0.0
-    high = max(centre + half, 1 - of_wrong) if share < 1 else 1.0
-    return Interval(share, low, high, n, level)
+    share, n = _mean(means), len(means)
+
+    def bounds(worth: float, quantile: float) -> tuple[float, float]:
+        whole = worth + quantile**2
+        centre = (worth * share + quantile**2 / 2) / whole
+        half = quantile * math.sqrt(worth * share * (1 - share) + quantile**2 / 4) / whole
+        parts = np.array([share, 1 - share])
+        is_rare = (parts < 0.5) & (parts * worth <= _FEW_EVENTS)
+        few = np.where(is_rare, scipy.special.gammaincinv(parts * worth, 1 - level) / worth, 1.0)
+        low = min(centre - half, float(few[0])) if share > 0 else 0.0
+        return low, max(centre + half, 1 - float(few[1])) if share < 1 else 1.0
+
+    worth = rows_worth(share * (1 - share), means, len(column)) if 1 < n < len(column) else None
+    return Interval(share, *_narrower(bounds, n, worth, level), n, level)
+
+
+def _narrower(
+    bounds: Callable[[float, float], tuple[float, float]], n: int, worth: float | None, level: float
+) -> tuple[float, float]:
+    """The bounds of n questions, or the inner ones of these and of those of what their trials are worth together.
+
+    `bounds` takes a number of rows and a quantile. The first hold whatever the trials do: a question's mean of scores
+    from 0 to 1 varies no more than one score. So more trials never make an interval wider.
+    """
+    low, high = bounds(float(n), NormalDist().inv_cdf((1 + level) / 2))
+    if worth is None:
+        return low, high
+    low_of_trials, high_of_trials = bounds(worth, student(n, level))
+    return max(low, low_of_trials), min(high, high_of_trials)
 
 
 class Discordant(NamedTuple):
@@ -357,24 +374,28 @@ def difference_of_proportions(
 
     Tango 1998, Statistics in Medicine 17, 891-908: a difference is in the interval where the score test, with the
     share of discordant pairs that fits it best, doesn't refute it. With trials the pairs count by their design effect
-    (Rao and Scott 1992, Biometrics 48), with Student's quantile.
+    (Rao and Scott 1992, Biometrics 48), with Student's quantile, and never wider than of a pair each (`_narrower`).
     """
-    only_a, only_b, n, questions = discordant(a, b, clusters)
+    only_a, only_b, worth, questions = discordant(a, b, clusters)
     if not questions:
         return Interval(math.nan, -1.0, 1.0, 0, level)
+
+    def bounds(n: float, quantile: float) -> tuple[float, float]:
+        ends = []
+        for more, less in ((only_a * n, only_b * n), (only_b * n, only_a * n)):
+            estimate = (more - less) / n
+            # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
+            low, high = estimate + _PRECISION, 1.0
+            while high - low > _PRECISION:  # halved: scipy.optimize would take longer to import than all of it
+                middle = (low + high) / 2
+                error = math.sqrt(n * variance_at(less, more, n, -middle))
+                low, high = (low, middle) if n * (middle - estimate) - quantile * error > 0 else (middle, high)
+            ends.append(high)
+        return -ends[0], ends[1]
+
     is_clustered = clusters is not None and questions > 1
-    quantile = student(questions, level) if is_clustered else NormalDist().inv_cdf((1 + level) / 2)
-    bounds = []
-    for more, less in ((only_a * n, only_b * n), (only_b * n, only_a * n)):
-        estimate = (more - less) / n
-        # At the estimate itself a difference is zero where no pair is discordant, which is no bound.
-        low, high = estimate + _PRECISION, 1.0
-        while high - low > _PRECISION:  # halved: scipy.optimize would take longer to import than all of a comparison
-            middle = (low + high) / 2
-            error = math.sqrt(n * variance_at(less, more, n, -middle))
-            low, high = (low, middle) if n * (middle - estimate) - quantile * error > 0 else (middle, high)
-        bounds.append(high)
-    return Interval(only_b - only_a, -bounds[0], bounds[1], questions, level)
+    found = _narrower(bounds, questions, worth if is_clustered else None, level)
+    return Interval(only_b - only_a, *found, questions, level)
 
 
 def variance_at(more: float, less: float, n: float, null: float) -> float:
