@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, Literal
 
 import pandas as pd
@@ -89,6 +90,11 @@ class Comparison:
 
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        above, below = ([f"<p>{escape(line)}</p>" for line in lines] for lines in (self.warnings, self.verdicts))
+        return "\n".join([*above, *map(_html_table, tables(self)), *below])
 
     @property
     def verdicts(self) -> list[str]:
@@ -388,6 +394,13 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
     return "\n\n".join(part for part in (warnings, *shown, *below) if part)
+
+
+def _html_table(table: TitledTable) -> str:
+    header, *rows = ([escape(cell) for cell in row] for row in table.cells)
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def notes(comparison: Comparison) -> list[str]:

@@ -11,7 +11,7 @@ model call in any of the questions, such as an agent that crashes at its start, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
@@ -256,8 +256,13 @@ class Pricing:
 def own_prices(manifests: Manifests) -> Pricing:
     """The prices that the runs were paid at, by the names of their models."""
     priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
-    names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
-    return Pricing(f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}" if priced else "")
+    return Pricing(as_counted(priced, manifests) if priced else "")
+
+
+def as_counted(models: Iterable[str], manifests: Manifests) -> str:
+    """The prices of dollars that a run pays: its models' own, and cached input as it was reported."""
+    names = " and ".join(f"{name}'s" for name in dict.fromkeys(models))
+    return f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}"
 
 
 def dollars_at(manifests: Manifests) -> str:

@@ -12,7 +12,7 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,20 +20,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.pairs import Pricing, at_once, own_prices
+from rewoo_bench.analysis.pairs import Pricing, as_counted, at_once, own_prices
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import (
+    PRICE_KINDS,
     RULES,
     CacheRule,
     Tariff,
     by_role,
     named_tariff,
     price_of,
+    read_price,
     split_by_role,
     unlisted,
 )
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
@@ -241,6 +243,8 @@ EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
 """The prices in tables of runs whose own aren't known, and their titles there."""
+GIVEN = "--price"
+"""The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
@@ -316,27 +320,102 @@ def _calls_of_runs(
         yield own, mine, read_calls(run if run.is_dir() else run.parent, mine)
 
 
-def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
-    """The dollars that the runs recorded, else each call's at the price of its own model, where sheets list them all.
+def given_tariffs(prices: Mapping[str, Mapping[str, float] | None]) -> dict[str, Tariff]:
+    """Prices that a run was given, by its models and kinds of tokens as run.json has them, as tariffs.
 
+    Where cached input is cheaper, the rule of its cache is that of the model's sheet, else of `EXAMPLE`.
+    """
+    found = {}
+    for model, dollars in prices.items():
+        if dollars:
+            paid = {kind: dollars[kind] / 1e6 for kind in PRICE_KINDS.values() if kind in dollars}
+            cached, written = paid.get("cached_input", paid["input"]), paid.get("cache_write", paid["input"])
+            base = named_tariff(price_of(model) or EXAMPLE)
+            tariff = replace(
+                base,
+                sheet="given",
+                model=model,
+                under=f"{base.cache_rule}; {model}'s prices as given",
+                source=GIVEN,
+                notes=base.notes_of_rule,
+                input=paid["input"],
+                output=paid["output"],
+                cache_read=cached,
+                cache_write=None if written == paid["input"] else written,
+                batch_input=None,
+                batch_output=None,
+            )
+            found[model] = tariff if cached < paid["input"] else tariff.without_cache()
+    return found
+
+
+def own_tariffs(models: Iterable[str], manifests: Manifests) -> dict[str, Tariff]:
+    """The price of each model: the one that its run was given (`--price`, `--prices`), else that of a sheet.
+
+    Models without either are left out.
+    """
+    given = dict[str, Tariff]()
+    for run in manifests.values():
+        if run.options.get("price") or run.options.get("prices"):
+            given |= given_tariffs(run.prices or {})
+    listed = {model: at for model in models if model not in given and (at := price_of(model))}
+    return {model: given[model] for model in models if model in given} | {
+        model: named_tariff(at) for model, at in listed.items()
+    }
+
+
+def _at_given_prices(
+    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, price: Sequence[str]
+) -> Pricing:
+    """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
+    columns = read_columns(rows, _COLUMNS)
+    of_runs = list(_calls_of_runs(runs, columns))
+    models = sorted({model for _, _, calls in of_runs for model in calls.model})
+    dollars = dict[str, dict[str, float]]()
+    for value in price:
+        whose, _, text = value.rpartition(":")
+        roles = {name for _, mine, _ in of_runs for role, name in own_models(mine).items() if role == whose}
+        named = roles or ({whose} if whose else set(models) - {each.rpartition(":")[0] for each in price})
+        if unasked := named - set(models):
+            raise UsageError(f"--price {value}: {unknown('model of the runs', min(unasked), models)}")
+        if len(named) > 1:
+            raise UsageError(f"--price {value}: it is one model's, and the runs asked {' and '.join(sorted(named))}")
+        dollars |= dict.fromkeys(named, read_price(text))
+    if missing := [model for model in models if model not in dollars]:
+        raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
+    tariffs, usd = given_tariffs(dollars), np.full(len(columns["run_id"].values), np.nan)
+    for own, _, calls in of_runs:
+        usd[own] = calls.of_rows(priced(replace(calls, role=calls.model), tariffs, recorded=True).usd)
+    return Pricing(as_counted(models, manifests), "", usd, "cost_usd")
+
+
+def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+    """The dollars that the runs recorded, else each call's at the price of its own model, where all have one.
+
+    Those of a run that was given its prices count cached input as it was reported, as its recorded dollars do.
     None where neither is known of all rows that haven't failed.
     """
     scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
     if not np.isnan(columns["cost_usd"].values[scored]).any():
         return own_prices(manifests)
-    usd, tariffs, stands_in = np.full(len(scored), np.nan), dict[str, Tariff](), False
+    usd, tariffs, stands_in = np.full(len(scored), np.nan), dict[tuple[str, str], Tariff](), False
     try:
-        for own, _, calls in _calls_of_runs(runs, columns):
-            for model in set(calls.model) - set(tariffs):
-                if (listed := price_of(model)) is None:
-                    return None
-                tariffs[model] = named_tariff(listed)
-            usd[own] = calls.of_rows(priced(replace(calls, role=calls.model), tariffs).usd)
+        for own, mine, calls in _calls_of_runs(runs, columns):
+            asked = set(calls.model)
+            of_run = {name: manifests[name] for name in mine["run_id"].names_in_use if name in manifests}
+            found = own_tariffs(asked, of_run)
+            if asked - found.keys():
+                return None
+            tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
+            is_given = all(tariff.source == GIVEN for tariff in found.values())
+            usd[own] = calls.of_rows(priced(replace(calls, role=calls.model), found, recorded=is_given).usd)
             stands_in |= calls.stands_in
     except DataError:
         return None
     if not tariffs or np.isnan(usd[scored]).any():
         return None
+    if all(tariff.source == GIVEN for tariff in tariffs.values()):
+        return Pricing(as_counted((model for model, _ in tariffs), manifests), "", usd, "cost_usd")
     under = sorted({tariff.under for tariff in tariffs.values()})
     notes = [*([STAND_IN] if stands_in else []), *(["each model is at its own prices"] if len(under) > 1 else [])]
     return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), usd, "cost_usd")
@@ -354,13 +433,23 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 
 
 def pricing_of(
-    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
+    runs: Sequence[str | Path],
+    rows: pd.DataFrame | pa.Table,
+    manifests: Manifests,
+    prices: Sequence[str] = (),
+    price: Sequence[str] = (),
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`), else those of `own_or_listed`.
+    """The dollars of some runs: of `prices` (as in `priced_rows`) or `price`, else those of `own_or_listed`.
+
+    A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or begins with the role of a model, as that of a run.
 
     Else those of the main model where all runs have the same one and a sheet lists it, else of `EXAMPLE`. Raises
     `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what it takes.
     """
+    if price:
+        if prices:
+            raise UsageError(f"--prices {prices[0]}: leave it or --price out")
+        return _at_given_prices(runs, rows, manifests, price)
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return known
     columns = read_columns(rows, ["model", *_MODELS.values()])
