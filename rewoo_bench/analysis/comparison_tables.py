@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, Literal
 
 import pandas as pd
@@ -91,6 +92,11 @@ class Comparison:
 
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        said, below = ([f"<p>{escape(line)}</p>" for line in lines] for lines in ([*self.verdicts, *self.warnings], notes(self)))
+        return "\n".join([*said, *map(_html_table, tables(self)), *below])
 
     @property
     def verdicts(self) -> list[str]:
@@ -390,6 +396,13 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
     return "\n\n".join(part for part in (said, warnings, *shown, below) if part)
+
+
+def _html_table(table: TitledTable) -> str:
+    header, *rows = ([escape(cell) for cell in row] for row in table.cells)
+    head = "".join(f"<th>{cell}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>{escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def notes(comparison: Comparison) -> list[str]:

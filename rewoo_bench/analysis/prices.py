@@ -12,7 +12,7 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -24,16 +24,18 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.price_sheets import (
+    PRICE_KINDS,
     RULES,
     CacheRule,
     Tariff,
     by_role,
     named_tariff,
     price_of,
+    read_price,
     split_by_role,
     unlisted,
 )
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
@@ -268,9 +270,16 @@ class Pricing:
 def own_prices(manifests: Manifests) -> Pricing:
     """The prices that the runs were paid at, by the names of their models."""
     priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
-    names = " and ".join(f"{name}'s" for name in dict.fromkeys(priced))
-    under = f"{names} prices, cached input as the endpoint counted it{at_once(manifests)}"
-    return Pricing(under, name=f"{names} prices") if priced else Pricing()
+    return _as_counted(priced, manifests) if priced else Pricing()
+
+
+def _as_counted(
+    models: Iterable[str], manifests: Manifests, usd: Floats | None = None, cached: Floats | None = None
+) -> Pricing:
+    """The models' own prices, with cached input as it was reported."""
+    prices = " and ".join(f"{name}'s" for name in dict.fromkeys(models)) + " prices"
+    under = f"{prices}, cached input as the endpoint counted it{at_once(manifests)}"
+    return Pricing(under, name=prices, cost_usd=usd, cached=cached)
 
 
 def at_once(manifests: Manifests) -> str:
@@ -293,6 +302,8 @@ EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
 """The prices in tables of runs whose own aren't known, and their titles there."""
+GIVEN = "--price"
+"""The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
@@ -376,9 +387,80 @@ def _calls_of_runs(
         yield own, mine, read_calls(run if run.is_dir() else run.parent, mine)
 
 
-def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
-    """The dollars that the runs recorded, else each call's at the price of its own model, where sheets list them all.
+def given_tariffs(prices: Mapping[str, Mapping[str, float] | None]) -> dict[str, Tariff]:
+    """Prices that a run was given, by its models and kinds of tokens as run.json has them, as tariffs.
 
+    Where cached input is cheaper, the rule of its cache is that of the model's sheet, else of `EXAMPLE`.
+    """
+    found = {}
+    for model, dollars in prices.items():
+        if dollars:
+            paid = {kind: dollars[kind] / 1e6 for kind in PRICE_KINDS.values() if kind in dollars}
+            cached, written = paid.get("cached_input", paid["input"]), paid.get("cache_write", paid["input"])
+            base = named_tariff(price_of(model) or EXAMPLE)
+            tariff = replace(
+                base,
+                sheet="given",
+                model=model,
+                under=f"{base.cache_rule}; {model}'s prices as given",
+                source=GIVEN,
+                notes=base.notes_of_rule,
+                input=paid["input"],
+                output=paid["output"],
+                cache_read=cached,
+                cache_write=None if written == paid["input"] else written,
+                batch_input=None,
+                batch_output=None,
+            )
+            found[model] = tariff if cached < paid["input"] else tariff.without_cache()
+    return found
+
+
+def own_tariffs(models: Iterable[str], manifests: Manifests) -> dict[str, Tariff]:
+    """The price of each model: the one that its run was given (`--price`, `--prices`), else that of a sheet.
+
+    Models without either are left out.
+    """
+    given = dict[str, Tariff]()
+    for run in manifests.values():
+        if run.options.get("price") or run.options.get("prices"):
+            given |= given_tariffs(run.prices or {})
+    listed = {model: at for model in models if model not in given and (at := price_of(model))}
+    return {model: given[model] for model in models if model in given} | {
+        model: named_tariff(at) for model, at in listed.items()
+    }
+
+
+def _at_given_prices(
+    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, price: Sequence[str]
+) -> Pricing:
+    """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
+    columns = read_columns(rows, _COLUMNS)
+    of_runs = list(_calls_of_runs(runs, columns))
+    models = sorted({model for _, _, calls in of_runs for model in calls.model})
+    dollars = dict[str, dict[str, float]]()
+    for value in price:
+        whose, _, text = value.rpartition(":")
+        roles = {name for _, mine, _ in of_runs for role, name in own_models(mine).items() if role == whose}
+        named = roles or ({whose} if whose else set(models) - {each.rpartition(":")[0] for each in price})
+        if unasked := named - set(models):
+            raise UsageError(f"--price {value}: {unknown('model of the runs', min(unasked), models)}")
+        if len(named) > 1:
+            raise UsageError(f"--price {value}: it is one model's, and the runs asked {' and '.join(sorted(named))}")
+        dollars |= dict.fromkeys(named, read_price(text))
+    if missing := [model for model in models if model not in dollars]:
+        raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
+    tariffs, (usd, cached) = given_tariffs(dollars), np.full((2, len(columns["run_id"].values)), np.nan)
+    for own, _, calls in of_runs:
+        costs = priced(replace(calls, role=calls.model), tariffs, recorded=True)
+        usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
+    return _as_counted(models, manifests, usd, cached)
+
+
+def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+    """The dollars that the runs recorded, else each call's at the price of its own model, where all have one.
+
+    Those of a run that was given its prices count cached input as it was reported, as its recorded dollars do.
     None where neither is known of all rows that haven't failed.
     """
     scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
@@ -386,20 +468,25 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
     usd, cached = np.full((2, len(scored)), np.nan)
-    tariffs, stands_in = dict[str, Tariff](), False
+    tariffs, stands_in = dict[tuple[str, str], Tariff](), False
     try:
-        for own, _, calls in _calls_of_runs(runs, columns):
-            for model in set(calls.model) - set(tariffs):
-                if (listed := price_of(model)) is None:
-                    return None
-                tariffs[model] = named_tariff(listed)
-            costs = priced(replace(calls, role=calls.model), tariffs)
+        for own, mine, calls in _calls_of_runs(runs, columns):
+            asked = set(calls.model)
+            of_run = {name: manifests[name] for name in mine["run_id"].names_in_use if name in manifests}
+            found = own_tariffs(asked, of_run)
+            if asked - found.keys():
+                return None
+            tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
+            is_given = all(tariff.source == GIVEN for tariff in found.values())
+            costs = priced(replace(calls, role=calls.model), found, recorded=is_given)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
             stands_in |= calls.stands_in
     except DataError:
         return None
     if not tariffs or np.isnan(usd[scored]).any():
         return None
+    if all(tariff.source == GIVEN for tariff in tariffs.values()):
+        return _as_counted((model for model, _ in tariffs), manifests, usd, cached)
     under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
     notes = [*([STAND_IN] if stands_in else []), *(["each model is at its own prices"] if len(under) > 1 else [])]
     return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), " and ".join(names), usd, cached)
@@ -417,13 +504,23 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 
 
 def pricing_of(
-    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, prices: Sequence[str] = ()
+    runs: Sequence[str | Path],
+    rows: pd.DataFrame | pa.Table,
+    manifests: Manifests,
+    prices: Sequence[str] = (),
+    price: Sequence[str] = (),
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`), else those of `own_or_listed`.
+    """The dollars of some runs: of `prices` (as in `priced_rows`) or `price`, else those of `own_or_listed`.
+
+    A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or begins with the role of a model, as that of a run.
 
     Else those of the main model where all runs have the same one and a sheet lists it, else of `EXAMPLE`. Raises
     `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what it takes.
     """
+    if price:
+        if prices:
+            raise UsageError(f"--prices {prices[0]}: leave it or --price out")
+        return _at_given_prices(runs, rows, manifests, price)
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return known
     columns = read_columns(rows, ["model", *_MODELS.values()])

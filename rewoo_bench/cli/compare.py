@@ -32,10 +32,13 @@ from rewoo_bench.text.escaping import terminal
                    f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Where "
                    "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
                    "[default: what the runs paid, else the prices of their models, else openai]")
+@click.option("--price", multiple=True, metavar="[ROLE:|MODEL:]input=USD,cached=USD,output=USD",
+              help="Count dollars at this price of a million tokens, for a model that no sheet has: what the runs would "
+                   "have recorded with --price. Repeat the flag for each of several models.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
-            prices: tuple[str, ...], form: ComparisonFormat) -> None:
+            prices: tuple[str, ...], price: tuple[str, ...], form: ComparisonFormat) -> None:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
     RUN is a run's folder or a questions.parquet; the output calls it by its folder's name. Differences are paired by
@@ -43,7 +46,7 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     """
     rows, read = load(*runs), manifests(*runs)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
-                              pricing=pricing_of(runs, rows, read, prices), folders=list(map(Path, runs)))
+                              pricing=pricing_of(runs, rows, read, prices, price), folders=list(map(Path, runs)))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render_comparison(comparison, form)))

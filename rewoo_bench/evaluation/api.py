@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_origin
 
 import anyio
 
@@ -147,7 +147,7 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
         raise UsageError(
             f"bench can't run where an event loop runs ({where}); write await rewoo_bench.evaluate(…, out=…)"
         )
-    more = _checked_options({"progress": False, **options, "out": out}, {"architectures"})
+    more = _checked_options({"progress": False, **options, "out": out}, {"architectures", "arch"})
     names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
     architectures = tuple(name.strip() for name in map(str, names) if name.strip())
     wanted = RunOptions(architectures, model=model, **more)
@@ -163,9 +163,12 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
         if name in OLD_NAMES:
             raise UsageError(f"{name} is now {OLD_NAMES[name]}")
         if name not in known:
-            raise UsageError(unknown("option", name, sorted(known)))
+            raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
         if value is not None and is_path(OPTIONS[name]):
             checked[name] = as_path(name, value)
+        if isinstance(value, str) and get_origin(OPTIONS[name].type) is tuple:  # as the flag has it
+            is_list = OPTIONS[name].reader.endswith("_names")
+            checked[name] = tuple(map(str.strip, value.split(","))) if is_list else (value,)
     return checked
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 
 from rewoo_bench.config.named import checked_tools, find_scorer, known_names
-from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, RUNNERS, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
@@ -221,13 +221,13 @@ def with_fitting_exemplars(
 def _check_played_tools(dataset: Dataset, architectures: Iterable[Architecture]) -> None:
     """Raises `UsageError` for an architecture whose foreign tools an oracle can't call in the place of those it plays.
 
-    Tools beside these are no harm. A program has tools of its own, of which nothing is known here.
+    Tools beside these are no harm. Which tools a program or a loop of the user's own calls isn't known here.
     """
     looks_up = any(hop.tool != "Calculator" for example in dataset.examples for hop in example.chain)
     played = {"Search", "Wikipedia"} if looks_up else {"Calculator"}
     for each in architectures:
         tools = each.spec.tools
-        if each.has_foreign_tools and not played & tools.keys() and each.spec.runner != AGENT_NAME:
+        if each.has_foreign_tools and not played & tools.keys() and each.spec.runner in RUNNERS:
             raise UsageError(
                 f"the oracle plays Search, Calculator and LLM alone, and {each.name!r} has {', '.join(tools)}; name a "
                 f"language model with --model, or add {min(played)} to --tools"

@@ -248,7 +248,9 @@ def concurrency(options: RunOptions, run: PreparedRun) -> int:
 def program_notes(options: RunOptions, run: PreparedRun) -> list[str]:
     """A note where fewer agents than other architectures work at the same time, since each is a program."""
     programs = [
-        each.name for each in run.architectures if isinstance(each.settings, AgentSettings) and each.settings.shares_cores
+        each.name
+        for each in run.architectures
+        if isinstance(each.settings, AgentSettings) and each.settings.shares_cores
     ]
     if not programs or options.concurrency or concurrency(options, run) <= cores():
         return []

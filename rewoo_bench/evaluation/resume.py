@@ -234,6 +234,8 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
             if before is not None and value < before:
                 fewer = f"this run has {before:,} questions, and -n {value:,} would be fewer"
                 raise UsageError(f"--resume: {fewer}; leave -n out, or give more than {before:,}")
+        elif OPTIONS[name].role.addable and not recorded.get(name):
+            continue
         elif OPTIONS[name].role.resume and recorded.get(name) not in (value, shown[name]):
             what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
             raise UsageError(f"--resume: {what}; leave it out, or start a new run")

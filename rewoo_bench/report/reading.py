@@ -29,7 +29,14 @@ from rewoo_bench.gate.verdict import Verdict, verdict_text
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.folder import manifests as read_manifests
 from rewoo_bench.runs.manifest import Manifest
-from rewoo_bench.text.argument_checks import as_path, check_kind, check_known, check_names, check_switches
+from rewoo_bench.text.argument_checks import (
+    as_path,
+    check_kind,
+    check_known,
+    check_names,
+    check_switches,
+    checks_keywords,
+)
 
 
 @runtime_checkable
@@ -46,6 +53,7 @@ class HasFolder(Protocol):
     def folder(self) -> Path | None: ...
 
 
+@checks_keywords
 def compare(
     *runs: str | Path | pd.DataFrame | HasFrame,
     manifests: Mapping[str, Manifest] | None = None,
@@ -54,22 +62,23 @@ def compare(
     intersect: bool = False,
     by: str | None = None,
     prices: str | Sequence[str] = (),
+    price: str | Sequence[str] = (),
 ) -> Comparison:
     """Compares the architectures of these runs, or of one frame of `load` or results in memory.
 
     Each is compared with the `baseline` (by default the first that plans ahead, else the first), or with `all_pairs`
     each with each; ratios are of a loop by a plan, whatever order they stand in. `by` names a column, such as
-    `question_type`, whose values are compared separately. Dollars are at `prices`, those of
-    `rewoo-bench compare --prices`; by default at the runs' own, else their models', else "openai". Rows without their
-    run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises
-    `UsageError` where rows aren't comparable.
+    `question_type`, whose values are compared separately. Dollars are at `prices` or `price`, those of
+    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Rows
+    without their run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are
+    given. Raises `UsageError` where rows aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
-    names = [prices] if isinstance(prices, str) else prices
-    check_names(prices=names)
+    names, amounts = ([each] if isinstance(each, str) else each for each in (prices, price))
+    check_names(prices=names, price=amounts)
     if _is_frame(runs):
-        if names:
+        if names or amounts:
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
@@ -77,7 +86,7 @@ def compare(
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
-        manifests, pricing = manifests or read, pricing_of(paths, rows, read, names)
+        manifests, pricing = manifests or read, pricing_of(paths, rows, read, names, amounts)
     return compare_rows(
         rows,
         manifests=manifests,
@@ -95,6 +104,7 @@ def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
     return summaries_of(frame_of(rows))
 
 
+@checks_keywords
 def plot(
     *runs: str | Path | pd.DataFrame | HasFrame,
     out: str | Path,

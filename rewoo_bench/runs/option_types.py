@@ -63,6 +63,8 @@ class OptionRole:
 
     resume: bool = True
     """A resumed run keeps the value: another one is refused."""
+    addable: bool = False
+    """A resumed run may have a value where it had none: it changes no request."""
     compare: Literal["refuse", "note"] | None = None
     """A comparison refuses two runs with different values, or notes the difference."""
     baseline: bool = False

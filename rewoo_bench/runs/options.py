@@ -41,6 +41,7 @@ from rewoo_bench.runs.option_types import (
 DEFAULT_MODEL = "local/smollm2-135m"
 CONDITION = OptionRole(compare="note", baseline=True)  # of the tools; claims separate runs by it
 NOTED = OptionRole(compare="note")
+PRICED = OptionRole(addable=True, compare="note")
 
 WHAT, MODEL, REQUESTS, TOOLS, OUTPUT = "What to run", "Model", "Requests to the model", "Tools", "Output"
 QUESTION, RUN = "Limits of a question", "Limits of the run"
@@ -190,13 +191,13 @@ class RunOptions:
         "[default: no cache]",
     )
     price: tuple[str, ...] = option(
-        (), group=REQUESTS, role=NOTED, metavar="[ROLE:]input=USD,cached=USD,output=USD",
+        (), group=REQUESTS, role=PRICED, metavar="[ROLE:]input=USD,cached=USD,output=USD",
         help="Dollars per million tokens of --model, for an endpoint without a known price; cache_write=USD for what "
         "is written to a cache. planner:, solver:, judge: or embedding: in front for that role's model. Repeat the "
         "flag.",
     )
     prices: tuple[str, ...] = option(
-        (), group=REQUESTS, role=NOTED, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+        (), group=REQUESTS, role=PRICED, metavar="[ROLE:]NAME|SHEET[:MODEL]",
         help=f"Dollars per million tokens from {PRICE_FORMS}. Without MODEL each model of the run has the price that "
         "the sheet gives for its name, or the sheet's only one.",
     )
@@ -258,7 +259,7 @@ class RunOptions:
         "my_module:make_tool is a tool of your own; it replaces one of the same name. recorded:RUN stands for all "
         "tools of a run, imported or your own: each call is answered as it was recorded in the same task, and a call "
         "that wasn't recorded fails. Repeat the flag or use commas. rewoo?tools=Search names them for one "
-        "architecture; none gives none to any, for agents with tools of their own.  [default: those of the data set, "
+        "architecture; none leaves those of --mcp alone, and an agent its own.  [default: those of the data set, "
         "else of the architecture]",
     )
     mcp: tuple[str, ...] = option(
@@ -375,8 +376,8 @@ class OptionKeywords(TypedDict, total=False):
 
     split: str | None
     questions: int | None
-    ids: tuple[str, ...]
-    question_types: tuple[str, ...]
+    ids: str | tuple[str, ...]
+    question_types: str | tuple[str, ...]
     failed_in: str | Path | None
     wrong_in: str | Path | None
     seed: int
@@ -399,11 +400,11 @@ class OptionKeywords(TypedDict, total=False):
     max_retries: int
     max_connections: int | None
     provider_cache: bool
-    drop_params: tuple[str, ...]
+    drop_params: str | tuple[str, ...]
     extra_body: str | None
     answer_cache: str | Path | None
-    price: tuple[str, ...]
-    prices: tuple[str, ...]
+    price: str | tuple[str, ...]
+    prices: str | tuple[str, ...]
     max_steps: int | None
     question_tokens: int | None
     question_time: float | None
@@ -417,8 +418,8 @@ class OptionKeywords(TypedDict, total=False):
     ray_address: str | None
     worker_resources: str | None
     grace: float
-    tools: tuple[str, ...]
-    mcp: tuple[str, ...]
+    tools: str | tuple[str, ...]
+    mcp: str | tuple[str, ...]
     mcp_timeout: float
     corpus: str | Path | None
     tool_failure_rate: float

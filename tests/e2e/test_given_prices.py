@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from command_runs import quiet, run
 
+import rewoo_bench
+from rewoo_bench.analysis.plannable.run import plannable
+from rewoo_bench.analysis.prices import own_or_listed, pricing_of
+from rewoo_bench.errors import UsageError
+from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.comparability import noted_differences
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
@@ -79,6 +84,59 @@ def test_a_resumed_run_keeps_its_prices(thousand: ModelServer, capfd: pytest.Cap
     assert "--price was 'input=1,output=10' in this run" in capfd.readouterr().err
     assert run("--resume", "here", "--run-cost", "none") == 0
     assert load("here")["cost_usd"].tolist() == pytest.approx([1009e-6] * 4)
+
+
+def test_a_price_given_on_resuming_is_that_of_the_earlier_answers_too(
+    thousand: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(thousand, "--run-tokens", 2000, "--concurrency", 1, "--out", "here") == 3
+    assert run("--resume", "here", "--run-tokens", "none", "--price", "input=1,output=10", "--no-progress") == 0
+    rows = load("here")
+    found = own_or_listed(["here"], rows, manifests("here"))
+    assert found is not None
+    assert found.under.startswith("openai/test's prices, cached input as the endpoint counted it")
+    assert found.cost_usd.tolist() == pytest.approx([1009e-6] * 4)
+    capfd.readouterr()
+    assert run("--resume", "here", "--price", "input=2,output=10") == 2
+    assert "--price was 'input=1,output=10' in this run" in capfd.readouterr().err
+
+
+def test_a_price_given_to_compare_is_that_of_a_run_which_had_it(thousand: ModelServer) -> None:
+    price = "input=1,cached=0.5,output=10"
+    assert asked(thousand, "--price", price, "--out", "priced") == 0
+    assert asked(thousand, "--out", "unpriced") == 0
+    rows, read = load("unpriced"), manifests("unpriced")
+    found = pricing_of(["unpriced"], rows, read, price=[price])
+    assert found.cost_usd.tolist() == pytest.approx(load("priced")["cost_usd"].tolist())
+    by_name = pricing_of(["unpriced"], rows, read, price=[f"openai/test:{price}"])
+    assert by_name.cost_usd.tolist() == found.cost_usd.tolist()
+    after, before = rewoo_bench.compare("unpriced", price=price), rewoo_bench.compare("priced")
+    assert after.pricing and before.pricing
+    assert after.pricing.under == before.pricing.under
+
+
+@pytest.mark.parametrize(
+    ("price", "said"),
+    [
+        ("input=1", "output= is missing"),
+        ("openai/tset:input=1,output=2", "unknown model of the runs 'openai/tset', did you mean 'openai/test'"),
+    ],
+)
+def test_a_wrong_price_of_compare_is_named(thousand: ModelServer, price: str, said: str) -> None:
+    assert asked(thousand, "--out", "here") == 0
+    with pytest.raises(UsageError, match=said):
+        rewoo_bench.compare("here", price=price)
+
+
+def test_the_price_of_a_run_is_that_of_what_could_be_planned() -> None:
+    turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[x]"]
+    with ModelServer(lambda body: turns["Observation" in str(body["messages"][-1])]) as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--price", "input=1,output=10")
+        assert quiet("--arch", "react", "-n", 2, *model, "--out", "here") == 0
+    found = plannable(Path("here"))
+    assert found.pricing == ""
+    assert found.prices == {"none": "no cache, openai/test"}
+    assert "none is known" not in str(reprice("here").notes)
 
 
 def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:

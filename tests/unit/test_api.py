@@ -192,6 +192,8 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"questions": 10**30}, "--questions 1000000000000000000000000000000: it should be"),
         ({"limit": 3}, "limit is now questions"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
+        ({"modle": "oracle"}, "unknown option 'modle', did you mean 'model'"),
+        ({"scorring": "gsm8k"}, "unknown option 'scorring', did you mean 'scoring'"),
         ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
         ({"otel": "spans.jsonl"}, "otel: give out=, too"),
         ({"engine": "ray"}, "engine: give out=, too"),
@@ -200,6 +202,24 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
 def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         in_a_notebook_cell(**{"architectures": "direct", **wrong})
+
+
+def test_an_unknown_keyword_of_bench_and_of_a_reading_function_has_the_nearest_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'arch'"):
+        rewoo_bench.bench("direct", out=tmp_path / "run", arc="rewoo")
+    with pytest.raises(UsageError, match="compare: unknown keyword 'base_line', did you mean 'baseline'"):
+        rewoo_bench.compare(GOLDEN, base_line="react")  # type: ignore[call-arg]
+
+
+def test_a_list_of_names_may_be_a_text_as_on_the_command_line() -> None:
+    (result,) = in_a_notebook_cell(architectures="rewoo", questions=1, tools="Search, LLM")
+    assert [*result.task.architecture.spec.tools] == ["Search", "LLM"]
+
+
+def test_a_comparison_is_its_table_in_a_notebook() -> None:
+    shown = rewoo_bench.compare(GOLDEN)._repr_html_()
+    assert shown.count("<table") >= 1
+    assert "rewoo" in shown
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.plannable.steps import KINDS, Source, ToolStep, TracedTask, traced_tasks
-from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note, pricing_of
+from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note, own_tariffs, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.analysis.verdict import pairs_of_run, verdict
-from rewoo_bench.config.price_sheets import Tariff, named_tariff, price_of
+from rewoo_bench.config.price_sheets import Tariff, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, manifests, read_table
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.text.tokens import count_tokens
 
 _KEY = ("architecture", "example_id", "trial")
@@ -85,7 +86,7 @@ def plannable(
     table = load_table(folder)
     rows = table.select([*_KEY, "model"]).to_pylist()
     model_of = {tuple(row[name] for name in _KEY): str(row["model"]) for row in rows}
-    tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices)
+    tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices, manifests(folder))
     path = folder / TRACES_FILE
     if not path.is_file():
         raise DataError(
@@ -140,17 +141,17 @@ def _measured(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
     return found
 
 
-def _tariffs(models: Sequence[str], prices: Sequence[str]) -> tuple[dict[str, dict[str, Tariff]], str]:
+def _tariffs(models: Sequence[str], prices: Sequence[str], runs: Manifests) -> tuple[dict[str, dict[str, Tariff]], str]:
     """Each price by its name, as the tariff of each model, and where they come from (`Plannable.pricing`)."""
-    listed = {model: found for model in models if (found := price_of(model))}
-    if prices or len(listed) < len(models):
-        note = "" if prices else example_note([each for each in models if each not in listed], "plannable")
+    own = own_tariffs(models, runs)
+    if prices or len(own) < len(models):
+        note = "" if prices else example_note([each for each in models if each not in own], "plannable")
         return {name: dict.fromkeys(models, named_tariff(name)) for name in prices or SHOWN}, note
-    own = {model: named_tariff(price) for model, price in listed.items()}
     uncached = {model: tariff.without_cache() for model, tariff in own.items()}
-    names = dict.fromkeys(listed.values())
+    names = dict.fromkeys(f"{tariff.sheet}:{tariff.model}" for tariff in own.values())
     note = "each trajectory is priced at its own model's prices" if len(names) > 1 else ""
-    return {" and ".join(names): own, "none": uncached}, note
+    cached = {" and ".join(names): own} if any(tariff.rule for tariff in own.values()) else {}
+    return {**cached, "none": uncached}, note
 
 
 def _title(tariffs: Sequence[Tariff]) -> str:

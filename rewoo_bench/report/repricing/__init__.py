@@ -31,6 +31,7 @@ from rewoo_bench.analysis.prices import (
     Calls,
     example_note,
     own_models,
+    own_tariffs,
     priced,
     read_calls,
 )
@@ -43,7 +44,6 @@ from rewoo_bench.config.price_sheets import (
     bundled_sheets,
     by_role,
     named_tariff,
-    price_of,
     read_sheet,
     sheet_and_model,
     split_by_role,
@@ -52,7 +52,8 @@ from rewoo_bench.config.price_sheets import (
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError, unknown
 from rewoo_bench.report.reading import HasFolder
 from rewoo_bench.runs.comparability import unfinished
-from rewoo_bench.runs.folder import load, named_manifests
+from rewoo_bench.runs.folder import load, manifests, named_manifests
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import failed, left_out, oracle_rows, read_columns
 from rewoo_bench.text.argument_checks import as_path, check_names, check_switches
 from rewoo_bench.text.escaping import (
@@ -247,7 +248,7 @@ def reprice(
         for name, (sheet, model) in sheets.items():
             chosen += [named_tariff(name)] if model or name in RULES else tariffs([sheet])
     else:
-        chosen, notes = _default_prices(rows, has_cache=not (batch or recorded_cache))
+        chosen, notes = _default_prices(rows, manifests(folder), has_cache=not (batch or recorded_cache))
     architectures = [str(name) for name in rows["architecture"].unique()]
     if baseline is not None and baseline not in architectures:
         raise UsageError(unknown("baseline", baseline, architectures))
@@ -291,14 +292,14 @@ def _told_apart(prices: Sequence[Tariff]) -> list[Tariff]:
     ]
 
 
-def _default_prices(rows: pd.DataFrame, *, has_cache: bool) -> tuple[list[Tariff], list[str]]:
+def _default_prices(rows: pd.DataFrame, runs: Manifests, *, has_cache: bool) -> tuple[list[Tariff], list[str]]:
     """The prices of the models of some rows, and without the cache; where sheets lack one, examples and a note."""
     models = [str(name) for name in rows["model"].unique()]
-    listed = {model: found for model in models if (found := price_of(model))}
-    if unlisted := [model for model in models if model not in listed]:
+    known = own_tariffs(models, runs)
+    if unlisted := [model for model in models if model not in known]:
         return [named_tariff(name) for name in SHOWN], [example_note(unlisted, "reprice")]
-    own = [named_tariff(name) for name in dict.fromkeys(listed.values())]
-    return [*own, *(tariff.without_cache() for tariff in own if has_cache)], []
+    own = list(dict.fromkeys(known.values()))
+    return [*own, *(tariff.without_cache() for tariff in own if has_cache and tariff.rule)], []
 
 
 def _are_known(calls: Calls, rows: pd.DataFrame, tariffs: Mapping[str, Tariff]) -> bool:
