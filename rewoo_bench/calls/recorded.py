@@ -29,7 +29,7 @@ from rewoo_bench.runs.journal.records import (
     texts_of,
 )
 from rewoo_bench.text.openai_format import prefix_ends
-from rewoo_bench.text.redaction import of_environment, without
+from rewoo_bench.text.redaction import of_environment, without, without_in
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
@@ -124,6 +124,8 @@ class RecordedModel:
     ) -> CallRecord:
         """The record, when it is in the journal. The wait for that is on the bill where it was no short one."""
         cost = cost or CallCost()
+        if sent.request.wire is not None and sent.request.wire.secrets:
+            answer = without_in(answer, sent.request.wire.secrets)  # a model may repeat what it was told
         answer["receipt"] = sent.receipt(cost)
         billed = cost.billed.total_tokens
         paid_usd = 0.0 if is_oracle(self.name) else cost.cost_usd  # for the caps; its rows have no dollars
@@ -194,7 +196,8 @@ class RecordedModel:
         prompt = texts_of(request)
         key = self._recorder.key("model", request.role, request_hash(prompt, request))
         if request.wire is not None:
-            prompt = tuple(without(text, of_environment()) for text in prompt)
+            hidden = of_environment() | request.wire.secrets
+            prompt = tuple(without(text, hidden) for text in prompt)
         return key, prompt
 
     async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
@@ -246,7 +249,7 @@ def _answer(completion: Completion) -> dict[str, Any]:
         "finish_reason": completion.finish_reason,
         "tool_calls": [call_fields(call) for call in completion.tool_calls],
     }
-    for name in ("thoughts", "discarded_tokens", "repairs"):
+    for name in ("thoughts", "discarded_tokens", "repairs", "answered_model"):
         if value := getattr(completion, name):
             answer[name] = value
     if completion.wire is not None:

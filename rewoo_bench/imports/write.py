@@ -276,7 +276,7 @@ class _Writer:
             elif isinstance(event, ModelCall) and not (event.usage and event.is_cached_known):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
         if recorded.usage is not None and _has_shares(recorded):
-            question |= {**numbers(recorded.usage), "usage_source": "provider"}
+            question |= {**numbers(replace(recorded.usage, cache_write_1h_tokens=0)), "usage_source": "provider"}
         elif recorded.usage is not None:
             question["loop_tokens"] = None
         if recorded.usage is not None and not recorded.is_cached_known:

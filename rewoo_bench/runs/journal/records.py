@@ -147,14 +147,17 @@ def recorded_answer(text: str) -> dict[str, Any]:
 
 
 def numbers(usage: Usage) -> dict[str, int]:
-    """Like `dataclasses.asdict`, which takes twenty times as long."""
-    return {
+    """Like `dataclasses.asdict`, which takes twenty times as long; what is rare is there where it isn't zero."""
+    counts = {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
         "output_tokens": usage.output_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
     }
+    if usage.cache_write_1h_tokens:
+        counts["cache_write_1h_tokens"] = usage.cache_write_1h_tokens
+    return counts
 
 
 def request_hash(prompt: Sequence[str], request: Request) -> bytes:
@@ -189,4 +192,5 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
         WireResponse(**answer["wire"]) if "wire" in answer else None,
+        answer.get("answered_model", ""),
     )
