@@ -30,8 +30,8 @@ _SHOWN_FIELDS = 5
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
-              help="Format of the files: messages, otel, langfuse, langsmith, mlflow, inspect, atif, every-eval-ever.  "
-                   "[default: by what they hold]")
+              help="Format of the files: messages, claude-code, otel, langfuse, langsmith, mlflow, inspect, atif, "
+                   "every-eval-ever.  [default: by what they hold]")
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
@@ -48,14 +48,16 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
                    progress: bool) -> int:
     """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
 
-    Formats: conversations in the messages of OpenAI (chat and Responses) or Anthropic (one JSON document, a list, a
-    conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and requests that a proxy
-    logged one by one, which are put together; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file
-    of --otel); exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`);
-    ATIF of Harbor and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such
-    files; "-" is standard input.
+    Formats: conversations in the messages of OpenAI (chat and Responses), Anthropic, Gemini or the AI SDK (one JSON
+    document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
+    requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
+    (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
+    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and NeMo
+    Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is standard
+    input.
 
-    What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
+    What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
+    aren't read. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
     """
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")

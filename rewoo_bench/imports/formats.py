@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
+from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
@@ -69,8 +70,9 @@ LANGSMITH = Format("langsmith", is_langsmith, read_langsmith, langsmith_parts)
 MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif, beside=with_files)
+CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
 EVERY_EVAL_EVER = Format("every-eval-ever", is_every_eval_ever, read_samples, sample_parts, with_samples)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -201,7 +203,7 @@ def _read_record(
         record = without_credentials(record)
         if format_.parts is not None:
             for key, part in format_.parts(record):
-                parts.add(format_.name, key, path, where, part)
+                parts.add(format_.name, key or str(path), path, where, part)
             return
     except FAULTS as error:
         yield _fault(format_, where, error)

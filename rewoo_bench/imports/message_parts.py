@@ -1,10 +1,10 @@
 """Messages that hold their text and their tools' calls as parts -> messages with content and `tool_calls`.
 
-    {"role": "model", "parts": [{"text": "…"}, {"functionCall": {"name": …, "args": …}}]}           Gemini
-    {"role": "assistant", "parts": [{"type": "tool-find", "input": …, "output": …}, …]}             AI SDK, its interface
-    {"role": "assistant", "content": [{"type": "tool-call", "toolName": …, "input": …}]}            AI SDK, its models
-    {"role": "assistant", "parts": [{"type": "tool_call", "name": …, "arguments": …}]}              GenAI conventions
-    {"type": "gemini", "content": "…", "toolCalls": [{"name": …, "args": …, "result": …}]}          a session of gemini-cli
+    {"role": "model", "parts": [{"text": "…"}, {"functionCall": {"name": …, "args": …}}]}      Gemini
+    {"role": "assistant", "parts": [{"type": "tool-find", "input": …, "output": …}, …]}        the AI SDK's interface
+    {"role": "assistant", "content": [{"type": "tool-call", "toolName": …, "input": …}]}       the AI SDK's models
+    {"role": "assistant", "parts": [{"type": "tool_call", "name": …, "arguments": …}]}         the GenAI conventions
+    {"type": "gemini", "content": "…", "toolCalls": [{"name": …, "args": …, "result": …}]}     gemini-cli's sessions
 
 A message of an interface may hold several replies with their tools' results between: each is a message here.
 """
@@ -82,8 +82,10 @@ def _of_gemini_cli(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _gemini_usage(tokens: Mapping[str, Any]) -> dict[str, Any]:
     """A session's tokens in the API's own names."""
-    names = {"input": "promptTokenCount", "output": "candidatesTokenCount", "cached": "cachedContentTokenCount",
-             "thoughts": "thoughtsTokenCount", "tool": "toolUsePromptTokenCount", "total": "totalTokenCount"}  # fmt: skip
+    names = {
+        "input": "promptTokenCount", "output": "candidatesTokenCount", "cached": "cachedContentTokenCount",
+        "thoughts": "thoughtsTokenCount", "tool": "toolUsePromptTokenCount", "total": "totalTokenCount",
+    }  # fmt: skip
     return {name: tokens[short] for short, name in names.items() if short in tokens}
 
 

@@ -31,6 +31,7 @@ from rewoo_bench.imports.record import (
     times_of,
     usage_of,
 )
+from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall
@@ -121,7 +122,7 @@ def request_of(record: Any) -> LoggedRequest:
     if system and not (isinstance(messages[0], Mapping) and role_of(messages[0]) == "system"):  # outside the messages
         is_content = isinstance(system, Mapping) and "parts" in system
         messages = [{**(system if is_content else {"content": system}), "role": "system"}, *messages]
-    messages = [plain for each in messages for plain in with_content(each)]
+    messages = with_whole_replies([plain for each in messages for plain in with_content(each)])
     tools = [tool for each in (inner.get("tools") or inner.get("functions") or ()) for tool in _declared(each)]
     return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools, record)
 
@@ -273,6 +274,7 @@ def read_conversation(
     asked_at = start  # where the last reply stands
     moment: float | None = None  # of the message before
     replied: float | None = None  # when the last reply was there
+    asked_at_each: Mapping[str, Any] = {}  # when each of its tools' calls was there, if they came one by one
     for position, raw in enumerate(messages):
         _check(position, raw)
         role = role_of(raw)
@@ -298,17 +300,21 @@ def read_conversation(
                 found.answer = text or found.answer
             prompt.append(Message("assistant", text, tuple(calls)))
             waiting, asked_at, replied = list(calls), position, moment
+            asked_at_each = object_at(raw, "asked_at")
         for id_, name, result, failed in results:  # in a reply those of tools that the provider ran
             call = _taken(waiting, id_, name)
             id_ = id_ or (call.id if call else "")
             if asked_at >= start:
+                asked = as_moment(asked_at_each.get(id_)) or replied
                 called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
-                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment), call_id=id_))
+                found.events.append(ToolUse(called, arguments, result, failed, times_of(asked, moment), call_id=id_))
             prompt.append(Message("tool", result, tool_call_id=id_))
         if role in ("assistant", "tool") or (not text and (results or raw.get("tool_calls"))):
             continue
         if role == "system":
             found.system += ("\n\n" if found.system else "") + text
+        elif raw.get("is_meta"):
+            pass  # part of the prompt, and nothing that the user said
         elif not found.question:
             found.question = text
         elif position >= start:
@@ -323,7 +329,11 @@ def read_conversation(
 
 def _moment(raw: Mapping[str, Any]) -> float | None:
     """When a message was complete, where it says it: in ISO 8601, seconds or milliseconds."""
-    value = first_of(raw, _MOMENT)
+    return as_moment(first_of(raw, _MOMENT))
+
+
+def as_moment(value: Any) -> float | None:
+    """A time in ISO 8601, seconds or milliseconds."""
     return as_time(value, "ms" if (number(value) or 0) > _MOST_SECONDS else "s")
 
 

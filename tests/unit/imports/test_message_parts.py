@@ -47,7 +47,8 @@ def gemini(**names: str) -> list[Any]:
         {"role": "model", "parts": [{"text": "I have to look.", "thought": True},
                                     {call: {"name": "tides", "args": ARGUMENTS}, "thoughtSignature": "c2lnbmVk"}]},
         {"role": "user", "parts": [{response: {"name": "tides", "response": {"output": "high water"}}}]},
-        {"role": "model", "parts": [{"text": "It is "}, {"text": "I am sure.", "thought": True}, {"text": "high tide."}]},
+        {"role": "model", "parts": [{"text": "It is "}, {"text": "I am sure.", "thought": True},
+                                    {"text": "high tide."}]},
     ]  # fmt: skip
 
 
@@ -136,8 +137,9 @@ def test_a_logged_request_of_gemini_with_its_response(tmp_path: Path) -> None:
 
 def test_code_that_gemini_runs_itself_has_its_result_in_the_same_reply(tmp_path: Path) -> None:
     code = {"language": "PYTHON", "code": "print(2 + 2)"}
-    parts = [{"text": "I compute it."}, {"executableCode": code},
-             {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "four in all"}}, {"text": "It is four."}]  # fmt: skip
+    outcome = {"outcome": "OUTCOME_OK", "output": "four in all"}
+    parts = [{"text": "I compute it."}, {"executableCode": code}, {"codeExecutionResult": outcome},
+             {"text": "It is four."}]  # fmt: skip
     found = read(tmp_path, [{"role": "user", "parts": [{"text": "2 + 2?"}]}, {"role": "model", "parts": parts}])
     expected = [("I compute it.\nIt is four.", ["code_execution"]), ("code_execution", code, "four in all", False)]
     assert shape(found) == expected
