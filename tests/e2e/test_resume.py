@@ -33,6 +33,15 @@ def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer, capfd: pyte
     assert len(server.books) == asked
 
 
+def test_a_data_set_whose_name_looks_like_a_key_keeps_it_and_goes_on(server: ModelServer) -> None:
+    row = {"question": "Which river?", "answer": "Neva"}
+    Path("pk_order_line_items_2024.jsonl").write_text(json.dumps(row))
+    assert new(server, "--dataset", "pk_order_line_items_2024.jsonl", "-n", 1, "--out", "here") == 0
+    options = json.loads(Path("here/run.json").read_text())["options"]
+    assert options["dataset"] == "pk_order_line_items_2024.jsonl"
+    assert quiet("--resume", "here") == 0
+
+
 def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
     every = ",".join(path.parent.name for path in bundled_folder("architectures").glob("*/architecture.toml"))
     hosted = ("--model", "openai/test", "--api-base", server.api_base)

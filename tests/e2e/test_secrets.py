@@ -239,6 +239,6 @@ def test_a_placeholder_is_no_secret() -> None:
     )
 
 
-def test_words_after_basic_stay() -> None:
+def test_only_the_pair_that_is_sent_is_taken_out_behind_basic() -> None:
     assert redact("Basic usage; Basic authentication failed") == "Basic usage; Basic authentication failed"
-    assert redact("Basic bWU6cHc=") == "[key]"
+    assert redact("Basic bWU6cHc=", sent_in("http://me:pw@host")) == "[key]"
