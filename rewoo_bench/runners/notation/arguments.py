@@ -59,9 +59,14 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
 
 def read_parenthesised(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
     """The same behind an opening parenthesis: `Search("Oslo")`, `flights(city="Oslo", seats=2)`."""
-    end = end_of_call(text, start, limit, "()")
-    end = closing_bracket(text, start, limit, "()") if end is None else end
+    end = closing_parenthesis(text, start, limit)
     return read_input(text[start:end], tool), end
+
+
+def closing_parenthesis(text: str, start: int, limit: int) -> int:
+    """Where a call's parenthesis closes: not in a string, else where `closing_bracket` says."""
+    end = end_of_call(text, start, limit, "()")
+    return closing_bracket(text, start, limit, "()") if end is None else end
 
 
 def read_input(text: str, tool: Tool | None = None) -> Arguments:

@@ -16,9 +16,9 @@ numbered        1. Search("Kuala Lumpur Tower")
         3. join()
 
 A plan in text without any such step may have steps as they are often written elsewhere, `#E1 = Search("x")` and
-`#E1: Search[x]`; a note says that it was read so. Reading is tolerant where the intent is plain: prose and code fences around the plan, Markdown
-signs, several steps on a line, numbering that starts anywhere, a bare JSON list. `after #E1` behind a
-call (`after $1`) names a step that it waits for without using it.
+`#E1: Search[x]`; a note says that it was read so. Reading is tolerant where the intent is plain: prose and code fences
+around the plan, Markdown signs, several steps on a line, numbering that starts anywhere, a bare JSON list. `after #E1`
+behind a call (`after $1`) names a step that it waits for without using it.
 
 In the numbered notation (Kim et al. 2023, arXiv 2312.04511, section 3) `$1` stands for the result of task 1, the step
 `E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. So it is in

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from rewoo_bench.errors import ActionError
-from rewoo_bench.runners.notation.arguments import Arguments, read_call, read_input, read_parenthesised, write_call
+from rewoo_bench.runners.notation.arguments import Arguments, closing_parenthesis, read_call, read_input, write_call
 from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.schemas import inputs
-from rewoo_bench.text.model_output import check_argument, excerpt, note
+from rewoo_bench.text.model_output import excerpt, note
 from rewoo_bench.types import Completion, StopReason, Tool
 
 FINISH = "Finish"
@@ -60,11 +59,11 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     if not match:
         lines = re.finditer(rf"^[ *`]*({names.pattern})[*`]*\[", text, re.MULTILINE)
         match = next((line for line in lines if names.spelt(line[1]) in actions), None)
-    other = None if match else _in_other_form(text, names.pattern)
+    given = ""
     if match:
         start, written = match.start(), match[1]
-    elif other:
-        start, written = other.start, other.name
+    elif other := _in_other_form(text, names.pattern):
+        start, written, given = other
     else:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
     name = names.spelt(written)
@@ -72,44 +71,42 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
         raise ActionError(f"There is no action {excerpt(written)!r}. The actions are: {', '.join(actions)}.")
     meant = actions[name]
     tool = cast(Tool, meant) if hasattr(meant, "arguments") else None
-    arguments = other.read(tool) if other else read_call(text, match.end(), len(text), tool)[0]
+    arguments = read_call(text, match.end(), len(text), tool)[0] if match else read_input(given, tool)
     if not arguments and not (tool and not inputs(tool.arguments).required):
         raise ActionError(f"The action {written!r} has no input between its brackets.")
-    if other:
+    if not match:
         note("the action was written in another form")
     before = text[:start]  # text after the action may be invented
     thought = _THOUGHT.search(before)
     return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherForm:
-    """An action as others write it: where it begins, its name, and how its input is read."""
+class _OtherForm(NamedTuple):
+    """An action as others write it."""
 
     start: int
     name: str
-    read: Callable[[Tool | None], Arguments]
+    input: str
 
 
 def _in_other_form(text: str, names: str) -> _OtherForm | None:
     """The first action in another form, if any.
 
-        Action: Search          Action: Search("Oslo")          Final Answer: Oslo
-        Action Input: Oslo
+    Action: Search          Action: Search("Oslo")          Final Answer: Oslo
+    Action Input: Oslo
     """
     found: list[_OtherForm] = []
     for match in re.finditer(rf"{_ACTION}({names})", text):
         if given := _INPUT.match(text, match.end()):
-            found.append(_OtherForm(match.start(), match[1], partial(read_input, _part(text, given.end()))))
+            found.append(_OtherForm(match.start(), match[1], _part(text, given.end())))
             break
         if text.startswith("(", match.end()):
-            where = (match.end() + 1, len(text))
-            found.append(_OtherForm(match.start(), match[1], lambda tool: read_parenthesised(text, *where, tool)[0]))
+            start = match.end() + 1
+            found.append(_OtherForm(match.start(), match[1], text[start : closing_parenthesis(text, start, len(text))]))
             break
     if answer := _FINAL_ANSWER.search(text):
-        given_answer = " ".join(_part(text, answer.end()).split())
-        found.append(_OtherForm(answer.start(), FINISH, lambda _: check_argument(given_answer)))
-    return min(found, key=lambda form: form.start, default=None)
+        found.append(_OtherForm(answer.start(), FINISH, _part(text, answer.end())))
+    return min(found, default=None)
 
 
 def _part(text: str, start: int) -> str:
