@@ -66,9 +66,7 @@ def triviaqa_example(row: RawRow) -> Example:
     aliases = texts("aliases") or texts("normalizedaliases")
     value = None if fields.get("value") == _HIDDEN_VALUE else fields.get("value")
     documents = tuple(  # a web page may lack a title, and a page its text
-        Document(str(title or ""), page.strip())
-        for title, page in pages
-        if isinstance(page, str) and page.strip()
+        Document(str(title or ""), page.strip()) for title, page in pages if isinstance(page, str) and page.strip()
     )
     return Example(id_, question, answers((value, *aliases, *texts("humananswers")), keys[2]), documents, "trivia")
 
@@ -266,8 +264,9 @@ def calculation_chain(question: str, solution: str, answer: str) -> tuple[Hop, .
 #
 #     {"calculate": "{1} / 2", "ask": "half of the pages", "value": "24", "needs": [1]}
 #
-# `answer` or `golden_answers` may take the place of `answers`, and a text that of a list of one. `id` (the row's number without it), `type`, `level`, `chain` and
-# `documents` (`[{"title", "text"}]`) may be left out; without documents the search tool needs a corpus.
+# `answer` or `golden_answers` may take the place of `answers`, and a text that of a list of one. `id` (the row's number
+# without it), `type`, `level`, `chain` and `documents` (`[{"title", "text"}]`) may be left out; without documents the
+# search tool needs a corpus.
 
 _PLACE = re.compile(r"\{(\d{1,3})\}")
 

@@ -3,7 +3,8 @@
 A file is JSON, JSON lines, parquet, CSV or TSV, each also as `.gz`. JSON is a list of rows or TriviaQA's
 `{"Data": [rows]}`. Whether a file is JSON or JSON lines is seen from its first line, since both are published under
 either ending. CSV and TSV have a line of column names: `question` and `answers` (or `answer`), several answers with
-` | ` between them or as a list, and `id` if there are ids. The size of a line and of a file is bounded (`text.data_files`).
+` | ` between them or as a list, and `id` if there are ids. The size of a line and of a file is bounded
+(`text.data_files`).
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 
 def _csv_rows(path: Path, between: str) -> Iterator[Any]:
-    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `, or are a
-    list as pandas writes one.
+    """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `, or
+    are a list as pandas writes one.
 
     No part of a text is taken for another: a row whose values don't fit the columns is refused. Empty values too many
     are let pass, and so is a short row whose question and answer are there.

@@ -5,7 +5,7 @@ r"""Numbers in a text, in the many spellings of people and models.
 | spelling | read as |
 |---|---|
 | `1,234` `1234.0` `+1234.` `$1,234` `£1,234` `-$5` `€-5` | the number; signs of currencies are left out |
-| `1 234` `12 345 678` `1'234` | one number, where a narrow, thin or no-break space or an apostrophe parts its thousands |
+| `1 234` `12 345 678` `1'234` | one number, its thousands parted by a narrow, thin or no-break space or an apostrophe |
 | `3e8` `3.0 x 10^8` `3·10⁸` `3*10**8` `3 \times 10^{8}` `10^8` | powers of ten |
 | `3/4` `1 1/2` `½` `\frac{3}{4}` | fractions |
 | `10-5` `covid-19` | 10 and 5; 19: a minus sign has nothing before it |
@@ -34,7 +34,7 @@ _LATEX = (
     (re.compile(r"\\(?=[$%])"), ""),
 )
 _APART = re.compile(r"(?<![\d.,])\d{1,3}([\u00a0\u2007\u2009\u202f'’])\d{3}(?:\1\d{3})*+(?!\d)")
-"""A number with its thousands apart: as in French, by the SI, and in Switzerland. A plain space may part two numbers."""
+"""A number with its thousands apart, as in French, by the SI and in Switzerland. A plain space may part two numbers."""
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+"
 _TO_THE = r"10\s?(?:\^|\*\*)\s?[({]?\s?"
 _NUMBER = re.compile(

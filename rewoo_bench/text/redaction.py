@@ -1,6 +1,10 @@
 """Removes secrets from text before it is shown or written.
 
-redact("key sk-proj-abcdef123456")                                      # "key [key]"
+What is known as a secret is removed exactly: variables named like one, keys and headers that are sent, and credentials
+in addresses. Names of the user's own are never guessed at: `pk_order_line_items_2024` is a table. Only in the traces of
+other programs (`without_credentials`) some well-known forms of tokens are looked for, too.
+
+redact("no such key: abc-123456", ["abc-123456"])                       # "no such key: [key]"
 redact("can't reach http://me:hunter22@host/v1")                        # "can't reach http://***@host/v1"
 redact("can't reach http://host/v1?api_key=hunter22")                   # "can't reach http://host/v1?api_key=***"
 without("I got Basic bWU6aHVudGVyMjI=", sent_in("http://me:hunter22@host/v1"))   # "I got Basic [key]"
@@ -23,11 +27,11 @@ _HIDDEN_KEY = "[key]"
 _LONGEST_NAME = 80  # characters of a field's name that are looked at, from its end
 _LONGEST_WORD = 64  # characters of prose or code, without a space
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_KEYS = re.compile(
-    r"\b(?:Bearer\s+[^\s\x22\x27]+|Basic\s+(?=\S*[A-Z0-9=])[\w+/-]{6,}=*|(?:sk|pk|gsk|xai|AIza)[-_][\w*.-]{6,}|AIza[\w*-]{8,})"
-)
-_SURE_KEYS = re.compile(r"\b(?:(?:[prs]k|gsk|xai)[-_][\w-]{20,}|AIza[\w-]{30,})")  # with a digit
 _ISSUED = {
+    "sk-": r"\bsk-(?:(?:proj|ant|or|svcacct|admin)-[\w-]{20,}|[^\W_]{32,})",
+    "AIza": r"\bAIza[\w-]{35}",
+    "gsk_": r"\bgsk_[^\W_]{40,}",
+    "xai-": r"\bxai-[^\W_]{60,}",
     "gh": r"\bgh[opsru]_\w{20,}",
     "github_pat_": r"\bgithub_pat_\w{20,}",
     "glpat-": r"\bglpat-[\w-]{20,}",
@@ -35,8 +39,8 @@ _ISSUED = {
     "npm_": r"\bnpm_[^\W_]{30,}",
     "xox": r"\bxox[abeprs]-[\w-]{10,}",
     "ya29.": r"\bya29\.[\w-]{10,}",
-    "k_live_": r"\b[prs]k_live_\w{8,}",
-    "k_test_": r"\b[prs]k_test_\w{8,}",
+    "k_live_": r"\b[prs]k_live_[^\W_]{10,}",
+    "k_test_": r"\b[prs]k_test_[^\W_]{10,}",
     "SG.": r"\bSG\.[\w-]{16,}+\.[\w-]{16,}",
     "SK": r"\bSK[0-9a-f]{32}\b",
     "eyJ": r"\beyJ[\w-]{5,}\.eyJ[\w.-]*",
@@ -103,6 +107,7 @@ _USER_INFO = re.compile(r"""(:(?:\\*/){2})(?:\[key\]|[\w.~%!$*+@-])*(?::(?!\d*[;
 """A user, and a password, which isn't the number of a port: `https://a.dev:80;b@c` has none. `[key]` is hidden."""
 _CREDENTIAL = r"(?:[\w.-]*[_.-])?(?:key|apikey|token|sig|signature|password|secret)"
 _IS_CREDENTIAL = re.compile(_CREDENTIAL, re.IGNORECASE)
+_ADDRESS = re.compile(r""":(?:\\*/){2}[^\s"'<>]+""")
 _CREDENTIAL_PAIR = re.compile(rf"([?&]{_CREDENTIAL}=)(?!\$\w+(?:[&#\s\"'<>]|$))[^&#\s\"'<>,;)\\]+", re.IGNORECASE)
 _OF_ENVIRONMENT = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD)$")
 # Broader, for what isn't passed on to other people's programs.
@@ -132,11 +137,8 @@ _SURELY_NO_WORD = 16  # letters
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """`text` without the given secrets, those of the environment, credentials in addresses, and likely keys.
-
-    For errors and settings. For a model's answer use `without`, which guesses nothing.
-    """
-    return _KEYS.sub("[key]", hide_credentials(without(text, {*secrets, *of_environment()})))
+    """`text` without the given secrets, those of the environment, and credentials in addresses. For errors."""
+    return hide_credentials(without(text, {*secrets, *of_environment()}))
 
 
 def without(text: str, secrets: Collection[str]) -> str:
@@ -224,15 +226,16 @@ def hide_credentials(text: str) -> str:
     `https://me:secret@host/v1?api_key=k` becomes `https://***@host/v1?api_key=***`. The user's name is hidden
     too: it may be the token. The name of a variable (`api_key=$KEY`) stays.
     """
-    return _CREDENTIAL_PAIR.sub(rf"\1{HIDDEN}", _USER_INFO.sub(rf"\1{HIDDEN}@", text))
+    plain = _USER_INFO.sub(rf"\1{HIDDEN}@", text)
+    return _ADDRESS.sub(lambda address: _CREDENTIAL_PAIR.sub(rf"\1{HIDDEN}", address[0]), plain)
 
 
 def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
-    """A JSON-like value of settings without secrets. It is compared later, so only certain keys are replaced."""
+    """A JSON-like value of settings without secrets, and without the values of fields that are named like one."""
     known = {*secrets, *of_environment()}
 
     def change(text: str) -> str:
-        before, brace, behind = _without_sure(text, known).partition("{")
+        before, brace, behind = hide_credentials(without(text, known)).partition("{")
         return before + _without_fields(brace + behind)  # of `--extra-body`, also in a command
 
     return _in_texts(value, change, are_names_kept=True, are_fields_hidden=True)
@@ -254,7 +257,7 @@ def without_credentials(value: Any) -> Any:
 
 
 def _without_tokens(text: str, known: frozenset[str]) -> str:
-    text = _without_sure(text, known)
+    text = hide_credentials(without(text, known))
     for sign, form in _TOKENS.items():
         if sign in text:
             text = form.sub(_HIDDEN_KEY, text)
@@ -338,14 +341,6 @@ def _plain_end(text: str, named: re.Match[str]) -> int:
     if not is_value or _values_of(value.rpartition(".")[2]):  # of code: password=self.password
         return start
     return start + len(value)
-
-
-def _without_sure(text: str, known: Collection[str]) -> str:
-    return _without_sure_keys(hide_credentials(without(text, known)))
-
-
-def _without_sure_keys(text: str) -> str:
-    return _SURE_KEYS.sub(lambda found: "[key]" if any(map(str.isdigit, found[0])) else found[0], text)
 
 
 def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[str]:
@@ -441,7 +436,7 @@ def plain_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value) or _without_sure_keys(value) != value)
+        if not (is_credential_name(name) or _CREDENTIAL_IN_VALUE.search(value))
         and hide_credentials(value) == without(value, secrets) == value
     }
 

@@ -10,7 +10,7 @@
 | `hotpotqa` | HotpotQA and other short answers | normalised texts, official script |
 | `triviaqa` | TriviaQA, SOTU QA | normalised texts, official script |
 | `musique` | MuSiQue | normalised texts and aliases, official script |
-| `yes_no` | StrategyQA, sports understanding | the first yes or no |
+| `yes_no` | StrategyQA, sports understanding | the yes or no that the text says |
 | `gsm8k` | a number | the last number, exactly |
 | `physics` | numbers with units | the values, within 2% |
 | `parallelqa` | ParallelQA | a number within 10%, or normalised texts, official script |
@@ -150,6 +150,14 @@ _CLOSED_ANSWERS = frozenset({"yes", "no", "noanswer"})
 _WORD = re.compile(r"[^\W_](?:[^\W_]|['’-](?=\w))*")  # no-one is a word, and isn't "no"
 _SAYS = {"yes": True, "no": False, "true": True, "false": False, "untrue": False}
 _SAYS |= {"plausible": True, "implausible": False}
+_STATED = re.compile(  # a yes or a no that is no part of `no evidence`, `yes or no`
+    r"""\b(?:yes(?!\s*(?:or|/)\s*no\b)
+    |(?<!\byes[ ]or[ ])(?<!\byes/)no(?![\w'’-])(?![ \t]+(?!(?:it|they|he|she|we|you|i|this|that|these|those|there)\b)
+        (?!(?:because|since|as|for|but|and|if|the)\b)\w))(?![\w'’-])""",
+    re.VERBOSE,
+)
+_OPENING = re.compile(r"[\W_]*(?:(?:so|therefore|the|final|answer|is|it|it['’]s|i|would|say|think|that)\b[\W_]*)*")
+_NO_DOUBT = re.compile(r"\b(?:no[ \t]+(?:doubt|question)|yes\s*(?:or|/)\s*no)\b")
 _DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
 _DENIED_WITHIN = 4  # words
 _NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words before: "not at all plausible"
@@ -238,11 +246,19 @@ def says_yes(text: str) -> bool | None:
         "Yes, because it is older."   yes        "No."                       no
         "It is true."                 yes        "That is not plausible."    no
         "Perhaps", "It is older."     neither
+        "There is no evidence against it, so yes."   yes
 
-    The first of the words decides. A denial among the four words before turns true and plausible round: not, never,
-    cannot, hardly, isn't. `true` and `plausible` mean yes, `false` and `implausible` mean no, on both sides.
+    A text that begins with a yes or no says that, else the last yes or no in it; `no` before a noun is none. A text
+    without either says what its first such word says: `true` and `plausible` mean yes, `false` and `implausible` mean
+    no, and so does `no`. A denial among the four words before turns true and plausible round: not, never, cannot,
+    hardly, isn't.
     """
-    words = [word.replace("’", "'") for word in _WORD.findall(text.casefold())]
+    plain = text.casefold()
+    if stated := list(_STATED.finditer(plain)):
+        opening = _OPENING.match(plain)
+        is_first = opening is not None and opening.end() == stated[0].start()
+        return (stated[0] if is_first else stated[-1])[0] == "yes"
+    words = [word.replace("’", "'") for word in _WORD.findall(_NO_DOUBT.sub(" ", plain))]
     for at, word in enumerate(words):
         if word in _SAYS:
             before = words[max(0, at - _DENIED_WITHIN) : at]

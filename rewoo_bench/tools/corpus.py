@@ -6,8 +6,8 @@
 
 A file has objects `{"title": …, "text": …}` as jsonl, json (a list, or an object whose values they are) or parquet, or
 is a text whose paragraphs are `Paragraph 1`, `Paragraph 2`, …; also as .gz. `contents` or `content` may take the place
-of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora. A passage without a title is a page of its own, named
-by its first words.
+of `text`, as in StrategyQA's paragraphs and in Pyserini's corpora. A passage without a title is a page of its own,
+named by its first words.
 
 The cache entry's name is the hash of the file's bytes, so a changed file is a new corpus and a moved one isn't. Its
 files are memory-mapped, so a process loads only the parts that it reads:

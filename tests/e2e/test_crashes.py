@@ -75,19 +75,20 @@ def failing_on(name: str, error: Callable[[], Exception]) -> Work:
         (lambda: KeyError("x"), "KeyError in Own: 'x'"),
         (lambda: TimeoutError("late"), "TimeoutError in Own: late"),
         (lambda: RecursionError("too\ndeep"), "RecursionError in Own: too deep"),
-        (lambda: ValueError("key sk-live-0123456789abcdef"), "ValueError in Own: key [key]"),
+        (lambda: ValueError("key hunter22-0123456789"), "ValueError in Own: key [key]"),
         (lambda: ExceptionGroup("two", [ExceptionGroup("", [KeyError("y")])]), "KeyError in Own: 'y'"),
     ],
 )
 async def test_an_exception_is_its_questions_error_and_no_others(
-    tmp_path: Path, error: Callable[[], Exception], said: str
+    tmp_path: Path, error: Callable[[], Exception], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SHOP_KEY", "hunter22-0123456789")
     rows, traces = await run(tmp_path, failing_on("q01", error))
     assert [row["error"] for row in rows] == [None, said, None, None]
     assert (rows[1]["stop_reason"], rows[1]["exact_match"]) == ("error", None)
     assert ["traceback" in trace for trace in traces] == [False, True, False, False]
     assert "failing_on" in traces[1]["traceback"] or "in work" in traces[1]["traceback"]
-    assert "sk-live" not in json.dumps(traces)
+    assert "hunter22" not in json.dumps(traces)
 
 
 async def test_a_task_group_of_a_runner_fails_one_question(tmp_path: Path) -> None:

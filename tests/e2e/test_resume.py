@@ -33,6 +33,15 @@ def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer, capfd: pyte
     assert len(server.books) == asked
 
 
+def test_a_data_set_whose_name_looks_like_a_key_keeps_it_and_goes_on(server: ModelServer) -> None:
+    row = {"question": "Which river?", "answer": "Neva"}
+    Path("pk_order_line_items_2024.jsonl").write_text(json.dumps(row))
+    assert new(server, "--dataset", "pk_order_line_items_2024.jsonl", "-n", 1, "--out", "here") == 0
+    options = json.loads(Path("here/run.json").read_text())["options"]
+    assert options["dataset"] == "pk_order_line_items_2024.jsonl"
+    assert quiet("--resume", "here") == 0
+
+
 def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
     every = ",".join(path.parent.name for path in bundled_folder("architectures").glob("*/architecture.toml"))
     hosted = ("--model", "openai/test", "--api-base", server.api_base)
@@ -179,15 +188,15 @@ def test_an_address_with_a_password_has_to_be_given_again(
 def test_a_field_that_holds_a_key_is_given_again_and_never_sent_without_it(
     server: ModelServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    fields = ("--extra-body", '{"user": "sk-0123456789abcdefghij"}')
+    fields = ("--extra-body", '{"api_key": "abcd-0123456789"}')
     assert new(server, *fields, "--run-tokens", 1, "--concurrency", 1, "--out", "here") == 3
     for again in (("--resume", "here"), ("--from", "here/run.json", "--out", "there")):
         assert quiet(*again) == 2
         assert "give --extra-body again; its credentials aren't kept in the run" in capfd.readouterr().err
-    assert quiet("--resume", "here", "--extra-body", '{"user": "me"}') == 2
+    assert quiet("--resume", "here", "--extra-body", '{"api_key": "me"}') == 2
     assert "--extra-body was" in capfd.readouterr().err
     assert quiet("--resume", "here", *fields, "--run-tokens", "none") == 0
-    assert {book.request["user"] for book in server.books} == {"sk-0123456789abcdefghij"}
+    assert {book.request["api_key"] for book in server.books} == {"abcd-0123456789"}
 
 
 @pytest.mark.parametrize(

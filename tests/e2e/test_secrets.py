@@ -241,10 +241,10 @@ def test_a_credential_in_the_query_of_an_address_is_sent_and_nowhere_in_what_a_r
 def test_run_json_keeps_no_key_of_the_command_or_the_environment(tmp_path: Path) -> None:
     script = 'from rewoo_bench import bench; bench("direct", out="run", questions=1)'
     (tmp_path / "mine.py").write_text(script)
-    command = [sys.executable, "mine.py", "--x=Zx81-9fe2-ffeb", "--y", "sk-proj-abcdef0123456789abcd"]
+    command = [sys.executable, "mine.py", "--x=Zx81-9fe2-ffeb", "--y", "pk_order_line_items_2024"]
     subprocess.run(command, cwd=tmp_path, env={**os.environ, "SERVICE_TOKEN": "Zx81-9fe2-ffeb"}, check=True)
     command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
-    assert command == ["mine.py", "--x=[key]", "--y", "[key]"]
+    assert command == ["mine.py", "--x=[key]", "--y", "pk_order_line_items_2024"]
 
 
 @pytest.mark.parametrize(
@@ -267,6 +267,6 @@ def test_a_placeholder_is_no_secret() -> None:
     )
 
 
-def test_words_after_basic_stay() -> None:
+def test_only_the_pair_that_is_sent_is_taken_out_behind_basic() -> None:
     assert redact("Basic usage; Basic authentication failed") == "Basic usage; Basic authentication failed"
-    assert redact("Basic bWU6cHc=") == "[key]"
+    assert redact("Basic bWU6cHc=", sent_in("http://me:pw@host")) == "[key]"

@@ -57,6 +57,27 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
     return read_arguments(text[start:end], about) if about else check_argument(" ".join(text[start:end].split())), end
 
 
+def read_parenthesised(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
+    """The same behind an opening parenthesis: `Search("Oslo")`, `flights(city="Oslo", seats=2)`."""
+    end = closing_parenthesis(text, start, limit)
+    return read_input(text[start:end], tool), end
+
+
+def closing_parenthesis(text: str, start: int, limit: int) -> int:
+    """Where a call's parenthesis closes: not in a string, else where `closing_bracket` says."""
+    end = end_of_call(text, start, limit, "()")
+    return closing_bracket(text, start, limit, "()") if end is None else end
+
+
+def read_input(text: str, tool: Tool | None = None) -> Arguments:
+    """The arguments that a whole text is, which may be quoted."""
+    about = inputs(tool.arguments) if tool else None
+    plain = unquoted(text.strip()) if about is None or about.is_text else None
+    if plain is not None:
+        return check_argument(plain)
+    return read_call(f"{text}]", 0, len(text) + 1, tool)[0]
+
+
 def read_arguments(text: str, about: ToolInputs) -> Arguments:
     """What is between a call's brackets, by input; as text where it can't be read, or is that of the only input."""
     name = about.items[0].name if about.is_text else ""

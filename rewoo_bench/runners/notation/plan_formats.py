@@ -15,9 +15,10 @@ numbered        1. Search("Kuala Lumpur Tower")
         2. LLM("Where was the architect born? Context: $1")
         3. join()
 
-Reading is tolerant where the intent is plain: prose and code fences around the plan, Markdown
-signs, several steps on a line, numbering that starts anywhere, a bare JSON list. `after #E1` behind a
-call (`after $1`) names a step that it waits for without using it.
+A plan in text without any such step may have steps as they are often written elsewhere, `#E1 = Search("x")` and
+`#E1: Search[x]`; a note says that it was read so. Reading is tolerant where the intent is plain: prose and code fences
+around the plan, Markdown signs, several steps on a line, numbering that starts anywhere, a bare JSON list. `after #E1`
+behind a call (`after $1`) names a step that it waits for without using it.
 
 In the numbered notation (Kim et al. 2023, arXiv 2312.04511, section 3) `$1` stands for the result of task 1, the step
 `E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. So it is in
@@ -42,12 +43,13 @@ from rewoo_bench.runners.notation.arguments import (
     map_strings,
     read_arguments,
     read_call,
+    read_parenthesised,
     write_call,
 )
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spellings_of, with_hash_signs
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, ToolNames, references, spellings_of, with_hash_signs
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
-from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt
+from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt, note
 from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.types import Tool
 
@@ -148,13 +150,14 @@ _AFTER = re.compile(r"[ *`]*after((?:[ ,]+#E\d{1,9})+)", re.ASCII)
 def _text_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
     names = spellings_of(tuple(tools))
     beginning = rf"(?:^[ *`-]+)?#E(\d{{1,9}})[\s*`]*=[\s*`]*({names.pattern})[\s*`]*\["  # with Markdown's signs or not
-    starts = list(re.finditer(beginning, text, re.MULTILINE))
+    starts = list(re.finditer(beginning, text, re.MULTILINE)) or _other_starts(text, names, tools)
     position = 0
     for index, match in enumerate(starts, start=1):
         if match.start() < position:
             continue  # inside an argument
         limit = starts[index].start() if index < len(starts) else len(text)
-        args, end = read_call(text, match.end(), limit, tools.get(names.spelt(match[2])))
+        read = read_call if match[0].endswith("[") else read_parenthesised
+        args, end = read(text, match.end(), limit, tools.get(names.spelt(match[2])))
         id_ = f"E{int(match[1])}"
         if end == len(text):
             yield f"the plan ends in the middle of #{id_}"
@@ -164,6 +167,16 @@ def _text_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
         after = _AFTER.match(text, position)
         position = after.end() if after else position
         yield PlanStep(id=id_, tool=match[2], args=args, depends_on=_ids(after), thought=thought[1] if thought else "")
+
+
+def _other_starts(text: str, names: ToolNames, tools: Mapping[str, Tool]) -> list[re.Match[str]]:
+    """Where calls of known tools begin in the forms of others, with a colon or a parenthesis."""
+    beginning = rf"(?:^[ *`-]+)?#E(\d{{1,9}})[\s*`]*[=:][\s*`]*({names.pattern})[\s*`]*[\[(]"
+    found = re.finditer(beginning, text, re.MULTILINE)
+    starts = [match for match in found if not tools or names.spelt(match[2]) in tools]
+    if starts:
+        note("the plan was written with colons or parentheses")
+    return starts
 
 
 _OPENING = re.compile(r'\[\s{0,9}[\[{]|\{\s{0,9}"')

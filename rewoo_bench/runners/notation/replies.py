@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from rewoo_bench.errors import ActionError
-from rewoo_bench.runners.notation.arguments import Arguments, read_call, write_call
+from rewoo_bench.runners.notation.arguments import Arguments, closing_parenthesis, read_call, read_input, write_call
 from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.schemas import inputs
-from rewoo_bench.text.model_output import excerpt
+from rewoo_bench.text.model_output import excerpt, note
 from rewoo_bench.types import Completion, StopReason, Tool
 
 FINISH = "Finish"
 """The action that ends a question of ReAct; no tool may have this name."""
 _THOUGHT = re.compile(r"Thought(?:\s*\d+)?[\s*]*:(.*)", re.DOTALL)
+_ACTION = r"Action(?:\s*\d+)?[\s*]*:[\s*`]*"
+_INPUT = re.compile(r"[\s*`]*\n[ *`]*Action Input(?:[ ]*\d+)?[ *`]*:[ *]*")
+_FINAL_ANSWER = re.compile(r"(?im)^[ *`]*final answer[ *`]*:[ *]*")
+_NEXT_PART = re.compile(r"(?m)^[ *`]*(?:Thought|Action|Observation|Question|Final Answer)\b[^\w\n]*:")
 _ANSWER = re.compile(r"(?im)^[^\w\n]*(?:final\s+)?answer[^\w\n]*:(.*)$")
 
 _REPLAN = re.compile(r"(?im)^[^\w\n]*+replan[^\w\n]*:(.*)$")
@@ -51,23 +55,64 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     """
     names = spellings_of(tuple(actions))
     # With or without Markdown's signs. A line without `Action:` is one too where its name is known.
-    match = re.search(rf"Action(?:\s*\d+)?[\s*]*:[\s*`]*({names.pattern})[\s*`]*\[", text)
+    match = re.search(rf"{_ACTION}({names.pattern})[\s*`]*\[", text)
     if not match:
         lines = re.finditer(rf"^[ *`]*({names.pattern})[*`]*\[", text, re.MULTILINE)
         match = next((line for line in lines if names.spelt(line[1]) in actions), None)
-    if not match:
+    given = ""
+    if match:
+        start, written = match.start(), match[1]
+    elif other := _in_other_form(text, names.pattern):
+        start, written, given = other
+    else:
         raise ActionError(f"No action found. Write one line 'Action: Tool[input]' with one of: {', '.join(actions)}.")
-    name = names.spelt(match[1])
+    name = names.spelt(written)
     if name not in actions:
-        raise ActionError(f"There is no action {excerpt(match[1])!r}. The actions are: {', '.join(actions)}.")
+        raise ActionError(f"There is no action {excerpt(written)!r}. The actions are: {', '.join(actions)}.")
     meant = actions[name]
     tool = cast(Tool, meant) if hasattr(meant, "arguments") else None
-    arguments, _ = read_call(text, match.end(), len(text), tool)
+    arguments = read_call(text, match.end(), len(text), tool)[0] if match else read_input(given, tool)
     if not arguments and not (tool and not inputs(tool.arguments).required):
-        raise ActionError(f"The action {match[1]!r} has no input between its brackets.")
-    before = text[: match.start()]  # text after the action may be invented
+        raise ActionError(f"The action {written!r} has no input between its brackets.")
+    if not match:
+        note("the action was written in another form")
+    before = text[:start]  # text after the action may be invented
     thought = _THOUGHT.search(before)
     return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
+
+
+class _OtherForm(NamedTuple):
+    """An action as others write it."""
+
+    start: int
+    name: str
+    input: str
+
+
+def _in_other_form(text: str, names: str) -> _OtherForm | None:
+    """The first action in another form, if any.
+
+    Action: Search          Action: Search("Oslo")          Final Answer: Oslo
+    Action Input: Oslo
+    """
+    found: list[_OtherForm] = []
+    for match in re.finditer(rf"{_ACTION}({names})", text):
+        if given := _INPUT.match(text, match.end()):
+            found.append(_OtherForm(match.start(), match[1], _part(text, given.end())))
+            break
+        if text.startswith("(", match.end()):
+            start = match.end() + 1
+            found.append(_OtherForm(match.start(), match[1], text[start : closing_parenthesis(text, start, len(text))]))
+            break
+    if answer := _FINAL_ANSWER.search(text):
+        found.append(_OtherForm(answer.start(), FINISH, _part(text, answer.end())))
+    return min(found, default=None)
+
+
+def _part(text: str, start: int) -> str:
+    """The text from there to the next part of a turn, without Markdown's signs around it."""
+    following = _NEXT_PART.search(text, start)
+    return text[start : following.start() if following else len(text)].strip().strip("*`").strip()
 
 
 def answer_in(text: str) -> str:

@@ -48,9 +48,8 @@ def test_a_price_is_known_or_null() -> None:
     assert price(find_route("openai/nobody-knows"), usage) is None
 
 
-def test_what_looks_like_a_key_is_taken_out() -> None:
-    assert redact("key sk-proj-abcdef123456 and Bearer xyz, my-secret", ["my-secret"]) == "key [key] and [key] [key]"
-    assert redact("A='Bearer xyz' http://host") == "A='[key]' http://host"
+def test_a_key_that_is_known_is_taken_out_and_nothing_that_looks_like_one() -> None:
+    assert redact("key sk-proj-abcdef123456, my-secret", ["my-secret"]) == "key sk-proj-abcdef123456, [key]"
     assert redact("the model none has no key", ["none"]) == "the model none has no key"
 
 

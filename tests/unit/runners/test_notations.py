@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts import toolbox
+from parts import Told, toolbox
 from timing import processor_time
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.notation.plan_checks import plan_faults
+from rewoo_bench.runners.notation.plan_checks import plan_faults, with_tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
+from rewoo_bench.text.model_output import noting_repairs
 
 NOTATIONS: list[Notation] = ["text", "json", "numbered"]
 
@@ -71,6 +72,39 @@ def test_text_steps_are_read_with_their_thoughts() -> None:
 )
 def test_what_stands_around_the_steps_does_not_matter(text: str) -> None:
     assert read_plan(text) == read_plan(TOWER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOWER.replace("[K", '("K').replace("r]", 'r")').replace("[Who", '("Who').replace("#E1]", '#E1")'),
+        TOWER.replace("[Kuala Lumpur Tower]", "('Kuala Lumpur Tower')").replace("[Who", "(Who").replace("#E1]", "#E1)"),
+        TOWER.replace("#E1 =", "#E1:").replace("#E2 =", "**#E2:**"),
+        TOWER.replace("#E1 =", "#E1:").replace("#E2 =", "#E2:").replace("[", "(").replace("]", ")"),
+        TOWER.replace("[Kuala Lumpur Tower]", '(query="Kuala Lumpur Tower")').replace("[Who", "(Who").replace("]", ")"),
+    ],
+    ids=["parentheses", "single quotes", "colons", "both", "names"],
+)
+def test_the_forms_of_others_are_read_where_a_plan_has_none_of_ours(text: str) -> None:
+    with noting_repairs() as repairs:
+        assert shown(text) == shown(TOWER)
+    assert len(repairs) == 1
+
+
+def shown(text: str) -> list[tuple[str, str, str]]:
+    tools = toolbox(Told(), Told(name="LLM"))
+    plan = with_tool_names(read_plan(text, "text", tools), tools)
+    return [(step.id, step.thought, step.call) for step in plan.steps]
+
+
+@pytest.mark.parametrize("text", ["#E1: Evidence (see above)", "As #E1: rivers [3] says"])
+def test_prose_about_evidence_is_no_step(text: str) -> None:
+    with pytest.raises(PlanError, match="no step found"):
+        read_plan(text, "text", toolbox())
+
+
+def test_a_plan_with_a_step_of_ours_has_no_other() -> None:
+    assert [step.id for step in read_plan("#E1 = Search[a]\n#E2: Search(b)", "text", toolbox()).steps] == ["E1"]
 
 
 @pytest.mark.parametrize(

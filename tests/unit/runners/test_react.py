@@ -14,6 +14,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.replies import Action, answer_in, parse_action
 from rewoo_bench.runners.react import ReAct, ReActSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
+from rewoo_bench.text.model_output import noting_repairs
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Runner, Step, Trajectory
 
@@ -222,9 +223,44 @@ def test_a_turn_is_read_where_its_intent_is_plain(text: str, action: Action) -> 
 
 
 @pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("Thought: find it\nAction: Search\nAction Input: Oslo (city)", Action("find it", "Search", "Oslo (city)")),
+        ('I look.\n\n**Action:** search\n**Action Input:** "Oslo"\n', Action("I look.", "Search", "Oslo")),
+        ('Action: Search\nAction Input: {"query": "Oslo"}\nObservation: x', Action("", "Search", {"query": "Oslo"})),
+        ("Action 1: Search\nAction Input 1: `Oslo`\nThought: on", Action("", "Search", "Oslo")),
+        ("Thought: I know it.\nFinal Answer: Rome, Italy", Action("I know it.", "Finish", "Rome, Italy")),
+        ("**Final Answer:** Rome\n\nQuestion: Who else?", Action("", "Finish", "Rome")),
+        ("Action: Finish\nAction Input: Rome", Action("", "Finish", "Rome")),
+        ("Action: Search\nAction Input: a\nFinal Answer: b", Action("", "Search", "a")),
+        ('Action: Search("Oslo (city)")', Action("", "Search", "Oslo (city)")),
+        ("Action: Search('Oslo')\nObservation: (y)", Action("", "Search", "Oslo")),
+        ("Action: Search(Oslo)", Action("", "Search", "Oslo")),
+        ("Final Answer: Rome\nAction: Search[a]", Action("Final Answer: Rome", "Search", "a")),
+    ],
+)
+def test_the_forms_of_others_are_read_where_ours_isnt_there(text: str, action: Action) -> None:
+    assert parse_action(text, ACTIONS) == action
+
+
+@pytest.mark.anyio
+async def test_a_turn_in_anothers_form_is_noted_and_goes_on_in_ours() -> None:
+    with noting_repairs() as repairs:
+        trajectory, model = await ask(["Thought: look\nAction: Search\nAction Input: Oslo", "Final Answer: Rome"])
+    assert (trajectory.answer, trajectory.stop_reason) == ("Rome", "answered")
+    assert trajectory.steps[0].argument == "Oslo"
+    assert model.requests[1].messages[-2].content == "Thought: look\nAction: Search[Oslo]"
+    assert {repair["place"] for repair in repairs} == {"turn 1", "turn 2"}
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "No action found."),
+        ("Action: Ask\nAction Input: him", "There is no action 'Ask'. The actions are: Search, Finish."),
+        ("Action: Search\nAction Input:\nObservation: x", "The action 'Search' has no input"),
+        ("Final Answer:", "The action 'Finish' has no input"),
+        ("I would Search (later) in Rivers (3).", "No action found."),
         ("Action: Search Hermitage", "No action found."),
         ("Action: Ask[him]", "There is no action 'Ask'. The actions are: Search, Finish."),
         ("Action: Finish[ ]", "The action 'Finish' has no input between its brackets."),

@@ -24,7 +24,8 @@ RIGHT, WRONG = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
         ("1,234,567.5", [Fraction("1234567.5")]),
         ("1\u202f234\u202f567.5, 1\u00a0234, 12\u2009000 and 1\u2007234", [Fraction("1234567.5"), 1234, 12_000, 1234]),
         ("CHF 1'234'567.50, 1’234", [Fraction("1234567.5"), 1234]),
-        ("3\u00a0km, 12\u00a034, 5'11, 2020\u00a0500 and 1\u202f234\u00a0567", [3, 12, 34, 5, 11, 2020, 500, 1234, 567]),
+        ("3\u00a0km, 12\u00a034, 5'11, 2020\u00a0500", [3, 12, 34, 5, 11, 2020, 500]),
+        ("1\u202f234\u00a0567", [1234, 567]),
         ("1 234", [1, 234]),
         (".5 -.5 −7 +8", [Fraction(1, 2), Fraction(-1, 2), -7, 8]),
         ("10-5 = 5, 3–4, covid-19, (-3)", [10, 5, 5, 3, 4, 19, -3]),
@@ -59,7 +60,9 @@ def test_a_number_is_right_whatever_separates_its_thousands(dataset: str, separa
     assert score(f"It is {written}.", ["345"], dataset) == WRONG
 
 
-@pytest.mark.parametrize("text", ["1\u202f111" * 20_000, "1,111" * 20_000, "1 " * 50_000, "9" * 100_000, "1/" * 50_000, "10^" * 30_000])
+@pytest.mark.parametrize(
+    "text", ["1\u202f111" * 20_000, "1,111" * 20_000, "1 " * 50_000, "9" * 100_000, "1/" * 50_000, "10^" * 30_000]
+)
 def test_long_texts_are_read_in_linear_time(text: str) -> None:
     start = time.thread_time()
     find_numbers(text)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from real_data import HOTPOTQA, TAU_BENCH, RealData
 from timing import processor_time
 
-from rewoo_bench.text.redaction import ends_within, sent_in, without_credentials
+from rewoo_bench.text.redaction import (
+    ends_within,
+    plain_environment,
+    redact,
+    redact_settings,
+    sent_in,
+    without_credentials,
+)
 
 SECRET = "hunter22Xy"
 TEXTS = {
@@ -40,6 +47,11 @@ TEXTS = {
     "set-cookie": "HTTP/1.1 200\r\nSet-Cookie: sid=%s; Path=/\r\n",
     "cookie in quotes": "curl -H 'Cookie: sid=%s' https://x",
     "connection": "Protocol=https;AccountKey=%s+/aaaaaaaaaaaaaa==;Suffix=x",
+    "OpenAI": "sk-proj-%s_abcdefghijkl-mnop",
+    "an older key of OpenAI": "sk-%sabcdefghijklmnopqrstuvwx",
+    "Anthropic": "sk-ant-api03-%s-abcdefghijkl_mn",
+    "Google": "AIzaSy%sabcdefghijklmno_pqrstuvw",
+    "Groq": "gsk_%sabcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
     "Stripe": "rk_live_51%s",
     "SendGrid": "SG.abcdefghijklmnop123456.%sopqrstuvwxyz0123456789ABCDEFG",
     "Twilio": "SK0123456789abcdef0123456789abcdef",
@@ -106,6 +118,40 @@ def test_what_stands_beside_a_credential_stays() -> None:
     assert without_credentials(json.dumps(arguments)) == json.dumps(left)
     text = r'{"a": "{\"password\": \"x\\\"y\", \"city\": \"Oslo\"}"}'
     assert json.loads(json.loads(without_credentials(text))["a"]) == {"password": "[key]", "city": "Oslo"}
+
+
+OWN_NAMES = [
+    "pk_order_line_items_2024",
+    "data/sk-learn_datasets_2024_v2.jsonl",
+    "gsk_customer_table_2023_with_a_long_name.csv",
+    "xai-explanations-of-2024-and-more",
+    "pk_test_order_lines",
+    "./my_set?key=order_1234&token=abc12345",
+    "rewoo?slot_tokens=100",
+    "Basic economy, Bearer bonds of 2024",
+]
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_names_of_the_users_own_are_never_taken_for_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert redact(f"no such data file: {name!r}") == f"no such data file: {name!r}"
+    options = {"dataset": name, "architectures": [name], "extra_body": {"table": name}}
+    assert redact_settings(options) == options
+    monkeypatch.setenv("ORDERS", name)
+    assert plain_environment()["ORDERS"] == name
+
+
+@pytest.mark.parametrize("name", OWN_NAMES[:4])
+def test_names_of_tables_in_a_trace_stay(name: str) -> None:
+    assert without_credentials(f"SELECT * FROM {name}") == f"SELECT * FROM {name}"
+
+
+@pytest.mark.parametrize("known", ["environment", "given"])
+def test_what_is_known_as_a_secret_is_taken_out_of_names_too(known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if known == "environment":
+        monkeypatch.setenv("SHOP_TOKEN", "pk_order_line_items_2024")
+    secrets = sent_in(None, ["pk_order_line_items_2024"]) if known == "given" else ()
+    assert redact_settings({"x": "a pk_order_line_items_2024"}, secrets) == {"x": "a [key]"}
 
 
 STAY = [

@@ -1,4 +1,4 @@
-"""Yes and no: the first such word decides, in several wordings."""
+"""Yes and no: what a text says, in several wordings."""
 
 from __future__ import annotations
 
@@ -25,6 +25,22 @@ from rewoo_bench.text.scoring import Score, says_yes, score
         ("It is not true.", False),
         ("It isn’t very plausible.", False),
         ("untrue", False),
+        ("No doubt: yes.", True),
+        ("There is no evidence against it, so yes.", True),
+        ("No question about it, the answer is yes.", True),
+        ("No bird is that strong, but an ostrich might try. Answer: **yes**", True),
+        ("It is true that a swan is strong, but no.", False),
+        ("One may think yes at first. Still, the answer is no.", False),
+        ("Yes. No swan was ever seen to fail; some say no.", True),
+        ("The answer is yes. It is false that it sank.", True),
+        ("So the answer is no because yes would need proof", False),
+        ("No it can't", False),
+        ("no they were not born in the same year", False),
+        ("Is it yes or no? I would say no, since it isn't true.", False),
+        ("There is no evidence for it.", False),
+        ("No swan can carry a piano", False),
+        ("no doubt", None),
+        ("yes or no", None),
         ("not sure", None),
         ("Nobody knows; no-one said it", None),
         ("Yesterday", None),
