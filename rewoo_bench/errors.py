@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rewoo_bench.types import CallCost, ErrorResponse, StopReason
@@ -86,13 +86,17 @@ class NotRecorded(ToolError):
     """A tool that answers from a recording doesn't find the call there."""
 
 
+UNAUTHORISED = 401
+
+
 class ModelError(RewooBenchError):
     """A provider failed for good.
 
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
     or its name is unknown. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
-    isn't one: the model failed. `response` is what an external agent gets for its request; None for calls of our own.
+    isn't one: the model failed. `is_of_agents_account` means that it refused the account that an external agent's
+    request chose. `response` is what an external agent gets for its request; None for calls of our own.
     """
 
     def __init__(
@@ -113,7 +117,13 @@ class ModelError(RewooBenchError):
         self.retry_after = retry_after
         self.unreachable = unreachable
         self.unread_reply = unread_reply
+        self.is_of_agents_account = False
         self.response: ErrorResponse | None = None
+
+    @property
+    def refuses_key(self) -> bool:
+        """Whether the provider refused the user's key, so that no other call can succeed."""
+        return self.status == UNAUTHORISED and not self.is_of_agents_account
 
 
 class ModelGone(ModelError):
@@ -134,6 +144,31 @@ class HarnessFault(RewooBenchError):
 
 class RunStopped(RewooBenchError):
     """The run ended before its last question; finished questions are kept."""
+
+
+class UnknownPrice(UsageError):
+    """A limit in dollars, `flag`, is set, and the price of a model isn't known. `why` is the line without the limit."""
+
+    def __init__(self, flag: str, limit: float, why: str) -> None:
+        super().__init__(f"{flag} {limit:g}: {why}")
+        self.flag = flag
+        self.why = why
+
+
+class CapReached(RunStopped):
+    """A cap of the run was reached: `spent` of `cap`, in the unit of `flag`; None where a call has no known price."""
+
+    def __init__(self, flag: Literal["--run-tokens", "--run-cost"], spent: float | None, cap: float) -> None:
+        if spent is None:
+            line = f"the price of a call isn't known, so {flag} can't be kept"
+        elif flag == "--run-tokens":
+            line = f"used {spent:,} of {cap:,} tokens ({flag})"
+        else:
+            line = f"cost {f'{spent:.4f}' if spent >= 0.01 else f'{spent:.2g}'} of {cap} USD ({flag})"
+        super().__init__(line)
+        self.flag = flag
+        self.spent = spent
+        self.cap = cap
 
 
 class RepeatedCrash(RunStopped):

@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -37,7 +37,7 @@ class WireRequest:
 
     `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
     a streamed answer as it arrives. `is_translated`: the agent's own dialect is another one, and `dropped` are the
-    fields that have no place in this one.
+    fields that have no place in this one. `secrets` are what the agent alone knows as such: they aren't recorded.
     """
 
     path: str
@@ -48,6 +48,7 @@ class WireRequest:
     on_bytes: Callable[[bytes], Awaitable[None]] | None = field(default=None, compare=False)
     is_translated: bool = False
     dropped: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -152,6 +153,7 @@ class Usage:
 
     `cached_input_tokens` (read from a cache) and `cache_write_tokens` (written to one, where the
     provider prices that) are parts of `input_tokens`; `reasoning_tokens` is a part of `output_tokens`.
+    `cache_write_1h_tokens` are those of the written ones that are kept for an hour, at a price of their own.
     """
 
     input_tokens: int = 0
@@ -159,6 +161,7 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -171,7 +174,12 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            self.cache_write_1h_tokens + other.cache_write_1h_tokens,
         )
+
+
+UsageSource = Literal["provider", "inconsistent", "estimated"]
+"""Who counted tokens: the provider, the provider in parts that contradict its own total, or our tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +196,7 @@ class CallCost:
     waiting: tuple[tuple[float, float], ...] = ()
     billed: Usage = Usage()
     cost_usd: float | None = None
-    usage_source: Literal["provider", "estimated"] = "provider"
+    usage_source: UsageSource = "provider"
     replayed: bool = False
     measured_s: float | None = None
 
@@ -202,7 +210,7 @@ class CallCost:
         cost_usd, source = earlier.cost_usd, earlier.usage_source
         if self.billed != _NOTHING or self.cost_usd is not None:
             cost_usd = None if self.cost_usd is None or cost_usd is None else cost_usd + self.cost_usd
-            source = "estimated" if "estimated" in (source, self.usage_source) else "provider"
+            source = max(source, self.usage_source, key=get_args(UsageSource).index)
         return replace(both, billed=earlier.billed + self.billed, cost_usd=cost_usd, usage_source=source)
 
 
@@ -260,6 +268,7 @@ class Completion:
     `discarded_tokens` counts tokens behind a stop string: paid for, and thrown away.
     `finish_reason` is the provider's, or `reasoning_truncated` where the reply ended before any visible
     text. `repairs` names changes that made the reply fit to be stored, such as to half surrogate pairs.
+    `answered_model` is the model that has answered, as the provider says; empty where it doesn't.
     """
 
     text: str
@@ -271,6 +280,7 @@ class Completion:
     discarded_tokens: int = 0
     repairs: tuple[str, ...] = ()
     wire: WireResponse | None = None
+    answered_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +333,14 @@ class Trajectory:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+def trial_seed(seed: int, trial: int) -> int:
+    """The seed of a question's trial in a run with this seed: the run's own in trial 0, and another in each other one.
+
+    Below 2^31, since some servers take no larger number.
+    """
+    return seed if not trial else int.from_bytes(sha256(f"{seed}:{trial}".encode()).digest()[:4]) >> 1
+
+
 FaultMode = Literal["empty", "error", "timeout"]
 """How a tool call fails on purpose."""
 
@@ -341,7 +359,7 @@ class Request:
     that doesn't stream.
 
     `wire` is the HTTP request of an external agent that the messages were read from: a model with an HTTP endpoint
-    sends it unchanged, any other one answers the messages.
+    sends it unchanged, any other one answers the messages. `trial` is that of the question (`trial_seed`).
     """
 
     messages: Sequence[Message]
@@ -353,6 +371,7 @@ class Request:
     grammar: str | None = None
     on_text: Callable[[str], None] | None = None
     wire: WireRequest | None = None
+    trial: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
 
     async def show_lines(self, text: str) -> None:

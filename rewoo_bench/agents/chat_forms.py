@@ -16,7 +16,7 @@ from typing import Any
 
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS
 from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
-from rewoo_bench.models.hosted.responses import read_usage
+from rewoo_bench.models.hosted.responses import read_usage, usages_in
 from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Usage, WireResponse
 
@@ -49,8 +49,8 @@ class ChatAnswer:
 
     def read(self, document: Mapping[str, Any]) -> tuple[str, str]:
         """Adds a whole answer or an event; the text and the thoughts in it. What can't be read is left out."""
-        if isinstance(document.get("usage"), Mapping):
-            self.usage = read_usage(document["usage"]) or self.usage
+        for usage in usages_in(document):
+            self.usage = read_usage(usage) or self.usage
         choices = document.get("choices")
         choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:

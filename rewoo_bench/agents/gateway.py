@@ -46,6 +46,7 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     dialect_error,
     ends_stream,
+    misfit_in,
     read_request,
 )
 from rewoo_bench.models.hosted.http_endpoint import load_json
@@ -89,9 +90,14 @@ class Gateway:
         await self._runner.cleanup()
 
     @contextmanager
-    def open_session(self, meter: Meter, tools: Mapping[str, Tool]) -> Iterator[AgentSession]:
-        """A question's session, which has a key of its own; afterwards the key is worthless."""
-        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools)
+    def open_session(
+        self, meter: Meter, tools: Mapping[str, Tool], hidden: frozenset[str] = frozenset()
+    ) -> Iterator[AgentSession]:
+        """A question's session, which has a key of its own; afterwards the key is worthless.
+
+        `hidden` are the agent's own secrets.
+        """
+        session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools, secrets=hidden)
         self._sessions[session.key] = session
         try:
             yield session
@@ -209,6 +215,8 @@ class Gateway:
             dialect, data, body = form.path, b"", form.body
         if not isinstance(body, dict):
             raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
+        if misfit := misfit_in(body):
+            raise BadRequest(f"the request can't be read: {misfit}")
         passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
@@ -226,7 +234,8 @@ class Gateway:
         headers = passed_on(request.headers.items(), key=session.key)
         is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
         query = "" if is_foreign else passed_query(request.query_string, key=session.key)
-        wire = WireRequest(dialect, data, headers, query, sender.set_headers, send if facts.streamed else None)
+        on_bytes = send if facts.streamed else None
+        wire = WireRequest(dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets)
         if form is not None:
             wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         # Whether an SDK makes its request again; the header is that of Stainless's SDKs.

@@ -73,7 +73,7 @@ class AgentRunner:
         assert isinstance(model, Meter)
         answer: str | None = None
         failed: AgentFailed | None = None
-        with gateway.open_session(model, tools) as session:
+        with gateway.open_session(model, tools, self.settings.secrets) as session:
 
             async def end_after_limit(scope: anyio.CancelScope) -> None:
                 await session.is_limited.wait()
@@ -109,7 +109,8 @@ class AgentRunner:
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
             is_unknown = isinstance(failure, RequestRefused) and not (failure.is_accepted or session.has_answer)
-            if is_unknown or not (failure.status in _OWN_FAULTS or failure.unread_reply):
+            is_agents = failure.status in _OWN_FAULTS or failure.is_of_agents_account or failure.unread_reply
+            if is_unknown or not is_agents:
                 raise failure
         so_far = self._so_far(session)
         if answer and is_answered:

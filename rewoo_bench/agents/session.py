@@ -21,7 +21,6 @@ import anyio
 
 from rewoo_bench.agents.chat_forms import ToolUse
 from rewoo_bench.agents.wire_calls import KeptResponses, by_ids_of_replies, is_same_call, read_reply, read_results
-from rewoo_bench.calls.live import UNAUTHORISED
 from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
@@ -74,6 +73,8 @@ class AgentSession:
     limit: LimitReached | None = None
     has_answer: bool = False
     """Whether a call of the model was answered: a refused or broken one meters nothing."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What the agent's own variables and flags hold, where their names say that it is secret."""
     connections: set[str] = field(default_factory=set)
     """Addresses that the agent's processes were connected to, the gateway's left out."""
 
@@ -264,7 +265,7 @@ class AgentSession:
                     self.limit = self.limit or error
                     self.is_limited.set()
                 fail(error)
-                if isinstance(error, ModelError) and (error.unreachable or error.status == UNAUTHORISED):
+                if isinstance(error, ModelError) and (error.unreachable or error.refuses_key):
                     raise  # without a provider the agent could only answer by guessing
             except BaseException:  # it isn't the agent's to handle
                 fail(SessionClosed())

@@ -209,7 +209,7 @@ def _summary(
         objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
-        usage_source=sources[0] if len(sources) == 1 else "mixed" if sources else "none",
+        usage_source=_source_of(sources),
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
     )
@@ -347,6 +347,13 @@ def repeated(group: Sequence[Summary]) -> int:
 FOUND = "calls that were recorded"
 
 
+def _source_of(sources: Sequence[str]) -> str:
+    """Who counted the tokens of rows with these sources."""
+    if set(sources) == {"provider", "inconsistent"}:
+        return "inconsistent"
+    return sources[0] if len(sources) == 1 else "mixed" if sources else "none"
+
+
 def summary_table(summaries: Sequence[Summary]) -> str:
     """The summaries as plain text: for each data set and model tables of accuracy, tokens, time and price.
 
@@ -363,6 +370,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         notes = [f"{dataset}, {models}: means per question", "n = questions that count"]
         notes += ["rows = questions times trials"] if has_trials else []
         notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
+        notes += ["tokens in doubt: see usage_source"] if any(s.usage_source == "inconsistent" for s in group) else []
         notes += [ORACLE_ACCURACY] if is_oracle else []
         blocks.append("\n".join(["; ".join(notes), "", *text_table(cells_of(_accuracy(group, has_trials)))]))
         blocks += ["\n".join(text_table(cells_of(rows))) for rows in (_tokens(group), _time_and_price(group))]

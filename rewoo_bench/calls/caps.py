@@ -1,7 +1,7 @@
 """What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed answers (--fail-on-error).
 
-    RunLimits(run_tokens=250).exceeded(totals)        # "used 260 of 250 tokens (--run-tokens)"
-    higher_cap("used 260 of 250 tokens (--run-tokens)", done=0.5)     # "--run-tokens 580"
+    reached = RunLimits(run_tokens=250).exceeded(totals)    # "used 260 of 250 tokens (--run-tokens)"
+    higher_cap(reached, mean=Spent(tokens=260), tasks=2)    # "--run-tokens 580"
 
     estimate = CallEstimate.of(model, request)
     reservation = await caps.reserve(estimate)                # waits while the calls in flight may use up the rest
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import signal
 import stat
 import sys
@@ -28,7 +27,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from rewoo_bench.errors import RewooBenchError, RunStopped
+from rewoo_bench.errors import CapReached, RewooBenchError, RunStopped
 from rewoo_bench.runs.journal.store import Spent
 from rewoo_bench.text.tokens import count_prompt
 from rewoo_bench.text.words import counted
@@ -122,8 +121,6 @@ def leave_closed_terminal() -> None:
                 os.close(nowhere)
 
 
-_NO_PRICE = "the price of a call isn't known, so --run-cost can't be kept"
-_REACHED = re.compile(r"(?:used|cost) (\S+) of (\S+) (?:tokens|USD) \((--run-\w+)\)")
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
 _MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
 
@@ -157,21 +154,19 @@ class RunLimits:
     run_cost: float | None = None
     max_errors: float | None = None
 
-    def exceeded(self, totals: Totals) -> str | None:
+    def exceeded(self, totals: Totals) -> RunStopped | None:
         """The reason to stop the run now, or None. Caps don't stop a run after its last question."""
         if self.max_errors is not None and totals.errors > self._tolerated(totals):
             failed = f"{counted(totals.errors, 'answer')} failed (--fail-on-error {self.max_errors:g})"
-            return f"{failed}; last: {totals.last_error}"
+            return RunStopped(f"{failed}; last: {totals.last_error}")
         if totals.done == totals.tasks:
             return None
         if self.run_tokens is not None and totals.spent.tokens >= self.run_tokens:
-            return f"used {totals.spent.tokens:,} of {self.run_tokens:,} tokens (--run-tokens)"
+            return CapReached("--run-tokens", totals.spent.tokens, self.run_tokens)
         if self.run_cost is not None and totals.spent.unpriced:
-            return _NO_PRICE
+            return CapReached("--run-cost", None, self.run_cost)
         if self.run_cost is not None and totals.spent.cost_usd >= self.run_cost:
-            spent = totals.spent.cost_usd
-            shown = f"{spent:.4f}" if spent >= 0.01 else f"{spent:.2g}"
-            return f"cost {shown} of {self.run_cost} USD (--run-cost)"
+            return CapReached("--run-cost", totals.spent.cost_usd, self.run_cost)
         return None
 
     def unfinished(self, totals: Totals) -> str | None:
@@ -189,19 +184,16 @@ class RunLimits:
         return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
 
 
-def higher_cap(reason: str, *, done: float) -> str | None:
-    """The flag that lets a run continue after a cap ended it; None where its `reason` is another one.
+def higher_cap(reached: CapReached, *, mean: Spent, tasks: int) -> str:
+    """The flag that lets a run continue after a cap ended it: an estimate for all of its `tasks`.
 
-    `done` is the share of the questions that are finished: the new cap is an estimate for all of them. A manifest
-    keeps the reason only, so the amounts are read from it.
+    `mean` is the cost of one of them, of those that are finished: what open ones have cost so far is no measure.
     """
-    if reason == _NO_PRICE:
-        return "--run-cost none"
-    reached = _REACHED.fullmatch(reason)
-    if reached is None:
-        return None
-    spent, cap = (float(text.replace(",", "")) for text in reached.group(1, 2))
-    return f"{reached[3]} {_rounded_up(_MARGIN * max(spent, cap) / done, whole=reached[3] == '--run-tokens')}"
+    if reached.spent is None:
+        return f"{reached.flag} none"
+    is_tokens = reached.flag == "--run-tokens"
+    of_all = tasks * (mean.tokens if is_tokens else mean.cost_usd)
+    return f"{reached.flag} {_rounded_up(_MARGIN * max(reached.spent, reached.cap, of_all), whole=is_tokens)}"
 
 
 def _rounded_up(amount: float, *, whole: bool) -> str:
@@ -254,7 +246,7 @@ class Caps:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
         while True:
             if reason := self._limits.exceeded(self._totals):
-                self._shutdown.request(RunStopped(reason))
+                self._shutdown.request(reason)
             await self._shutdown.admit()
             reservation = self._reservation(estimate)
             if not self._in_flight or (self._calls and self._has_space(reservation)):

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
-from rewoo_bench.errors import ModelError
+from rewoo_bench.errors import UNAUTHORISED, ModelError
 from rewoo_bench.runs.journal.store import Spent
 from rewoo_bench.text.openai_format import estimate_chat
 from rewoo_bench.types import CallCost, Completion, Model, Request, Usage
@@ -98,6 +98,7 @@ def _is_plain(usage: Usage) -> bool:
         usage.output_tokens,
         usage.reasoning_tokens,
         usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
     )
     return {*map(type, counts)} == _ONLY_INT and min(counts) >= 0 and max(counts) < _TOO_MANY
 
@@ -120,8 +121,6 @@ def valid_price(cost_usd: float | None) -> float | None:
     return price if price is not None and math.isfinite(price) and price >= 0 else None
 
 
-UNAUTHORISED = 401
-_FAULT_OF_REQUEST = 400
 _REFUSED = frozenset({UNAUTHORISED, 403, 404, *range(300, 400)})
 _UNDERSTOOD = frozenset({400, 413, 422})  # the key, the address and the model's name are right
 
@@ -241,12 +240,13 @@ class LiveCall:
             completion = with_valid_counts(check_completion(await self.model.complete(request), name), request)
             self.cost = bill.with_outcome(completion.call_cost)
         except ModelError as error:
-            if error.status == UNAUTHORISED and endpoint.accepted and request.wire and request.wire.chooses_account:
-                error.status = _FAULT_OF_REQUEST  # of this agent: its own account is refused, the key is good
+            error.is_of_agents_account = (  # the key is good, since the provider has accepted it
+                error.refuses_key and endpoint.accepted and bool(request.wire and request.wire.chooses_account)
+            )
             endpoint.failed(error)
             error.call_cost = with_valid_cost(error.call_cost, request)
             self.cost = bill.with_outcome(error.call_cost)
-            if error.unreachable or error.status in _REFUSED:
+            if error.unreachable or (error.status in _REFUSED and not error.is_of_agents_account):
                 refused = RequestRefused(error, name)
                 refused.is_accepted = endpoint.accepted
                 raise refused from error

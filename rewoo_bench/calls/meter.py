@@ -74,6 +74,8 @@ class Call:
     repairs: tuple[str, ...] = ()
     content: bytes = b""
     """A hash of what the call did: a reply with the calls that it asks for, or a tool's arguments and result."""
+    answered_model: str = ""
+    """The model that has answered, as the provider says."""
     not_recorded: bool = False
     """Whether a tool that answers from a recording didn't find the call there."""
     startups: tuple[TimeSpan, ...] = ()
@@ -167,7 +169,7 @@ class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
-    count their parts; `watch` looks for other questions in the prompts of external agents.
+    count their parts; `watch` looks for other questions in the prompts of external agents. `trial` is the question's.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         question: str = "",
         watch: PromptWatch | None = None,
+        trial: int = 0,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
@@ -184,6 +187,7 @@ class Meter:
         self.question = question
         self._watch = watch
         self._prompts = Prompts()
+        self._trial = trial
         self.calls: list[Call] = []
         self.notes = RowNotes()
         self.start = clock()
@@ -205,7 +209,7 @@ class Meter:
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(request.messages, self.question, request.tools)
         begun = self._begin("model", name_of(model), request.role, parts)
-        request = replace(request, bill=Bill())
+        request = replace(request, bill=Bill(), trial=self._trial)
         outcome: dict[str, Any] = {}
         notes = self.notes.of_call()
         try:
@@ -219,6 +223,7 @@ class Meter:
                 "thoughts": completion.thoughts,
                 "discarded_tokens": completion.discarded_tokens,
                 "repairs": completion.repairs,
+                "answered_model": completion.answered_model,
                 "content": content_of(completion.text, [(call.name, call.arguments) for call in completion.tool_calls]),
             }
         except ModelError as error:

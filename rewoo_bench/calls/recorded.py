@@ -30,7 +30,7 @@ from rewoo_bench.runs.journal.records import (
     request_hash,
 )
 from rewoo_bench.text.openai_format import prefix_ends
-from rewoo_bench.text.redaction import of_environment
+from rewoo_bench.text.redaction import of_environment, without_in
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
@@ -125,6 +125,8 @@ class RecordedModel:
     ) -> CallRecord:
         """The record, when it is in the journal. The wait for that is on the bill where it was no short one."""
         cost = cost or CallCost()
+        if sent.request.wire is not None and sent.request.wire.secrets:
+            answer = without_in(answer, sent.request.wire.secrets)  # a model may repeat what it was told
         answer["receipt"] = sent.receipt(cost)
         billed = cost.billed.total_tokens
         paid_usd = 0.0 if is_oracle(self.name) else cost.cost_usd  # for the caps; its rows have no dollars
@@ -193,7 +195,8 @@ class RecordedModel:
     def _key_and_prompt(self, request: Request) -> tuple[CallKey, RecordedPrompt]:
         """The key, and the texts as they are recorded: an external agent may send secrets that it read here."""
         key = self._recorder.key("model", request.role, request_hash(request))
-        return key, recorded_prompt(request, of_environment() if request.wire is not None else ())
+        hidden = of_environment() | request.wire.secrets if request.wire is not None else frozenset()
+        return key, recorded_prompt(request, hidden)
 
     async def _cached(self, key: CallKey, prompt: RecordedPrompt) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too, at this run's price."""
@@ -244,7 +247,7 @@ def _answer(completion: Completion) -> dict[str, Any]:
         "finish_reason": completion.finish_reason,
         "tool_calls": [call_fields(call) for call in completion.tool_calls],
     }
-    for name in ("thoughts", "discarded_tokens", "repairs"):
+    for name in ("thoughts", "discarded_tokens", "repairs", "answered_model"):
         if value := getattr(completion, name):
             answer[name] = value
     if completion.wire is not None:

@@ -14,13 +14,14 @@ from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
 from rewoo_bench.imports.formats import Fields
-from rewoo_bench.imports.record import MISSING
+from rewoo_bench.imports.record import MISSING, said_of
 from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.text.escaping import plain_line, terminal
 from rewoo_bench.text.words import counted
 
 _SHOWN_FAULTS = 5
+_SHOWN_FIELDS = 5
 
 
 # fmt: off
@@ -29,8 +30,8 @@ _SHOWN_FAULTS = 5
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
-              help="Format of the files: messages, otel, langfuse, langsmith, mlflow, inspect, atif, every-eval-ever.  "
-                   "[default: by what they hold]")
+              help="Format of the files: messages, claude-code, otel, langfuse, langsmith, mlflow, inspect, atif, "
+                   "every-eval-ever.  [default: by what they hold]")
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
@@ -47,14 +48,16 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
                    progress: bool) -> int:
     """Read trajectories that other programs recorded, and write them as a run, which every reading command takes.
 
-    Formats: conversations in the messages of OpenAI (chat and Responses) or Anthropic (one JSON document, a list, a
-    conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and requests that a proxy
-    logged one by one, which are put together; spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file
-    of --otel); exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`);
-    ATIF of Harbor and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such
-    files; "-" is standard input.
+    Formats: conversations in the messages of OpenAI (chat and Responses), Anthropic, Gemini or the AI SDK (one JSON
+    document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
+    requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
+    (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
+    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and NeMo
+    Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is standard
+    input.
 
-    What a file lacks stays unknown, and a note says what follows from that. Tokens that weren't recorded are counted
+    What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
+    aren't read. Tokens that weren't recorded are counted
     with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
     """
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
@@ -68,10 +71,14 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
         click.echo(f"not read: {counted(more, 'record')} more", err=True)
     formats = ", ".join(f"{name} ({count:,})" for name, count in done.formats.items())
     click.echo(terminal(f"{folder}: {counted(done.rows, 'trace')}, read as {formats}"))
-    for name, what in MISSING.items():
+    for name in MISSING:
         if count := done.lacks[name]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
-            click.echo(f"note: {what}{of}")
+            click.echo(f"note: {said_of(name, is_all_read=not done.unread)}{of}")
+    if done.unread:
+        places = ", ".join(name for name, _ in done.unread.most_common(_SHOWN_FIELDS))
+        more = ", …" if len(done.unread) > _SHOWN_FIELDS else ""
+        click.echo(terminal(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{more}"))
     unpriced = [name for name in done.models if price_of(name) is None]
     if "unknown" in unpriced:
         click.echo("note: no model is named: prices are an example's; --model NAME names it")

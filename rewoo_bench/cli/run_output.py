@@ -14,7 +14,6 @@ import pyarrow as pa
 from rewoo_bench.analysis.pairs import dollars_at, verdicts_of_run
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
-from rewoo_bench.calls.caps import higher_cap
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
@@ -164,7 +163,7 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
         return
     finished = outcome.finished
     included = ", failed ones included" if finished < rows else ""
-    cap = higher_cap(reason, done=max(finished, 1) / max(len(outcome.keys), 1))
+    cap = outcome.higher_cap
     changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"

@@ -23,6 +23,7 @@ A fact that isn't known is left out. What that means for an estimate stands in `
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -53,6 +54,13 @@ PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache
 """Kinds of tokens in `--price`, and their names in run.json."""
 # Units of prices, and how many of them are a dollar for one token.
 PRICE_UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
+
+_SNAPSHOT = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8})$")
+_LATEST = re.compile(r"[-:]latest$")
+# Bedrock's marks around a model's name: a region and a provider before it, a version behind it.
+_OF_BEDROCK = re.compile(
+    r"^(?:(?:us|eu|apac|au|jp|us-gov|global)\.)?(?:anthropic|amazon|meta|mistral|deepseek)\.|-v\d+(?::\d+)?$"
+)
 
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
@@ -211,6 +219,46 @@ class Tariff:
         return tokens * self.batch_input + output * self.batch_output
 
 
+def without_date(model: str) -> str:
+    """A model's name without the date of its snapshot: `gpt-4o-mini` of `gpt-4o-mini-2024-07-18`."""
+    return _SNAPSHOT.sub("", model)
+
+
+def names_in_sheets(model: str) -> list[str]:
+    """The names under which a sheet may list a model, the exact one first.
+
+        names_in_sheets("openrouter/openai/gpt-4o-2024-08-06")
+        # ["openrouter/openai/gpt-4o-2024-08-06", "openai/gpt-4o-2024-08-06", "gpt-4o-2024-08-06", …, "gpt-4o"]
+
+    Providers before the name are left out, then the date of a snapshot behind it. Whatever else is in a name makes
+    another model of it: `gpt-4o-audio-preview-2024-12-17` isn't `gpt-4o`.
+    """
+    names = _without_providers(model)
+    return list(dict.fromkeys([*names, *map(without_date, names)]))
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Whether a provider that was asked for one model has answered with it, or with a snapshot of it.
+
+    is_same_model("openai/gpt-4o", "gpt-4o-2024-08-06")     # True
+    """
+    names = [{_LATEST.sub("", each) for each in _without_providers(name.casefold())} for name in (asked, answered)]
+    plain = [set(map(without_date, each)) for each in names]
+    are_snapshots = names[0] != plain[0] and names[1] != plain[1]
+    first, second = names if are_snapshots else plain
+    return not first.isdisjoint(second)
+
+
+def _without_providers(model: str) -> list[str]:
+    """A model's name, then with ever less of what stands before it."""
+    parts = model.split("/")
+    names = ["/".join(parts[start:]) for start in range(len(parts))]
+    names.append(_OF_BEDROCK.sub("", names[-1]))
+    if names[-1].startswith("claude-"):
+        names.append(names[-1].replace(".", "-"))  # OpenRouter writes Anthropic's versions with a dot
+    return names
+
+
 def read_sheet(path: Path) -> Sheet:
     """The sheet in a file. Raises `SpecError` with one line."""
     values = read_values(path)
@@ -272,9 +320,8 @@ def sheet_and_model(text: str) -> tuple[str, str]:
 def named_tariff(text: str, model: str | None = None) -> Tariff:
     """The price that a short name (`RULES`), SHEET, SHEET:MODEL or FILE.toml[:MODEL] stands for. Raises `UsageError`.
 
-    A sheet alone has the price of `model`, or of its only one. Where no `model` is asked for, it stands for the model
-    of its short name, else for its first. A model's name may begin with its provider: `openai/gpt-4o` is the sheet's
-    `gpt-4o`.
+    A sheet alone has the price of `model` (`names_in_sheets`), or of its only one. Where no `model` is asked for, it
+    stands for the model of its short name, else for its first.
     """
     sheet, wanted = sheet_and_model(text)
     found = {tariff.model: tariff for tariff in tariffs([sheet])}
@@ -284,7 +331,7 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
         example = next((at for at in RULES.values() if at.startswith(f"{sheet}:")), "").partition(":")[2]
         names = [example, *found]
     else:
-        names = [model, model.partition("/")[2], *([] if len(found) > 1 else found)]
+        names = [*names_in_sheets(model), *([] if len(found) > 1 else found)]
     chosen = next((found[name] for name in names if name in found), None)
     if chosen is None:
         what = unknown("model of the sheet", wanted or model, found)
@@ -294,10 +341,9 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
 
 def price_of(model: str) -> str | None:
     """SHEET:MODEL of a model that a provider's sheet lists, `openai:gpt-4o` of `openai/gpt-4o`; None for no such."""
-    names = (model, model.partition("/")[2])
-    sheets = (name for name in bundled_sheets() if name not in _NOT_A_DEFAULT)
-    listed = ((sheet, each.model) for sheet in sheets for each in tariffs([sheet]))
-    return next((f"{sheet}:{found}" for sheet, found in listed if found in names), None)
+    sheets = [name for name in bundled_sheets() if name not in _NOT_A_DEFAULT]
+    listed = {each.model: f"{sheet}:{each.model}" for sheet in reversed(sheets) for each in tariffs([sheet])}
+    return next((listed[name] for name in names_in_sheets(model) if name in listed), None)
 
 
 def unlisted(models: Iterable[str]) -> list[str]:
@@ -336,8 +382,7 @@ def by_role(
     found = {"": tariff}
     sheet = {each.model: each for each in _tariffs_of(tariff.path)} if models else {}
     for role, model in models.items():
-        names = (model, model.partition("/")[2])
-        listed = next((sheet[name] for name in names if name in sheet), None)
+        listed = next((sheet[name] for name in names_in_sheets(model) if name in sheet), None)
         if listed is None and own and (elsewhere := price_of(model)):
             listed = named_tariff(elsewhere)
         if listed and tariff.sheet == NO_CACHE:

@@ -22,7 +22,7 @@ from typing import Any, Protocol, get_args
 import anyio
 
 from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
-from rewoo_bench.calls.live import UNAUTHORISED, LiveCalls, LiveModel, RequestRefused
+from rewoo_bench.calls.live import LiveCalls, LiveModel, RequestRefused
 from rewoo_bench.calls.meter import Limits, Meter, PromptWatch, RunQuestions, not_working
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
@@ -157,7 +157,7 @@ class Evaluator:
         if journal:
             totals.spent = journal.spent
         if spent_before := self.run_limits.exceeded(totals):
-            raise RunStopped(spent_before)
+            raise spent_before
         live = self.recorder.live if self.recorder else LiveCalls(spent=totals.spent)
         live.accepted_before = journal is not None and journal.has_answers()
         if self.run_limits.run_tokens is not None or self.run_limits.run_cost is not None:
@@ -200,7 +200,7 @@ class Evaluator:
             asked_model = model.with_gold(task.example) if isinstance(model, GoldAware) else model
             models[role] = RecordedModel(recorder, asked_model) if recorder else LiveModel(live, asked_model)
         watch = PromptWatch(questions, task.example) if questions else None
-        meter = Meter(models, self.limits, question=task.example.question, watch=watch)
+        meter = Meter(models, self.limits, question=task.example.question, watch=watch, trial=task.trial)
         runner = task.architecture.runner
         place = runner.question_places if isinstance(runner, HasPlaces) else nullcontext()
         begin = not (recorder and recorder.has_records)
@@ -330,7 +330,7 @@ def _failure(error: BaseException, where: str) -> _Failure:
     if isinstance(cause, LimitReached):
         return _Failure(str(cause), cause.stop_reason)
     if isinstance(cause, ModelError):
-        if cause.status == UNAUTHORISED:
+        if cause.refuses_key:
             raise ProviderRefused(str(cause)) from error
         refused = cause if isinstance(cause, RequestRefused) else None
         is_retryable = cause.retryable or cause.unreachable or cause.status is not None
@@ -401,7 +401,7 @@ class Session:
         left = self.totals.tasks - self.totals.done
         if shutdown.requested.is_set() and (left or reached):
             if reached and isinstance(shutdown.reason, RunStopped):
-                raise RunStopped(reached)
+                raise reached
             raise shutdown.reason or RunStopped("interrupted")
         if left > 0:
             raise RunStopped(f"{counted(left, 'question')} left without a result")
@@ -472,4 +472,4 @@ class Session:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RepeatedCrash(reason)
         if reason := self.run_limits.exceeded(self.totals):
-            self.live.shutdown.request(RunStopped(reason))
+            self.live.shutdown.request(reason)

@@ -8,6 +8,7 @@ with taken(folder, is_new=True):
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,8 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.calls.meter import Call
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.config.price_sheets import is_same_model
+from rewoo_bench.errors import CapReached, DataError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
@@ -31,6 +33,7 @@ from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, resume_
 from rewoo_bench.system.crashes import Crash, crash_of, harness_fault
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import Score
+from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example, Trajectory
 
 if TYPE_CHECKING:
@@ -130,13 +133,12 @@ def check_new(folder: Path) -> None:
     if file == JOURNAL_FILE and is_unused(folder / JOURNAL_FILE):
         return  # of a run that was killed before it had a manifest, and so before it asked anything
     if file == MANIFEST:
-        reason = ""
+        cap = None
         with suppress(DataError):  # --resume says what is wrong
             manifest = read_manifest(folder)
             if manifest.imported is not None:
                 raise UsageError(f"--out: {str(folder)!r} holds another run, which was imported; choose a new folder")
-            reason = manifest.reason or ""
-        cap = next((flag for flag in ("--run-tokens", "--run-cost") if flag in reason), None)
+            cap = manifest.reached_cap
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
         go_on = f"continue that run with {resume_command(folder)}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
@@ -371,6 +373,8 @@ class Outcome:
     """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
     cost_usd: float = 0.0
     """US dollars of all its sessions, of calls whose price is known."""
+    higher_cap: str | None = None
+    """Where a cap ended it: the flag with which it can go on."""
 
 
 @dataclass
@@ -382,6 +386,8 @@ class SessionEnd:
     wrong: UsageError | None = None
     """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
     is_refused: bool = False
+    cap: CapReached | None = None
+    """The cap that ended it."""
     has_repeated_crash: bool = False
     failed: int = 0
     """Number of failed questions."""
@@ -389,12 +395,21 @@ class SessionEnd:
     """Whether it came to the last question."""
     can_be_retried: bool = False
     """Whether one of the failed may succeed when it is tried again."""
+    answered: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Calls by the model that was asked and the one that the provider says has answered."""
 
     def add(self, result: Result) -> None:
-        """Counts a result, if it failed."""
+        """Counts a result."""
+        self.answered.update((call.name, call.answered_model) for call in result.calls if call.answered_model)
         if result.has_failed:
             self.failed += 1
             self.can_be_retried |= result.is_retryable
+
+    def other_models(self) -> Iterator[str]:
+        """A line for each model that has answered in the place of the one that was asked."""
+        for (asked, answered), calls in self.answered.most_common():
+            if not is_same_model(asked, answered):
+                yield f"{counted(calls, 'call')} of {asked} had an answer of {answered}, as its provider says"
 
     def is_failure(self, fail_on_error: float | None, tasks: int) -> bool:
         """Whether failures ended the run before its last question."""

@@ -19,7 +19,7 @@ from anyio import to_thread
 
 from rewoo_bench.config.named import WITHOUT_TOOLS, checked_tools, find_scorer
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
-from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
@@ -231,6 +231,16 @@ def _limit_note(dataset: str, count: float, of: int, what: str, limit: str) -> s
         f"{dataset}: {count} of {of} questions {needs} more {what} than {limit}, so no model can answer {them} "
         "within that limit"
     )
+
+
+def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> list[str]:
+    """A note where trials ask for one answer again and again; an external agent has a temperature of its own."""
+    if options.trials < 2 or options.temperature or all(each.spec.runner == AGENT_NAME for each in architectures):
+        return []
+    return [
+        "at temperature 0 a model that computes the same each time gives every trial the same answer: trials show "
+        "how the server's arithmetic differs, and --temperature 0.7 how the answers do"
+    ]
 
 
 def missing_reader_notes(model: str, architectures: Iterable[Architecture]) -> list[str]:

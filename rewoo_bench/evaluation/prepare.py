@@ -20,7 +20,7 @@ from rewoo_bench.calls.recorder import CallRecorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, CallLimiter, RetryingModel
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_model
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import UnknownPrice, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import check_new
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
@@ -76,10 +76,8 @@ def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | N
     for flag, limit in (("--run-cost", options.run_cost), ("--question-cost", options.question_cost)):
         if limit is not None:
             where = " at --api-base" if options.api_base else ""
-            raise UsageError(
-                f"{flag} {limit:g}: the price of {model!r}{where} isn't known; "
-                "give it (--price input=0.15,output=0.6), or limit tokens (--run-tokens, --question-tokens)"
-            )
+            why = f"the price of {model!r}{where} isn't known; give it (--price input=0.15,output=0.6), or limit tokens"
+            raise UnknownPrice(flag, limit, f"{why} (--run-tokens, --question-tokens)")
 
 
 def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
@@ -252,7 +250,8 @@ def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[s
     is_oracle: bool | None = True if any(answers) else None if None in answers else False
     if any(isinstance(run.models[model].model, GoldAware) for model in roles):
         is_oracle = True
-    return columns_of_run(RunSource(run_id, run.dataset.name, options, is_oracle))
+    seed = run.models[options.role_models[""]].seed
+    return columns_of_run(RunSource(run_id, run.dataset.name, options, is_oracle, seed))
 
 
 def questions_at_once(options: RunOptions, run: PreparedRun) -> int:

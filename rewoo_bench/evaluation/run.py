@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewoo_bench.calls.caps import shutdown_on_signal
+from rewoo_bench.calls.caps import higher_cap, shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import (
+    CapReached,
     HarnessFault,
     JournalError,
     ModelGone,
@@ -45,6 +46,7 @@ from rewoo_bench.evaluation.inputs import (
     missing_reader_notes,
     read_run_inputs,
     step_limit_notes,
+    trial_notes,
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -249,13 +251,16 @@ async def _evaluated(
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             readers = missing_reader_notes(options.model, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
-            for note in (*limits, *readers) if study is None or study.is_new_session else ():
+            trials = trial_notes(options, prepared_run.architectures)
+            for note in (*limits, *readers, *trials) if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
                     f"nothing is left to do: all {len(tasks):,} answers are finished; the tables are written again"
                 )
             await _ask(options, prepared_run, evaluator, opened, listeners, progress, end)
+            for line in end.other_models():
+                logging.getLogger(__name__).warning(line)
     finally:
         with suppress(OSError):  # of a terminal that was closed
             progress.close()
@@ -284,6 +289,7 @@ async def _evaluated(
         finished=finished,
         has_asked_all=end.has_asked_all,
         cost_usd=opened.journal.spent.cost_usd,
+        higher_cap=higher_cap(end.cap, mean=opened.journal.mean_cost(), tasks=len(tasks)) if end.cap else None,
     )
 
 
@@ -314,7 +320,7 @@ async def _ask(
             on_event=listeners.on_event,
         )
     except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
-        end.reason = str(stop)
+        end.reason, end.cap = str(stop), stop if isinstance(stop, CapReached) else None
         end.has_repeated_crash = isinstance(stop, RepeatedCrash)
     except (ProviderRefused, UsageError) as stop:  # a wrong key, an agent that can't be started
         end.reason, end.is_refused = str(stop), isinstance(stop, ProviderRefused)
@@ -343,6 +349,7 @@ async def _write_tables(
         if end.status == "done" and rows != len(tasks):
             end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
+        changed["reached_cap"] = end.cap.flag if end.cap else None
         changed["recorded_calls"] = opened.journal.recorded_calls
         tools = {each.name: [*each.tools] for each in manifest.architectures}
         prefixes = common_prefixes((replayed or opened.journal).database, questions, tools)

@@ -92,11 +92,15 @@ def _task_of(message: Mapping[str, Any]) -> str | None:
     return None if _plain(task) is None else f"{task}, trial {_plain(trial)}"
 
 
+def _own_id(message: Mapping[str, Any]) -> str | None:
+    return _plain(first_of(message, ("id", "uuid")))
+
+
 _KEYS: tuple[_Key, ...] = (
     lambda message: _plain(identity_of(message)[1]),
     lambda message: _plain(message.get("trace_id")),
     _task_of,
-    lambda message: _plain(first_of(message, ("id", "uuid"))),
+    _own_id,
 )
 
 
@@ -106,7 +110,10 @@ def _key_of(messages: Sequence[Mapping[str, Any]], named: _Key) -> _Key | None:
         return lambda message: _plain(named(message))
     for key in _KEYS:
         values = {key(message) for message in messages}
-        if None not in values and 2 * len(values) <= len(messages):
+        if None in values or 2 * len(values) > len(messages):
+            continue
+        said = {key(message) for message in messages if role_of(message) != "assistant"}
+        if key is not _own_id or said == values:  # else each is one message's, or the parts of one reply have it
             return key
     return None
 
@@ -217,7 +224,7 @@ class Logged:
         parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
         found = trajectory_of(replace(known, **parts), default_task, self.start, self.lacks_reply)
         notes = {"goes_on": True} if self.goes_on else {}
-        return replace(found, agent=without_credentials(found.agent), notes=notes)
+        return replace(found, agent=without_credentials(found.agent), notes={**found.notes, **notes})
 
     def known(self) -> LoggedRequest:
         """The last request, whose messages have what the log knows of each reply."""

@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
+from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
@@ -36,6 +38,7 @@ from rewoo_bench.imports.observability import (
 )
 from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
+from rewoo_bench.imports.unread import unread_in
 from rewoo_bench.text.redaction import without_credentials
 
 # What a stranger's values raise where they aren't what a reader expects.
@@ -67,8 +70,9 @@ LANGSMITH = Format("langsmith", is_langsmith, read_langsmith, langsmith_parts)
 MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif, beside=with_files)
+CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
 EVERY_EVAL_EVER = Format("every-eval-ever", is_every_eval_ever, read_samples, sample_parts, with_samples)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -79,6 +83,8 @@ class Found(NamedTuple):
     fault: str = ""
     is_copy: bool = False
     """Whether it was a trajectory that an earlier file has, too."""
+    unread: Mapping[str, int] = MappingProxyType({})
+    """Texts of its record that its reader left out, by field; of a record with several trajectories at the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ def _read_record(
         record = without_credentials(record)
         if format_.parts is not None:
             for key, part in format_.parts(record):
-                parts.add(format_.name, key, path, where, part)
+                parts.add(format_.name, key or str(path), path, where, part)
             return
     except FAULTS as error:
         yield _fault(format_, where, error)
@@ -205,20 +211,31 @@ def _read_record(
     yield from _trajectories(format_, record, where, where, fields)
 
 
-def _trajectories(format_: Format, record: Any, where: str, task: str, fields: Fields) -> Iterator[Found]:
-    """What a reader finds in a record, whatever a stranger wrote into it."""
+def _trajectories(
+    format_: Format, record: Any, where: str, task: str, fields: Fields, got: Any = None
+) -> Iterator[Found]:
+    """What a reader finds in a record, whatever a stranger wrote into it, and which texts of it that leaves out.
+
+    `got` is what the reader got, where `record` is only what it says of the task.
+    """
+    found: list[RecordedTrajectory] = []
+    fault: list[Found] = []
     try:
         for trajectory in format_.read(record, task):
-            found = fields.applied(trajectory, record)
-            yield Found(replace(found, task=without_credentials(found.task)), format_.name)
+            applied = fields.applied(trajectory, record)
+            found.append(replace(applied, task=without_credentials(applied.task)))
     except FAULTS as error:
-        yield _fault(format_, where, error)
+        fault = [_fault(format_, where, error)]
+    yield from (Found(each, format_.name) for each in found[:-1])
+    yield from (Found(each, format_.name, unread=unread_in(got or record, found)) for each in found[-1:])
+    yield from fault
 
 
 def _logged(logged: Logged, fields: Fields) -> Iterator[Found]:
     """The conversation of one record, or of several."""
     whole = replace(MESSAGES, read=lambda record, task: iter([logged.trajectory(task)]))
-    yield from _trajectories(whole, logged.request.facts, logged.where, logged.where, fields)
+    request = logged.request
+    yield from _trajectories(whole, request.facts, logged.where, logged.where, fields, request.record)
 
 
 def _fault(format_: Format, where: str, error: Exception) -> Found:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rewoo_bench.imports.message_parts import with_content
 from rewoo_bench.imports.messages import ITEMS, first_of, messages_of_items, text_of
 from rewoo_bench.imports.record import parsed
 
@@ -104,10 +105,9 @@ def plain_messages(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     kind = raw.get("type")
     if _is_item(raw):
         yield from messages_of_items([raw] if kind != "reasoning" else [])
-    elif not isinstance(raw.get("parts"), list):
-        yield {**raw, "content": _content(raw.get("content"))} if "content" in raw else dict(raw)
     else:
-        yield from _of_parts(raw)
+        content = {"content": _content(raw.get("content"))} if "content" in raw else {}
+        yield from with_content({**raw, **content})
 
 
 def _content(content: Any) -> Any:
@@ -115,28 +115,6 @@ def _content(content: Any) -> Any:
     found = parsed(content)
     is_parts = isinstance(found, list) and found and all(isinstance(each, Mapping) and "type" in each for each in found)
     return found if is_parts else content
-
-
-def _of_parts(raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message of the GenAI conventions: text, reasoning, tool calls and tools' answers as parts."""
-    texts, thoughts, calls = [], [], []
-    for part in raw["parts"]:
-        if not isinstance(part, Mapping):
-            texts.append(text_of(part))
-            continue
-        kind = part.get("type")
-        if kind == "tool_call":
-            calls.append({"id": part.get("id"), "name": part.get("name"), "arguments": part.get("arguments")})
-        elif kind == "tool_call_response":
-            result = first_of(part, ("response", "result", "content"))
-            yield {"role": "tool", "tool_call_id": part.get("id"), "name": part.get("name"), "content": result}
-        elif kind in ("reasoning", "thinking"):
-            thoughts.append(text_of(part.get("content")))
-        else:
-            texts.append(text_of(part))
-    if texts or calls or thoughts:
-        message = {"role": raw.get("role"), "content": "\n".join(filter(None, texts)), "tool_calls": calls}
-        yield {**message, "reasoning": "\n".join(thoughts), "finish_reason": raw.get("finish_reason")}
 
 
 def result_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Conversations in the message forms of OpenAI and Anthropic -> events.
+"""Conversations in the message forms of OpenAI, Anthropic and others (message_parts.py) -> events.
 
     read_conversation([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}])
 
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rewoo_bench.imports.message_parts import with_content
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -30,6 +31,7 @@ from rewoo_bench.imports.record import (
     times_of,
     usage_of,
 )
+from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
@@ -38,9 +40,21 @@ from rewoo_bench.types import Message, ToolCall
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
     "ai": "assistant", "model": "assistant", "gpt": "assistant", "tool": "tool", "function": "tool",
-    "function_call": "assistant", "observation": "tool",
+    "function_call": "assistant", "observation": "tool", "gemini": "assistant", "bot": "assistant",
+    "tool_response": "tool", "tool_result": "tool", "function_response": "tool", "ipython": "tool",
+    "environment": "tool",
 }  # fmt: skip
-_CONVERSATION = ("messages", "traj", "trajectory", "conversation", "conversations", "history", "turns", "dialogue")
+_CONVERSATION = (
+    "messages",
+    "contents",
+    "traj",
+    "trajectory",
+    "conversation",
+    "conversations",
+    "history",
+    "turns",
+    "dialogue",
+)
 _TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "problem_id", "custom_id")
 _SESSION = ("session_id", "conversation_id", "thread_id")
 _ID = ("id", "uuid", *_SESSION, "trace_id")
@@ -74,7 +88,10 @@ def _places(record: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
 
 def _is_conversation(value: Any) -> bool:
     first = value[0] if isinstance(value, list) and value else None
-    return isinstance(first, Mapping) and ("role" in first or "from" in first)
+    if not isinstance(first, Mapping):
+        return False
+    is_said = "content" in first and role_of(first) is not None
+    return "role" in first or "from" in first or isinstance(first.get("parts"), list) or is_said
 
 
 @dataclass(slots=True)
@@ -86,6 +103,8 @@ class LoggedRequest:
     reply: Mapping[str, Any] | None
     model: str
     tools: Sequence[Any]
+    record: Any
+    """What all this was read from."""
 
     @property
     def whole(self) -> list[Any]:
@@ -100,11 +119,22 @@ def request_of(record: Any) -> LoggedRequest:
         raise Unreadable(f"no messages: expected a list of them under one of {', '.join(_CONVERSATION)}")
     facts: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
     inner = next((facts[name] for name in ("request", "body") if isinstance(facts.get(name), Mapping)), facts)
-    system = inner.get("system") or (inner.get("instructions") if "input" in inner else None)
+    system = first_of(inner, _SYSTEM) or (inner.get("instructions") if "input" in inner else None)
     if system and not (isinstance(messages[0], Mapping) and role_of(messages[0]) == "system"):  # outside the messages
-        messages = [{"role": "system", "content": system}, *messages]
-    tools = inner.get("tools") or inner.get("functions") or ()
-    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools)
+        is_content = isinstance(system, Mapping) and "parts" in system
+        messages = [{**(system if is_content else {"content": system}), "role": "system"}, *messages]
+    messages = with_whole_replies([plain for each in messages for plain in with_content(each)])
+    tools = [tool for each in (inner.get("tools") or inner.get("functions") or ()) for tool in _declared(each)]
+    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools, record)
+
+
+_SYSTEM = ("system", "systemInstruction", "system_instruction")
+
+
+def _declared(tool: Any) -> list[Any]:
+    """The functions of one of Gemini's tools; any other tool as it is."""
+    found = objects_at(tool, "functionDeclarations") or objects_at(tool, "function_declarations")
+    return found or [tool]
 
 
 def identity_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -140,6 +170,7 @@ def trajectory_of(
         answer=read.answer,
         solved=verdict_of(facts),
         stop_reason="answered" if lacks_reply else None,
+        notes={"unknown_roles": sorted(read.unknown_roles)} if read.unknown_roles else {},
         usage=usage if len(calls) > 1 else None,
         is_cached_known=names_cached(recorded),
     )
@@ -153,11 +184,16 @@ def _response_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reply in a response: OpenAI's `choices` or `output`, or Anthropic's message."""
+    """The reply in a response: OpenAI's `choices` or `output`, Gemini's `candidates`, or Anthropic's message."""
     response = _response_of(facts) or facts
     choices, output = response.get("choices"), output_of(response)
-    named = {**{name: response.get(name) for name in ("usage", "model")}, "cost": facts.get("response_cost")}
-    of_response = known(named)
+    named = {"usage": first_of(response, USAGE), "model": first_of(response, ("model", "modelVersion"))}
+    of_response = known({**named, "cost": facts.get("response_cost")})
+    if isinstance(response.get("candidates"), list):
+        candidate = next(iter(objects_at(response, "candidates")), {})
+        reason = known({"finish_reason": candidate.get("finishReason")})
+        said = {"role": "model", **object_at(candidate, "content"), **reason, **of_response}
+        return next(with_content(said), None)
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
         if isinstance(message, Mapping):
@@ -220,6 +256,7 @@ class Conversation:
     system: str = ""
     question: str = ""
     answer: str | None = None
+    unknown_roles: set[str] = field(default_factory=set)
 
 
 def read_conversation(
@@ -230,6 +267,7 @@ def read_conversation(
     Where messages have times, a call takes from the one before it to its reply, and a tool from there to its result.
     Messages before `start` are only context: their calls were made in another conversation. With `lacks_reply` the last
     message was answered, and the answer isn't there. A reply that a log has with its request may have its `tools`.
+    What has a role that nobody knows is a tool's result where one is waited for, else said by the user.
     """
     found = Conversation()
     prompt, tools = Prompt(), tuple(tools)
@@ -237,13 +275,17 @@ def read_conversation(
     asked_at = start  # where the last reply stands
     moment: float | None = None  # of the message before
     replied: float | None = None  # when the last reply was there
+    asked_at_each: Mapping[str, Any] = {}  # when each of its tools' calls was there, if they came one by one
     for position, raw in enumerate(messages):
         _check(position, raw)
         role = role_of(raw)
         before, moment = moment, _moment(raw)
+        if role is None and isinstance(raw.get("role"), str):
+            found.unknown_roles.add(raw["role"])
+            role = "tool" if waiting else "user"
         if role is None or raw.get("requestor") == "user":
-            continue  # a role that nobody knows, and results of the user's own tools in tau2-bench
-        text, calls, results = _parts(raw)
+            continue  # no message, and results of the user's own tools in tau2-bench
+        text, calls, results = _parts(raw, role)
         if role == "assistant":
             _unanswered(found, waiting if asked_at >= start else [])
             offered = raw["tools"] if isinstance(raw.get("tools"), list | tuple) else tools
@@ -259,17 +301,21 @@ def read_conversation(
                 found.answer = text or found.answer
             prompt = prompt.with_message(Message("assistant", text, tuple(calls)))
             waiting, asked_at, replied = list(calls), position, moment
+            asked_at_each = object_at(raw, "asked_at")
         for id_, name, result, failed in results:  # in a reply those of tools that the provider ran
             call = _taken(waiting, id_, name)
             id_ = id_ or (call.id if call else "")
             if asked_at >= start:
+                asked = as_moment(asked_at_each.get(id_)) or replied
                 called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
-                found.events.append(ToolUse(called, arguments, result, failed, times_of(replied, moment), call_id=id_))
+                found.events.append(ToolUse(called, arguments, result, failed, times_of(asked, moment), call_id=id_))
             prompt = prompt.with_message(Message("tool", result, tool_call_id=id_))
         if role in ("assistant", "tool") or (not text and (results or raw.get("tool_calls"))):
             continue
         if role == "system":
             found.system += ("\n\n" if found.system else "") + text
+        elif raw.get("is_meta"):
+            pass  # part of the prompt, and nothing that the user said
         elif not found.question:
             found.question = text
         elif position >= start:
@@ -284,7 +330,11 @@ def read_conversation(
 
 def _moment(raw: Mapping[str, Any]) -> float | None:
     """When a message was complete, where it says it: in ISO 8601, seconds or milliseconds."""
-    value = first_of(raw, _MOMENT)
+    return as_moment(first_of(raw, _MOMENT))
+
+
+def as_moment(value: Any) -> float | None:
+    """A time in ISO 8601, seconds or milliseconds."""
     return as_time(value, "ms" if (number(value) or 0) > _MOST_SECONDS else "s")
 
 
@@ -303,7 +353,7 @@ def compared(position: int, raw: Any) -> str:
     _check(position, raw)
     if (role := role_of(raw)) is None:
         return json.dumps(raw, sort_keys=True, default=str)
-    text, calls, results = _parts(raw)
+    text, calls, results = _parts(raw, role)
     if role == "assistant":
         text = text.rpartition("</think>")[2]  # agents send back what a model said without what it thought
     asked = [(call.id, call.name, dict(call.arguments)) for call in calls]
@@ -315,7 +365,7 @@ def role_of(raw: Mapping[str, Any]) -> Any:
     return _ROLES.get(str(raw.get("role") or raw.get("from") or raw.get("type")).casefold())
 
 
-def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str, str, str, bool]]]:
+def _parts(raw: Mapping[str, Any], role: str) -> tuple[str, list[ToolCall], list[tuple[str, str, str, bool]]]:
     """The text of a message, its tool calls, and the results in it: id, name, text, and whether the tool failed."""
     content = raw.get("content", raw.get("value"))
     if raw.get("from") == "function_call" and (calls := list(_flat_calls(content))):  # ShareGPT
@@ -323,10 +373,12 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
     texts: list[str] = []
     calls = list(_calls(raw))
     results: list[tuple[str, str, str, bool]] = []
-    if role_of(raw) == "tool":
-        id_, name = str(raw.get("tool_call_id") or raw.get("id") or ""), str(raw.get("name") or "")
+    if role == "tool":
+        id_, of_call = str(raw.get("tool_call_id") or raw.get("id") or ""), object_at(raw, "tool_call")
+        name = first_of(raw, ("name", "function", "tool_name")) or of_call.get("function") or ""
         failed = bool(raw.get("error") or raw.get("is_error") or raw.get("status") == "error")
-        return "", [], [(id_, name, text_of(content), failed or says_error(text_of(content)))]
+        text = text_of(content) or text_of(raw.get("error") or "")
+        return "", [], [(id_, name if isinstance(name, str) else "", text, failed or says_error(text))]
     for part in content if isinstance(content, list) else [content]:
         kind = _kind(part)
         if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
@@ -334,11 +386,12 @@ def _parts(raw: Mapping[str, Any]) -> tuple[str, list[ToolCall], list[tuple[str,
         elif kind == "tool_result" or str(kind).endswith("_tool_result"):
             failed = bool(part.get("is_error")) or "error" in str(_kind(part.get("content")))
             text = text_of(part.get("content"))
-            results.append((str(part.get("tool_use_id") or ""), "", text, failed or says_error(text)))
+            id_, name = str(part.get("tool_use_id") or ""), str(part.get("name") or "")
+            results.append((id_, name, text, failed or says_error(text)))
         elif kind not in ("thinking", "reasoning", "redacted_thinking"):
             texts.append(text_of(part))
     text = "\n".join(filter(None, texts))
-    return text or (text_of(raw.get("refusal")) if role_of(raw) == "assistant" else ""), calls, results
+    return text or (text_of(raw.get("refusal")) if role == "assistant" else ""), calls, results
 
 
 def _kind(part: Any) -> Any:
@@ -354,11 +407,12 @@ def _flat_calls(value: Any) -> Iterator[ToolCall]:
 
 
 def _calls(raw: Mapping[str, Any]) -> Iterator[ToolCall]:
-    """Tool calls in OpenAI's form, its old form with one function, and a flat form with name and arguments."""
+    """Tool calls in OpenAI's form, its old form with one function, and flat forms, whose `function` may be the name."""
     for call in objects_at(raw, "tool_calls"):
         function = next((call[name] for name in ("function", "custom") if isinstance(call.get(name), Mapping)), call)
-        arguments = first_of(function, ("arguments", "args", "input", "kwargs"))
-        yield tool_call(first_of(call, ("id", "tool_call_id")), function.get("name"), arguments)
+        arguments = first_of(function, ("arguments", "args", "input", "kwargs", "parameters"))
+        name = first_of(function, ("name", "function", "tool_name"))
+        yield tool_call(first_of(call, ("id", "tool_call_id")), name, arguments)
     if isinstance(old := raw.get("function_call"), Mapping):
         yield tool_call(None, old.get("name"), old.get("arguments"))
 

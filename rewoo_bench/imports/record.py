@@ -148,6 +148,7 @@ MISSING: Mapping[str, str] = {
     "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
+    "roles": "some messages have a role that isn't known: they count as a tool's result or as said by the user",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
     "times of unknown prompts": "times weren't recorded: there is no latency",
     "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
@@ -156,6 +157,12 @@ MISSING: Mapping[str, str] = {
     "results": "results of tools weren't recorded",
 }
 """What a format may lack, and what follows from that."""
+_TEXTS = {"arguments", "said", "replies", "prompts", "tools", "results"}
+
+
+def said_of(name: str, *, is_all_read: bool) -> str:
+    """The sentence of `MISSING`. Where a record has texts that weren't read, what is missing may be among them."""
+    return MISSING[name] if is_all_read or name not in _TEXTS else MISSING[name].replace("n't recorded", "n't found")
 
 
 # Which model call asked for each tool call, and what of a trajectory is a step of its agent.

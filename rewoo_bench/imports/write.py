@@ -58,6 +58,7 @@ _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in
 _MADE_UP_UNTIL = 1.0  # in seconds since 1970
 _NO_REQUEST = b""  # nobody asks for these records by their requests
 _MOST_FAULTS = 1_000  # lines that are remembered
+_MOST_FIELDS = 100  # whose unread texts the manifest counts
 _SHOWN_FILES = 3
 
 
@@ -73,6 +74,8 @@ class Imported:
     formats: Counter[str] = field(default_factory=Counter)
     models: Sequence[str] = ()
     """Those of the rows: `unknown` where none is named."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Texts that the readers left out, by the place of their field in a record."""
     copies: int = 0
     """Trajectories that were left out, since an earlier file has them, too."""
 
@@ -120,6 +123,7 @@ async def import_run(
                         continue
                     done.rows += 1
                     done.formats[found.format] += 1
+                    done.unread.update(found.unread)
                     on_trajectory()
                 if done.rows:
                     opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
@@ -173,6 +177,7 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
             "models": list(writer.models),  # of the rows, whose first call says it
             "unreadable": done.unreadable,
             "copies": done.copies,
+            "unread": dict(done.unread.most_common(_MOST_FIELDS)),
         },
     }
 
@@ -279,7 +284,7 @@ class _Writer:
             elif isinstance(event, ModelCall) and not (event.usage and event.is_cached_known):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
         if recorded.usage is not None and _has_shares(recorded):
-            question |= {**numbers(recorded.usage), "usage_source": "provider"}
+            question |= {**numbers(replace(recorded.usage, cache_write_1h_tokens=0)), "usage_source": "provider"}
         elif recorded.usage is not None:
             question["loop_tokens"] = None
         if recorded.usage is not None and not recorded.is_cached_known:
@@ -581,6 +586,7 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "usage": is_estimated and not _has_shares(recorded),
         "prompts": lacks_prompts,
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
+        "roles": "unknown_roles" in recorded.notes,
         "times": lacks_times and not lacks_prompts,
         "times of unknown prompts": lacks_times and lacks_prompts,
         "call_times": not has_times and recorded.latency_s is not None,

@@ -80,6 +80,8 @@ class OpenModel:
     """Restores what `sent` returned in an earlier session."""
     wire_name: str | None = None
     """The model's name in requests of external agents; None where it has no HTTP endpoint."""
+    seed: int | None = None
+    """That of its requests in a question's first trial; None where it has none."""
     embedding_name: str | None = None
     """The name of the embedding model of a recorded run, in a replay of it."""
 
@@ -133,6 +135,7 @@ async def open_model(name: str, settings: ModelSettings = DEFAULT_SETTINGS) -> A
                 sent=model.sent,
                 recall=model.recall,
                 wire_name=model.wire_name,
+                seed=settings.seed,
             )
 
 
@@ -194,7 +197,10 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         manifest = {**client.manifest(), **facts, **served}
         model = PerArchitectureModel(servers, clients)
         of_call = partial(price, client.route("chat"))
-        yield OpenModel(model, name, settings.n_parallel, manifest, settings.prices, price=of_call, wire_name=label)
+        yield OpenModel(
+            model, name, settings.n_parallel, manifest, settings.prices, price=of_call, wire_name=label,
+            seed=settings.seed,
+        )  # fmt: skip
 
 
 def _local_file(name: str) -> tuple[Path, PromptForm, dict[str, Any]]:

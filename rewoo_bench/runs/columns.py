@@ -25,7 +25,7 @@ import pyarrow as pa
 from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import clean_title, fold
-from rewoo_bench.types import Hop, Step, Usage
+from rewoo_bench.types import Hop, Step, Usage, trial_seed
 
 if TYPE_CHECKING:
     from rewoo_bench.runs.options import RunOptions
@@ -65,6 +65,8 @@ class RunSource(NamedTuple):
     dataset: str
     options: RunOptions
     oracle: bool | None
+    model_seed: int | None = None
+    """That of the default model's requests; None where it takes none."""
 
 
 class QuestionSource:
@@ -169,8 +171,10 @@ def _recorded(result: Any) -> list[bool] | None:
 
 
 def _usage_source(calls: Sequence[Any]) -> str | None:
-    """`provider`, `estimated`, or `mixed`; None without a call that was answered or paid for."""
+    """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
+    if "inconsistent" in sources and "estimated" not in sources:
+        return "inconsistent"
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
 
 
@@ -217,6 +221,13 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         of_run=lambda run: run.options.solver_model or run.options.model, is_category=True,
     ),
     Column("seed", LONG, "option of the run", of_run=lambda run: run.options.seed),
+    Column(
+        "trial_seed", LONG,
+        "seed that the requests of this trial have: the run's own in trial 0, one derived from it in each other trial",
+        lambda q: None if (seed := q.run.get("trial_seed")) is None else trial_seed(seed, q.result.task.trial),
+        of_run=lambda run: run.model_seed,
+        null="where the default model takes no seed, and where all trials had the run's own", is_added=True,
+    ),
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
     Column(
@@ -345,7 +356,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         null="where any price isn't known, and where no call was answered or paid for",
     ),
     Column(
-        "usage_source", TEXT, "who counted the tokens: `provider`, `estimated` (a tokenizer) or `mixed`",
+        "usage_source", TEXT,
+        "who counted the tokens: `provider`, `estimated` (a tokenizer), `mixed`, or `inconsistent`: the provider, "
+        "whose total isn't the sum of its parts in some call, so that the parts were counted",
         lambda q: _usage_source(q.counted), null="where no call was answered or paid for", is_category=True,
     ),
     Column(
@@ -487,11 +500,18 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         null=_SHARED,
     ),
     Column(
-        "usage_source", TEXT, "who counted the tokens: `provider` or `estimated` (a tokenizer)",
+        "usage_source", TEXT,
+        "who counted the tokens: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, whose total "
+        "isn't the sum of its parts, so that the parts were counted",
         lambda c: c.call.call_cost.usage_source if c.call.kind == "model" and _was_counted(c.call) else None,
         null="for a tool, and where the call was neither answered nor paid for",
     ),
     Column("finish_reason", TEXT, "why the reply ended", lambda c: c.call.finish_reason, null=_TOOL),
+    Column(
+        "answered_model", TEXT, "model that has answered, as the provider says: often the snapshot behind `name`",
+        lambda c: c.call.answered_model or None, null="where nobody says it: for a tool, and for a local model",
+        is_added=True,
+    ),
     Column("latency_s", FLOAT, "wall-clock seconds of the call", lambda c: _latency_s(c.call), null="in a replay"),
     Column("waiting_s", FLOAT, "those of them that were waiting", lambda c: c.call.waiting_s),
     Column("replayed", BOOL, "whether a recording answered", lambda c: c.call.call_cost.replayed),
@@ -500,7 +520,7 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
-ADDED = {column.name for column in QUESTION_COLUMNS if column.is_added}
+ADDED = {column.name for column in (*QUESTION_COLUMNS, *CALL_COLUMNS) if column.is_added}
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 """Columns of calls.parquet with the tokens of each part of a prompt."""

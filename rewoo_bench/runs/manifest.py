@@ -103,6 +103,8 @@ class Manifest(_Facts):
     """`running`, `done` or `incomplete`."""
     reason: str | None = None
     """Why the run is incomplete."""
+    reached_cap: str | None = None
+    """The flag of the cap that ended it: `--run-tokens` or `--run-cost`."""
     started_at: str | None = None
     finished_at: str | None = None
     command: list[str] = []

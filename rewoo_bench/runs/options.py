@@ -97,7 +97,8 @@ class RunOptions:
         help="Ask the questions of this earlier run with a wrong answer; with --failed-in, both.",
     )
     seed: Seed = option(
-        0, group=WHAT, role=OptionRole(baseline=True), help="Seed for the choice of questions; also sent to the model.",
+        0, group=WHAT, role=OptionRole(baseline=True),
+        help="Seed for the choice of questions; also sent to the model, with another one in each later trial.",
     )
     trials: Trials = option(
         1, group=WHAT, role=OptionRole(compare="note", baseline=True, claims=True),

@@ -27,7 +27,7 @@ from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, file_names, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import DataError, JournalError, ModelNotFound, RewooBenchError, UsageError
+from rewoo_bench.errors import DataError, JournalError, ModelNotFound, RewooBenchError, UnknownPrice, UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.progress import duration
@@ -236,9 +236,10 @@ class _Session:
             options = self._options(cell, folder, limit, is_new=is_new)
             options = options if most_usd is None else replace(options, run_cost=most_usd)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
+        except UnknownPrice as error:
+            return str(error) if most_usd is None else f"{self._limit_flag}: {error.why}"  # the study's is the limit
         except RewooBenchError as error:  # of this run alone: changed settings, a refused key, a damaged folder
-            reason = str(error).removeprefix("--resume: ")
-            return reason if most_usd is None else reason.replace(f"--run-cost {most_usd:g}", self._limit_flag)
+            return str(error).removeprefix("--resume: ")
         self._cost_usd[cell.name] = outcome.cost_usd
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted

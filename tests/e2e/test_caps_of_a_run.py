@@ -25,6 +25,17 @@ def test_the_advice_of_a_capped_run_finishes_it(capfd: pytest.CaptureFixture[str
     assert len(load("here")) == 6
 
 
+def test_open_questions_do_not_raise_the_advised_cap(capfd: pytest.CaptureFixture[str]) -> None:
+    """They have cost something and are not finished: what one costs is known of the finished ones."""
+    run_of = ("--arch", "react", "--model", "oracle", "-n", 8)
+    assert quiet(*run_of, "--out", "whole") == 0
+    total = int(load("whole")["billed_tokens"].sum())
+    capfd.readouterr()
+    assert quiet(*run_of, "--out", "capped", "--concurrency", 8, "--run-tokens", int(0.7 * total)) == 3
+    advised = int(capfd.readouterr().err.split()[-1])
+    assert 0.7 * total < advised < 2 * total
+
+
 def test_a_resumed_run_may_drop_its_cap(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet(*CAPPED, "--run-tokens", 1) == 3
     assert quiet("--resume", "here") == 3

@@ -190,6 +190,34 @@ def test_a_secret_that_an_agent_says_is_in_nothing_that_the_run_leaves(
     assert SECRET not in text
 
 
+def test_the_value_of_an_agents_own_variable_is_in_nothing_that_the_run_leaves(tmp_path: Path) -> None:
+    """It is in no variable of ours: the agent's description alone says that it is secret, and the model repeats it."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT.replace(f'"{SECRET}"', 'os.environ["SHOP_TOKEN"]'))
+    (folder / "architecture.toml").write_text(
+        'name = "shop"\ndescription = "an agent of a test"\n[agent]\n'
+        f'command = [{json.dumps(sys.executable)}, "agent.py"]\n[agent.env]\nSHOP_TOKEN = "{SECRET}"\n'
+    )
+    with ModelServer(lambda _: f"you said {SECRET}") as server:
+        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", tmp_path / "run")
+        assert run("--arch", folder, "-n", 1, *model) == 0
+        assert SECRET in json.dumps([entry.request for entry in server.books])
+    assert SECRET not in left_behind(tmp_path / "run")
+
+
+def test_a_key_that_ends_with_a_line_is_refused_before_the_first_question(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef\n")
+    asked = ("--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1", "--out", tmp_path / "run")
+    assert quiet("--arch", "direct", "-n", 1, *asked) == 2
+    (said,) = capfd.readouterr().err.splitlines()
+    assert "OPENAI_API_KEY" in said
+    assert "line break" in said
+    assert "0123456789" not in said
+
+
 @pytest.mark.parametrize("status", [200, 400])
 def test_a_credential_in_the_query_of_an_address_is_sent_and_nowhere_in_what_a_run_leaves(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, status: int

@@ -31,7 +31,7 @@ from rewoo_bench.models.hosted.wire import WireClient
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import without, without_in
-from rewoo_bench.types import Completion, Request, ToolCall
+from rewoo_bench.types import Completion, Request, ToolCall, trial_seed
 
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
@@ -165,7 +165,7 @@ class HostedModel:
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        self.route(self.prompt_form)
+        providers.check_line_end(self.route(self.prompt_form))
         if self._api_key is None and self.settings.api_base is None:
             providers.check_key(self.name)
 
@@ -261,7 +261,7 @@ class HostedModel:
         body: dict[str, Any] = {
             "model": route.bare,
             "temperature": settings.temperature,
-            "seed": settings.seed,
+            "seed": None if settings.seed is None else trial_seed(settings.seed, request.trial),
             "reasoning_effort": settings.reasoning_effort,
             "max_tokens": request.max_tokens,
             "stop": list(request.stop) or None,
@@ -303,7 +303,8 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(ToolCall(**without_in(asdict(call), secrets)) for call in completion.tool_calls)
-    text, thoughts = without(completion.text, secrets), without(completion.thoughts, secrets)
-    if (calls, text, thoughts) == (completion.tool_calls, completion.text, completion.thoughts):
+    fields = ("text", "thoughts", "answered_model")
+    texts: dict[str, Any] = {name: without(getattr(completion, name), secrets) for name in fields}
+    if calls == completion.tool_calls and all(getattr(completion, name) == text for name, text in texts.items()):
         return completion
-    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
+    return replace(completion, tool_calls=calls, **texts)

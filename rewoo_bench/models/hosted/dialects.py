@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
-from rewoo_bench.models.hosted.responses import later_counts, read_usage
+from rewoo_bench.models.hosted.responses import (
+    CountedUsage,
+    answered_model,
+    count_usage,
+    error_in,
+    later_counts,
+    usages_in,
+)
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
@@ -38,6 +45,48 @@ _LONGEST_ANSWER = 1 << 31  # tokens; the number in a request may have any length
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
+# What the fields of a request are, in each dialect that has them; null is as good as none. From the API references.
+_KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
+    "true or false": ((bool,), ("stream", "store", "parallel_tool_calls", "background", "echo")),
+    "a whole number": (
+        (int,),
+        (*_MAX_TOKENS, "n", "seed", "top_k", "top_logprobs", "max_tool_calls", "best_of", "dimensions"),
+    ),
+    "a number": ((int, float), ("temperature", "top_p", "frequency_penalty", "presence_penalty")),
+    "a text": ((str,), ("model", "user", "service_tier", "reasoning_effort", "previous_response_id", "suffix")),
+    "a text or a list": ((str, list), ("input", "stop", "system", "instructions")),
+    "a text or an object": ((str, dict), ("tool_choice", "function_call")),
+    "a list": ((list,), ("messages", "tools", "functions", "stop_sequences", "include", "modalities")),
+    "an object": (
+        (dict,),
+        ("stream_options", "reasoning", "thinking", "metadata", "logit_bias", "response_format", "audio"),
+    ),
+}
+_FIELD_KINDS = {name: (what, kinds) for what, (kinds, names) in _KINDS.items() for name in names}
+_OF_OBJECTS = ("messages", "tools", "functions")
+
+
+def misfit_in(body: Mapping[str, Any]) -> str | None:
+    """The first field of a request that has another type than each dialect gives it, in one line; None without one.
+
+    misfit_in({"stream": "true"})       # "stream is 'true', expected true or false"
+    """
+    for name, value in body.items():
+        if value is None or name not in _FIELD_KINDS:
+            continue
+        what, kinds = _FIELD_KINDS[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            return f"{name} is {value!r:.80}, expected {what}"
+        if name not in _OF_OBJECTS:
+            continue
+        for place, each in enumerate(value):
+            if not isinstance(each, dict):
+                return f"{name}[{place}] is {each!r:.80}, expected an object"
+            if not isinstance(role := each.get("role", ""), str):
+                return f"{name}[{place}].role is {role!r:.80}, expected a text"
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class WireFacts:
     """The parts of a request that the meter reads. `messages` are its texts, tools included."""
@@ -47,20 +96,28 @@ class WireFacts:
     streamed: bool
 
 
+_NOTHING = CountedUsage(Usage())
+
+
 @dataclass(slots=True)
 class AnswerFacts:
     """The tokens, text and end of an answer, read from its document or from the events of its stream.
 
-    `usage` is that of the last event that has one: providers count cumulatively. None where a count is impossible.
+    `counted` is of the last event that has a usage: providers count cumulatively. None where a count is impossible.
     """
 
-    usage: Usage | None = field(default_factory=Usage)
+    counted: CountedUsage | None = _NOTHING
     finish_reason: str = ""
     error: str = ""
+    model: str = ""
     is_complete: bool = False
     """Whether a stream has come to its end, and not only broken off."""
     _counts: dict[str, Any] = field(default_factory=dict)
     _texts: list[str] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.counted.usage if self.counted else None
 
     @property
     def text(self) -> str:
@@ -70,13 +127,10 @@ class AnswerFacts:
     def read(self, document: Mapping[str, Any]) -> str:
         """Adds a whole answer, or one event of a stream. Returns the text in it."""
         kind, delta = document.get("type"), document.get("delta")
-        inner, message = (
-            part if isinstance(part := document.get(name), Mapping) else {} for name in ("response", "message")
-        )
-        for part in (document, inner, message):
-            if isinstance(usage := part.get("usage"), Mapping):
-                self._counts = later_counts(self._counts, usage)
-                self.usage = read_usage(self._counts)
+        inner = part if isinstance(part := document.get("response"), Mapping) else {}
+        for usage in usages_in(document):
+            self._counts = later_counts(self._counts, usage)
+            self.counted = count_usage(self._counts)
         texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
             texts = [delta]
@@ -88,7 +142,8 @@ class AnswerFacts:
         reasons += [part.get("status") for part in (document, inner)]
         reason = next((reason for reason in reasons if isinstance(reason, str)), "")
         self.finish_reason = reason or self.finish_reason
-        self.error = _error_of(document) or _error_of(inner) or self.error
+        self.model = answered_model(document) or self.model
+        self.error = error_in(document) or self.error
         self.is_complete |= kind in LAST_EVENTS or (bool(reason) and "choices" in document)
         return "".join(texts)
 
@@ -187,14 +242,6 @@ def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _strings(item, "arguments")
         for part in objects_in(item.get("content")):
             yield from _strings(part, "text")
-
-
-def _error_of(document: Mapping[str, Any]) -> str:
-    """The error in an answer or an event; the event "error" of OpenAI's responses has its message at the top."""
-    error = document if document.get("type") == "error" and "error" not in document else document.get("error")
-    if not error:
-        return ""
-    return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
 
 
 def _strings(part: Any, *names: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ from anyio.lowlevel import RunVar
 from pydantic_core import from_json
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
+from rewoo_bench.config.price_sheets import without_date
 from rewoo_bench.errors import DataError, MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
@@ -40,7 +41,6 @@ from rewoo_bench.types import Usage
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
-_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _LOOPBACK = "localhost,127.0.0.1,::1"
 PromptForm = Literal["chat", "completion"]
 """How a prompt is sent: as turns, or as one transcript that the model continues."""
@@ -193,9 +193,7 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     if form == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
-    # A new edition supports what the others do; its price may differ.
-    like = entry or _openai_entry(_DATE.sub("", bare))
-    takes_schema = provider != TEXT_COMPLETION and like is not None and like.supports_response_schema
+    takes_schema = provider != TEXT_COMPLETION and entry is not None and entry.supports_response_schema
     return Route(bare, provider, key, base, takes_schema, None if base else entry)
 
 
@@ -227,6 +225,15 @@ def check_key(name: str) -> None:
         missing = [] if report["keys_in_environment"] else missing
     if missing:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
+
+
+def check_line_end(route: Route) -> None:
+    """Raises `MissingKey` for a key that ends with a line, as of a file that was read whole: no header can hold it."""
+    variable = f"{'openai' if route.provider in OPENAI_FORM else route.provider}_API_KEY".upper()
+    key = route.api_key or os.environ.get(variable, "")
+    if key != key.rstrip("\r\n"):
+        name = variable if os.environ.get(variable) == key else "the API key"
+        raise MissingKey(f"{name} ends with a line break, which no request can send: set it without")
 
 
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
@@ -392,6 +399,7 @@ _FIELDS = {
     "input": "input_cost_per_token",
     "cached_input": "cache_read_input_token_cost",
     "cache_write": "cache_creation_input_token_cost",
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
     "output": "output_cost_per_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
@@ -438,7 +446,8 @@ class PriceEntry:
         tokens = {
             "input": max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens),
             "cached_input": usage.cached_input_tokens,
-            "cache_write": usage.cache_write_tokens,
+            "cache_write": usage.cache_write_tokens - usage.cache_write_1h_tokens,
+            "cache_write_1h": usage.cache_write_1h_tokens,
             "output": max(0, usage.output_tokens - usage.reasoning_tokens),
             "reasoning": usage.reasoning_tokens,
         }
@@ -447,8 +456,8 @@ class PriceEntry:
     def rates(self, input_tokens: int) -> dict[str, float] | None:
         """US dollars per token of a request with a prompt of that length, by kind; None where the file has none.
 
-        Without a price of their own, tokens read from or written to a cache cost the same as other input, and
-        reasoning the same as other output.
+        Without a price of their own, tokens read from or written to a cache cost the same as other input, those
+        written for an hour the same as others that are written, and reasoning the same as other output.
         """
         fields = self.fields
         if tiers := fields.get("tiered_pricing"):  # the last tier is for longer prompts, too
@@ -461,8 +470,9 @@ class PriceEntry:
         if "input" not in found:
             return None
         output = found.get("output", 0.0)
-        whole = {"cached_input": found["input"], "cache_write": found["input"], "output": output, "reasoning": output}
-        return {**whole, **found}
+        written = found.get("cache_write", found["input"])
+        whole = {"cached_input": found["input"], "cache_write": written, "cache_write_1h": written}
+        return {**whole, "output": output, "reasoning": output, **found}
 
 
 def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:
@@ -474,7 +484,11 @@ def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None
 
 
 def find_price_entry(*names: str) -> PriceEntry | None:
-    """The first of these names that has a price in the file, else the first that is in the file."""
+    """The first of these names that has a price in the file, else the first that is in the file.
+
+    A snapshot that isn't there has the entry of its name without the date.
+    """
+    names = (*names, *map(without_date, names))
     entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
     return next((entry for entry in entries if entry.rates(1)), entries[0] if entries else None)
 

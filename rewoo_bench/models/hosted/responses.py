@@ -13,8 +13,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import (
@@ -26,6 +27,7 @@ from rewoo_bench.text.model_output import (
     excerpt,
     note,
     noting_repairs,
+    objects_in,
 )
 from rewoo_bench.types import ToolCall, Usage
 
@@ -72,14 +74,26 @@ _FINISH_REASONS = {
 
 # No call has more tokens: a thousand times the longest context of 2026.
 _MOST_TOKENS = 10**9
-_MOST_UNLISTED = 10**6  # tokens of a total that are neither input nor output: a model's thoughts
-_INPUT = ("prompt_tokens", "input_tokens")
-_OUTPUT = ("completion_tokens", "output_tokens")
-_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details")
-_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details")
-# Tokens read from a cache, by the names of OpenAI, DeepSeek, Moonshot and Anthropic.
-_CACHED = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
-_CACHE_WRITE = ("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens")
+_MOST_UNLISTED = 1 << 16
+"""The longest reply of the models that count their thoughts in the total alone: those of Gemini."""
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count", "input")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count", "output")
+_TOTAL = ("total_tokens", "total_token_count", "total")
+_INPUT_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_OUTPUT_DETAILS = ("completion_tokens_details", "output_tokens_details", "output_token_details")
+# Cached tokens whose names say that the input doesn't have them: Anthropic's, Bedrock's and inspect_ai's.
+_READ_BESIDE = ("cache_read_input_tokens", "input_tokens_cache_read")
+_WRITTEN_BESIDE = ("cache_creation_input_tokens", "cache_write_input_tokens", "input_tokens_cache_write")
+# Tokens read from a cache, also by the names of OpenAI, DeepSeek, Moonshot, Gemini, the AI SDK and LangChain.
+_CACHED = (
+    *("cached_tokens", "prompt_cache_hit_tokens", *_READ_BESIDE, "cached_content_token_count", "cached_input_tokens"),
+    *("cache_read_tokens", "cache_read", "input_cached_tokens"),
+)
+_CACHE_WRITE = (*_WRITTEN_BESIDE, "cache_creation_tokens", "cache_write_tokens", "cache_creation")
+_SPLIT = ("cache_creation", "cache_creation_token_details")  # what was written to a cache, by how long it is kept
+_THOUGHTS = "thoughts_token_count"  # Gemini's, which its candidates don't have
+_REASONING = ("reasoning_tokens", _THOUGHTS, "reasoning", "output_reasoning_tokens")
+_TOOL_USE = ("tool_use_prompt_token_count",)  # Gemini's, which its prompt doesn't have
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +228,36 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
     )
 
 
+def answered_model(answer: Mapping[str, Any]) -> str:
+    """The model that has answered, as an answer or an event of its stream says; empty where it doesn't."""
+    for place in (answer, answer.get("response"), answer.get("message")):
+        if isinstance(place, Mapping) and isinstance(name := place.get("model"), str):
+            return _short(name)
+    return ""
+
+
+def error_in(answer: Mapping[str, Any]) -> str:
+    """What failed, in an answer or an event that came with status 200; empty where nothing did.
+
+    A provider's error may stand in place of an answer, beside its text, or in its choice; Mistral and OpenRouter may
+    say it with the finish reason `error` alone, which litellm makes a `stop` and keeps aside.
+    """
+    for place in (answer, answer.get("response"), *objects_in(answer.get("choices"))):
+        if not isinstance(place, Mapping):
+            continue
+        error = place if place.get("type") == "error" and "error" not in place else place.get("error")
+        if error:
+            return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)
+        aside = place.get("provider_specific_fields")
+        reasons = [
+            place.get("finish_reason"),
+            aside.get("native_finish_reason") if isinstance(aside, Mapping) else None,
+        ]
+        if "error" in reasons or place.get("status") == "failed":
+            return "it says that it failed, and not why"
+    return ""
+
+
 def cut_at_stop(text: str, stop: Sequence[str]) -> tuple[str, str]:
     """The text before the first stop string, as a provider would cut it, and the rest."""
     end = min((at for mark in stop if mark and (at := text.find(mark)) >= 0), default=len(text))
@@ -303,40 +347,116 @@ def _arguments(given: Any) -> dict[str, Any]:
     return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else excerpt(given))}
 
 
-def read_usage(usage: Any) -> Usage | None:
-    """The counts of a usage object, in each form in which providers send it; zeros for missing counts.
+class CountedUsage(NamedTuple):
+    """The tokens of a usage object. `inconsistent`: no convention makes its parts add up to its total."""
 
-        read_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
-                    "completion_tokens_details": {"reasoning_tokens": 20}})
+    usage: Usage
+    source: Literal["provider", "inconsistent"] = "provider"
+
+
+def read_usage(usage: Any) -> Usage | None:
+    """The tokens of a usage object (`count_usage`); None where a count is impossible."""
+    counted = count_usage(usage)
+    return counted.usage if counted else None
+
+
+def count_usage(usage: Any) -> CountedUsage | None:
+    """The tokens of a usage object, in each form in which providers and traces have it; zeros for missing counts.
+
+        count_usage({"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 62,
+                     "completion_tokens_details": {"reasoning_tokens": 20}})
         # Usage(input_tokens=12, output_tokens=50, reasoning_tokens=20): the completion doesn't include it here
 
     None where a count is impossible (negative, absurdly large, not a number): the caller counts with its own tokenizer.
-    Reasoning that the completion doesn't include (xAI; Gemini's total_tokens) is added to the output.
-    Cached input that the input doesn't include (Anthropic's own form) is added to the input.
+
+    Our input has cached and tool-use tokens in it, and our output the reasoning. Whether theirs do depends on who
+    counts:
+
+    1. Without a total, names decide. Beside the input stand Anthropic's, Bedrock's and inspect_ai's cached tokens and
+       Gemini's tool-use tokens; beside the output stand Gemini's thoughts, and reasoning that is more than the output.
+    2. A total that these don't add up to decides, if they do with some of them moved: the fewest.
+    3. A chat's total may be more by thoughts that no field lists, as at Gemini's endpoint: at most `_MOST_UNLISTED`.
+    4. A total that nothing explains isn't believed. The parts of rule 1 count, and the source is `inconsistent`.
+
+    Where Anthropic compacts a conversation, `iterations` has the tokens of each request, whose sum is billed. An
+    attempt that was declined, so that another model took over, isn't.
     """
     if usage is None:
-        return Usage()
-    if not isinstance(usage, dict):
+        return CountedUsage(Usage())
+    if not isinstance(usage, Mapping):
         return None
+    fields = {_snake_case(name): value for name, value in usage.items()}
+    if requests := _billed_requests(fields.get("iterations")):
+        counted = [count_usage(each) for each in requests]
+        whole = [each for each in counted if each]
+        if len(whole) < len(counted):
+            return None
+        is_consistent = all(each.source == "provider" for each in whole)
+        total = sum((each.usage for each in whole), Usage())
+        return CountedUsage(total, "provider" if is_consistent else "inconsistent")
     try:
-        input_tokens, output_tokens = _count(usage, _INPUT), _count(usage, _OUTPUT)
-        cached = _count(usage, _CACHED, _INPUT_DETAILS)
-        cache_write = _count(usage, _CACHE_WRITE, _INPUT_DETAILS)
-        reasoning = _count(usage, ("reasoning_tokens",), _OUTPUT_DETAILS)
-        total = _count(usage, ("total_tokens",))
+        return _counted(fields)
     except ValueError:
         return None
-    if "prompt_tokens" not in usage and ("cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage):
-        input_tokens += cached + cache_write  # Anthropic's own form
-    unlisted = total - input_tokens - output_tokens
-    if unlisted > 0 and input_tokens and "completion_tokens" in usage:  # the total is what is paid
-        reasoning = reasoning or unlisted
-        output_tokens += unlisted
-    elif reasoning > output_tokens:
-        output_tokens += reasoning
-    if unlisted > _MOST_UNLISTED or cached > input_tokens or cache_write > input_tokens:
-        return None
-    return Usage(input_tokens, cached, output_tokens, reasoning, cache_write)
+
+
+def _counted(fields: Mapping[str, Any]) -> CountedUsage:
+    """The tokens of one request. Raises `ValueError` for an impossible count."""
+    given, written, total = (_count(fields, names) for names in (_INPUT, _OUTPUT, _TOTAL))
+    hour, minutes = (_kept_for(fields, time) for time in ("1h", "5m"))
+    cached = _count(fields, _CACHED, _INPUT_DETAILS)
+    stored = _count(fields, _CACHE_WRITE, _INPUT_DETAILS) or hour + minutes
+    reasoning, of_tools = _count(fields, _REASONING, _OUTPUT_DETAILS), _count(fields, _TOOL_USE)
+
+    held = cached + stored
+    is_named = any(fields.get(name) is not None for name in (*_READ_BESIDE, *_WRITTEN_BESIDE))
+    is_held_beside = "prompt_tokens" not in fields and (is_named or held > given)
+    by_name = (is_held_beside, True, fields.get(_THOUGHTS) is not None or reasoning > written)
+    for moved in sorted(product((False, True), repeat=3), key=sum):
+        beside = [name != move for name, move in zip(by_name, moved, strict=True)]
+        read, wrote = given + beside[0] * held + beside[1] * of_tools, written + beside[2] * reasoning
+        adds_up = total == read + wrote or (not total and not any(moved))
+        if adds_up and held <= read and reasoning <= wrote:
+            return CountedUsage(Usage(read, cached, wrote, reasoning, stored, min(hour, stored)))
+    read, wrote = given + by_name[0] * held + of_tools, written + by_name[2] * reasoning
+    unlisted = total - read - wrote
+    if "completion_tokens" in fields and given and held <= read and not reasoning and 0 < unlisted <= _MOST_UNLISTED:
+        return CountedUsage(Usage(read, cached, wrote + unlisted, unlisted, stored, min(hour, stored)))
+    cached = min(cached, read)
+    stored = min(stored, read - cached)
+    return CountedUsage(Usage(read, cached, wrote, reasoning, stored, min(hour, stored)), "inconsistent")
+
+
+def _billed_requests(iterations: Any) -> list[Mapping[str, Any]]:
+    """The requests inside one answer of Anthropic's that are paid for; empty where the usage has no such list."""
+    requests = [each for each in iterations if isinstance(each, Mapping)] if isinstance(iterations, list) else []
+    served = next((each.get("model") for each in requests if each.get("type") == "fallback_message"), None)
+    return [each for each in requests if served is None or each.get("type") != "message" or each.get("model") == served]
+
+
+def _kept_for(fields: Mapping[str, Any], time: str) -> int:
+    """Tokens written to a cache that keeps them for `5m` or `1h`, as Anthropic splits them."""
+    places = (fields, *(fields.get(name) for name in _INPUT_DETAILS))
+    splits = (place.get(name) for place in places if isinstance(place, Mapping) for name in _SPLIT)
+    split = next((each for each in splits if isinstance(each, Mapping)), {})
+    return _count(split, (f"ephemeral_{time}_input_tokens",))
+
+
+@lru_cache(maxsize=1024)
+def _snake_case(name: str) -> str:
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def usages_in(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The usage objects of an answer or of an event of its stream.
+
+    In a stream OpenAI's responses have it in `response`, Anthropic in `message`, Moonshot in the choice, and Groq in
+    `x_groq`.
+    """
+    places = (answer.get(name) for name in ("response", "message", "x_groq"))
+    for place in (answer, *places, *objects_in(answer.get("choices"))):
+        if isinstance(place, Mapping) and isinstance(usage := place.get("usage"), Mapping):
+            yield usage
 
 
 def later_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -362,17 +482,21 @@ def salvage_usage(text: str) -> Usage | None:
     return usage if usage != Usage() else None
 
 
-def _count(usage: dict[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
+def _count(usage: Mapping[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
     """A count in the details or outside them, the first that isn't zero. Raises `ValueError` for an impossible one."""
     for detail in details:
-        if isinstance(part := usage.get(detail), dict) and (count := _count(part, names)):
+        if isinstance(part := usage.get(detail), Mapping) and (
+            count := _count({_snake_case(name): value for name, value in part.items()}, names)
+        ):
             return count
     for name in names:
         value: Any = usage.get(name)
-        if value is not None:
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)
-            if type(value) is not int or not 0 <= value <= _MOST_TOKENS:
-                raise ValueError("no number of tokens")
+        if value is None or (name in _SPLIT and isinstance(value, Mapping)):
+            continue
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= _MOST_TOKENS:
+            raise ValueError("no number of tokens")
+        if value:
             return value
     return 0

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import providers
@@ -26,18 +26,22 @@ from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documen
 from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
 from rewoo_bench.models.hosted.responses import (
     ParsedResponse,
+    answered_model,
+    count_usage,
     cut_at_stop,
+    error_in,
     later_counts,
     read_content,
     read_response,
     read_thoughts,
     read_usage,
     salvage_usage,
+    usages_in,
 )
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import of_environment, sent_in
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.types import CallCost, Completion, Request, Usage
+from rewoo_bench.types import CallCost, Completion, Request, Usage, UsageSource
 
 _ANTHROPIC = "https://api.anthropic.com/v1"
 _LONGEST_SHOWN = 100_000  # characters; each piece shows the whole text again, so the time would grow with the square
@@ -62,6 +66,7 @@ class ReplyStream:
         self._has_choices = False
         self._counts: dict[str, Any] = {}
         self._finish_reason: str | None = None
+        self._model = ""
         self._is_done = False
 
     @property
@@ -86,11 +91,11 @@ class ReplyStream:
 
     def add_document(self, document: Mapping[str, Any]) -> None:
         """Adds the document of one event. Raises `BadAnswer`."""
-        if error := document.get("error"):
-            message = error.get("message") if isinstance(error, Mapping) else error
-            raise BadAnswer(f"an error in the middle of a stream: {message}")
-        if isinstance(usage := document.get("usage"), Mapping):
+        self._model = answered_model(document) or self._model
+        for usage in usages_in(document):
             self._counts = later_counts(self._counts, usage)
+        if error := error_in(document):
+            raise BadAnswer(f"an error in the middle of a stream: {error}")
         try:
             choice = next((each for each in document.get("choices") or () if not each.get("index")), None)
             if choice is None:
@@ -116,7 +121,8 @@ class ReplyStream:
         fields = {"reasoning_content": "".join(self._thoughts) or None}
         reply = {"message": {"content": self.text, **fields}} if self._is_chat else {"text": self.text, **fields}
         choice = {"index": 0, "finish_reason": self._finish_reason, **reply}
-        return {"choices": [choice] if self._has_choices else [], "usage": self._counts or None}
+        choices = [choice] if self._has_choices else []
+        return {"model": self._model or None, "choices": choices, "usage": self._counts or None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +239,15 @@ def read_completion(
     mark is a thought then, although it has no mark.
     """
     document = answer.document
-    usage = read_usage(document.get("usage"))
+    counted = count_usage(document.get("usage"))
+    usage = counted.usage if counted else None
+    source: UsageSource = counted.source if counted else "estimated"
     choices = document.get("choices")
     try:
+        if error := error_in(document):
+            raise BadAnswer(f"an error in place of an answer: {error}")
         if not choices:
-            error = document.get("error")
-            reason = error.get("message") if isinstance(error, Mapping) else error
-            raise BadAnswer(f"an error in place of an answer: {reason}" if reason else "an answer without choices")
+            raise BadAnswer("an answer without choices")
         try:
             reply = read_response(choices[0])
         except (AttributeError, LookupError, TypeError, ValueError):
@@ -250,7 +258,6 @@ def read_completion(
     if begins_in_thought and reply.finish_reason == "length" and not reply.thoughts and not reply.late_close:
         reply = replace(reply, text="", thoughts=reply.text, cut_thought=True)
     text, rest = cut_at_stop(reply.text, request.stop)
-    source: Literal["provider", "estimated"] = "provider"
     # Every prompt has tokens, and so has every answer that isn't empty: a zero means a missing count.
     written = reply.thoughts or reply.text or reply.tool_calls
     if usage is None or not usage.input_tokens or (written and not usage.output_tokens):
@@ -273,6 +280,7 @@ def read_completion(
         reply.thoughts,
         count_tokens(rest) if rest else 0,
         reply.repairs,
+        answered_model="" if route.is_ours else answered_model(document),
     )
     return completion, reply
 
@@ -292,9 +300,7 @@ def cost_so_far(request: Request, route: providers.Route, usage: Usage | None = 
     return cost_of(estimate, "estimated", route)
 
 
-def cost_of(
-    usage: Usage, source: Literal["provider", "estimated"], route: providers.Route, details: Any = None
-) -> CallCost:
+def cost_of(usage: Usage, source: UsageSource, route: providers.Route, details: Any = None) -> CallCost:
     """The cost of an answer with this usage. `details` is litellm's usage object, if the call went through litellm."""
     cost = providers.price(route, usage, details if source == "provider" else None) if usage != Usage() else None
     return CallCost(billed=usage, cost_usd=cost, usage_source=source)

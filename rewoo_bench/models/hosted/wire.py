@@ -58,6 +58,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
     read_body,
     read_document,
 )
+from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
@@ -241,13 +242,16 @@ class WireClient:
             raise
         if wire.path in COUNTING:
             return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
-        text, usage = without(facts.text, secrets), facts.usage
-        if usage is None or not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
+        text, counted = without(facts.text, secrets), facts.counted or CountedUsage(Usage())
+        usage, source = counted.usage, counted.source
+        if not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
             usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(text))
             cost = cost_of(usage, "estimated", route)
         else:
-            cost = cost_of(usage, "provider", route)
-        return Completion(text, usage, facts.finish_reason or "stop", call_cost=cost, wire=response)
+            cost = cost_of(usage, source, route)
+        model = "" if route.is_ours else without(facts.model, secrets)
+        reason = facts.finish_reason or "stop"
+        return Completion(text, usage, reason, call_cost=cost, wire=response, answered_model=model)
 
     async def _answer(self, route: providers.Route, wire: WireRequest, relay: _Relay, request: Request) -> WireResponse:
         """The answer of the provider itself, asked again without what we add where that is refused; else of litellm."""
@@ -310,10 +314,11 @@ class WireClient:
             document = await translation.answer()
             relay.facts.read(document)
             kind, text = "application/json", without(json.dumps(document), relay.secrets)
-        usage = relay.facts.usage
-        if usage is not None and not usage.reasoning_tokens:  # a translation has lost them
-            reasoning = min(translation.reasoning_tokens(), usage.output_tokens)
-            relay.facts.usage = replace(usage, reasoning_tokens=reasoning)
+        sent, counted = translation.facts_of_answer(), relay.facts.counted  # a translation loses some of it
+        relay.facts.error = relay.facts.error or sent.error
+        if counted is not None and sent.usage is not None and not counted.usage.reasoning_tokens:
+            reasoning = min(sent.usage.reasoning_tokens, counted.usage.output_tokens)
+            relay.facts.counted = counted._replace(usage=replace(counted.usage, reasoning_tokens=reasoning))
         relay.check_no_error()
         return WireResponse(kind, text, translated=True, dropped=translation.dropped)
 
@@ -372,7 +377,7 @@ class Translation:
         self.dropped = tuple(sorted(body.keys() - known - {"model"}))
         """The fields of the request that aren't sent."""
         self._fields = {name: value for name, value in body.items() if name in known}
-        self._exchange = providers.Exchange(keeps=path == MESSAGES)
+        self._exchange = providers.Exchange(keeps=path in (MESSAGES, RESPONSES))
 
     async def answer(self) -> Mapping[str, Any]:
         """The answer as JSON."""
@@ -405,8 +410,8 @@ class Translation:
         if is_chat:
             yield b"data: [DONE]\n\n"
 
-    def reasoning_tokens(self) -> int:
-        """The reasoning tokens that the provider counted: Anthropic's dialect has no place for them."""
+    def facts_of_answer(self) -> AnswerFacts:
+        """The facts of what the provider sent: a dialect may have no place for its reasoning tokens or its failure."""
         facts = AnswerFacts()
         for answer in self._exchange.answers():
             for event in documents_of(answer):
@@ -414,7 +419,7 @@ class Translation:
             with suppress(ValueError, RecursionError):
                 if isinstance(document := json.loads(answer), dict):
                     facts.read(document)
-        return facts.usage.reasoning_tokens if facts.usage else 0
+        return facts
 
     async def _call(self, **options: Any) -> Any:
         if self._path not in _FUNCTIONS:

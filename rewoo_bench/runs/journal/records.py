@@ -7,7 +7,7 @@ prompt = recorded_prompt(request)
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache, reduce
 from hashlib import sha256
@@ -156,7 +156,7 @@ def _rebuilt(parts: Sequence[tuple[str, str]], form: str) -> RecordedPrompt:
     return RecordedPrompt(reduce(lambda before, part: PromptPart(before, *part), parts, cast(Any, None)), form)
 
 
-def recorded_prompt(request: Request, secrets: Collection[str] = ()) -> RecordedPrompt:
+def recorded_prompt(request: Request, secrets: frozenset[str] = frozenset()) -> RecordedPrompt:
     """The request as the journal keeps it, without secrets: an external agent may send what it read here."""
 
     def with_message(before: PromptPart | None, message: Message) -> PromptPart:
@@ -165,7 +165,7 @@ def recorded_prompt(request: Request, secrets: Collection[str] = ()) -> Recorded
             form = _as_json({"role": form, "calls": calls})
         return PromptPart(before, without(message.content, secrets), without(form, secrets))
 
-    last = folded(request.messages, ("recorded", bool(secrets)), with_message, cast("PromptPart | None", None))
+    last = folded(request.messages, ("recorded", secrets), with_message, cast("PromptPart | None", None))
     facts = {"grammar": request.grammar, "schema": request.schema}
     form = json.dumps({name: value for name, value in facts.items() if value}, default=str)
     if request.tools:
@@ -270,14 +270,17 @@ def recorded_answer(text: str) -> dict[str, Any]:
 
 
 def numbers(usage: Usage) -> dict[str, int]:
-    """Like `dataclasses.asdict`, which takes twenty times as long."""
-    return {
+    """Like `dataclasses.asdict`, which takes twenty times as long; what is rare is there where it isn't zero."""
+    counts = {
         "input_tokens": usage.input_tokens,
         "cached_input_tokens": usage.cached_input_tokens,
         "output_tokens": usage.output_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
     }
+    if usage.cache_write_1h_tokens:
+        counts["cache_write_1h_tokens"] = usage.cache_write_1h_tokens
+    return counts
 
 
 def request_hash(request: Request) -> bytes:
@@ -320,4 +323,5 @@ def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
         answer.get("discarded_tokens", 0),
         tuple(answer.get("repairs", ())),
         WireResponse(**answer["wire"]) if "wire" in answer else None,
+        answer.get("answered_model", ""),
     )

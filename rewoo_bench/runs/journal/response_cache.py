@@ -103,5 +103,9 @@ def _checksum(answer: Mapping[str, Any]) -> int:
 
 
 def cache_key(model_part: str, request: bytes, trial: int, nth: int) -> bytes:
-    """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions."""
-    return sha256(json.dumps([model_part, request.hex(), trial, nth]).encode()).digest()
+    """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions.
+
+    Answers of later trials that were cached when all trials had one seed aren't found.
+    """
+    of_trial = f"seed of trial {trial}" if trial else 0
+    return sha256(json.dumps([model_part, request.hex(), of_trial, nth]).encode()).digest()

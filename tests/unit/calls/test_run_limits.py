@@ -5,35 +5,43 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.calls.caps import RunLimits, Totals, higher_cap
+from rewoo_bench.errors import CapReached
 from rewoo_bench.runs.journal.store import Spent
 
 
 @pytest.mark.parametrize(
-    ("limits", "spent", "done", "flag"),
+    ("limits", "spent", "mean", "tasks", "flag"),
     [
-        (RunLimits(run_tokens=250), Spent(tokens=260), 0.5, "--run-tokens 580"),
-        (RunLimits(run_tokens=14_000), Spent(tokens=15_405), 0.9, "--run-tokens 19000"),
-        (RunLimits(run_tokens=1), Spent(tokens=3), 1.0, "--run-tokens 4"),
-        (RunLimits(run_cost=0.5), Spent(cost_usd=0.52), 0.1, "--run-cost 5.8"),
-        (RunLimits(run_cost=1e-05), Spent(cost_usd=2e-05), 0.5, "--run-cost 4.4e-05"),
-        (RunLimits(run_cost=1.0), Spent(tokens=3, unpriced=True), 0.5, "--run-cost none"),
-        (RunLimits(max_errors=0), Spent(tokens=3), 0.5, None),
+        (RunLimits(run_tokens=250), Spent(tokens=260), Spent(tokens=260), 2, "--run-tokens 580"),
+        (RunLimits(run_tokens=1), Spent(tokens=3), Spent(tokens=3), 1, "--run-tokens 4"),
+        (RunLimits(run_cost=0.5), Spent(cost_usd=0.52), Spent(cost_usd=0.52), 10, "--run-cost 5.8"),
+        (RunLimits(run_cost=1e-05), Spent(cost_usd=2e-05), Spent(cost_usd=2e-05), 2, "--run-cost 4.4e-05"),
+        # Ten questions of 0.008 dollars; one is finished, and three others have cost nearly as much.
+        (RunLimits(run_cost=0.03), Spent(cost_usd=0.03), Spent(cost_usd=0.008), 10, "--run-cost 0.088"),
+        (RunLimits(run_cost=0.03), Spent(cost_usd=0.03), Spent(cost_usd=0.001), 10, "--run-cost 0.033"),
+        (RunLimits(run_cost=1.0), Spent(tokens=3, unpriced=True), Spent(tokens=3), 2, "--run-cost none"),
     ],
 )
 def test_a_run_that_a_cap_ended_continues_with_another(
-    limits: RunLimits, spent: Spent, done: float, flag: str | None
+    limits: RunLimits, spent: Spent, mean: Spent, tasks: int, flag: str
 ) -> None:
-    reason = limits.exceeded(Totals(tasks=2, done=1, errors=1, spent=spent))
-    assert reason
-    assert higher_cap(reason, done=done) == flag
+    reached = limits.exceeded(Totals(tasks=tasks, done=tasks - 1, spent=spent))
+    assert isinstance(reached, CapReached)
+    assert higher_cap(reached, mean=mean, tasks=tasks) == flag
+
+
+def test_failed_answers_are_no_cap() -> None:
+    reached = RunLimits(max_errors=0).exceeded(Totals(tasks=2, done=1, errors=1))
+    assert reached is not None
+    assert not isinstance(reached, CapReached)
 
 
 def test_a_cap_that_is_reached_exactly_ends_the_run() -> None:
     tokens = Totals(tasks=2, done=1, spent=Spent(tokens=250))
-    assert RunLimits(run_tokens=250).exceeded(tokens) == "used 250 of 250 tokens (--run-tokens)"
+    assert str(RunLimits(run_tokens=250).exceeded(tokens)) == "used 250 of 250 tokens (--run-tokens)"
     assert RunLimits(run_tokens=251).exceeded(tokens) is None
     dollars = Totals(tasks=2, done=1, spent=Spent(cost_usd=0.5))
-    assert RunLimits(run_cost=0.5).exceeded(dollars) == "cost 0.5000 of 0.5 USD (--run-cost)"
+    assert str(RunLimits(run_cost=0.5).exceeded(dollars)) == "cost 0.5000 of 0.5 USD (--run-cost)"
     assert RunLimits(run_cost=0.6).exceeded(dollars) is None
 
 

@@ -136,3 +136,17 @@ def test_names_in_the_openai_form_load_no_litellm() -> None:
         "assert not {'litellm', 'openai', 'httpx', 'aiohttp'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_written_to_a_cache_for_an_hour_has_a_price_of_its_own() -> None:
+    entry = PriceEntry(
+        "m",
+        {
+            "input_cost_per_token": 3e-6,
+            "output_cost_per_token": 0.0,
+            "cache_creation_input_token_cost": 3.75e-6,
+            "cache_creation_input_token_cost_above_1hr": 6e-6,
+        },
+    )
+    usage = Usage(input_tokens=1000, cache_write_tokens=900, cache_write_1h_tokens=600)
+    assert entry.price(usage) == pytest.approx((100 * 3 + 300 * 3.75 + 600 * 6) / 1e6)

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench.models.hosted.adaptation import find_change
+from rewoo_bench.models.hosted.dialects import AnswerFacts
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, EventStream
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream
+from rewoo_bench.types import Usage
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 
@@ -97,6 +99,18 @@ def test_other_choices_are_left_out() -> None:
 def test_what_broke_off_or_has_another_form_is_a_bad_answer(events: list[bytes]) -> None:
     with pytest.raises(BadAnswer):
         streamed(*events)[0].document()
+
+
+COUNTS = {"prompt_tokens": 90, "completion_tokens": 3, "total_tokens": 93, "cached_tokens": 64}
+
+
+@pytest.mark.parametrize("last", [{"choices": [{"delta": {}, "finish_reason": "stop", "usage": COUNTS}]},
+                                  {"choices": [], "x_groq": {"id": "r1", "usage": COUNTS}}])  # fmt: skip
+def test_a_usage_is_read_wherever_a_provider_puts_it(last: dict[str, Any]) -> None:
+    """Moonshot puts it into the choice, and Groq into a field of its own; our runners and agents read the same."""
+    facts = AnswerFacts()
+    facts.read(last)
+    assert streamed(event(delta("a")), event(last))[0].usage == facts.usage == Usage(90, 64, 3)
 
 
 def test_a_very_long_answer_is_no_longer_shown_piece_by_piece() -> None:

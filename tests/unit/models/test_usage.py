@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.responses import read_usage, salvage_usage
+from rewoo_bench.models.hosted.responses import count_usage, read_usage, salvage_usage
 from rewoo_bench.types import Usage
 
 
@@ -60,16 +60,6 @@ from rewoo_bench.types import Usage
             },
             Usage(125, 100, 3, 0, 20),
         ),
-        # A total that has more than input, output and reasoning: the total is what is paid.
-        (
-            {
-                "prompt_tokens": 10,
-                "completion_tokens": 5,
-                "total_tokens": 33,
-                "completion_tokens_details": {"reasoning_tokens": 7},
-            },
-            Usage(10, 0, 23, 7),
-        ),
         ({"prompt_tokens": 9.0, "completion_tokens": 2}, Usage(9, 0, 2)),
     ],
 )
@@ -88,12 +78,84 @@ def test_a_usage_that_is_no_object_is_unreadable(sent: Any) -> None:
     assert read_usage(sent) is None
 
 
-def test_a_total_far_beyond_its_parts_cannot_be_right() -> None:
-    assert read_usage({"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10**9}) is None
+GEMINI = {"promptTokenCount": 100, "candidatesTokenCount": 18, "thoughtsTokenCount": 50}
+INSPECT = {"output_tokens": 50, "total_tokens": 1050}
+COMPACTION = {
+    "type": "compaction", "input_tokens": 7000, "cache_read_input_tokens": 2000,
+    "cache_creation_input_tokens": 100, "output_tokens": 400,
+}  # fmt: skip
+MESSAGE = {"type": "message", "input_tokens": 900, "cache_read_input_tokens": 50, "output_tokens": 30}
 
 
-def test_more_cached_input_than_input_cannot_be_right() -> None:
-    assert read_usage({"prompt_tokens": 9, "cached_tokens": 10, "completion_tokens": 1}) is None
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        # Gemini's own form: thoughts beside the candidates, tool-use tokens beside the prompt, cached ones in it.
+        (GEMINI, Usage(100, 0, 68, 50)),
+        ({**GEMINI, "totalTokenCount": 168}, Usage(100, 0, 68, 50)),
+        (
+            {**GEMINI, "toolUsePromptTokenCount": 30, "cachedContentTokenCount": 60, "totalTokenCount": 198},
+            Usage(130, 60, 68, 50),
+        ),
+        # A Python client of it writes the names in another way.
+        ({"prompt_token_count": 9, "candidates_token_count": 2, "total_token_count": 11}, Usage(9, 0, 2)),
+        # The total says whether cached tokens are in the input, whatever the names say.
+        ({**INSPECT, "input_tokens": 1000, "input_tokens_cache_read": 800}, Usage(1000, 800, 50)),
+        ({**INSPECT, "input_tokens": 200, "input_tokens_cache_read": 800}, Usage(1000, 800, 50)),
+        ({**INSPECT, "prompt_tokens": 200, "cached_tokens": 800}, Usage(1000, 800, 50)),
+        # And whether the reasoning is in the output.
+        (
+            {"input_tokens": 100, "output_tokens": 60, "reasoning_tokens": 50, "total_tokens": 210},
+            Usage(100, 0, 110, 50),
+        ),
+        (
+            {"input_tokens": 100, "output_tokens": 60, "reasoning_tokens": 50, "total_tokens": 160},
+            Usage(100, 0, 60, 50),
+        ),
+        # Bedrock's own form.
+        ({"inputTokens": 100, "cacheReadInputTokens": 900, "outputTokens": 50}, Usage(1000, 900, 50)),
+    ],
+)
+def test_the_total_or_the_names_say_what_stands_beside_what(sent: Any, read: Usage) -> None:
+    assert count_usage(sent) == (read, "provider")
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ({"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10**9}, Usage(5, 0, 5)),
+        ({"prompt_tokens": 500, "completion_tokens": 5, "total_tokens": 900_000}, Usage(500, 0, 5)),
+        ({"input_tokens": 50, "output_tokens": 5, "total_tokens": 90}, Usage(50, 0, 5)),
+        ({"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 5}, Usage(50, 0, 5)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 33, "reasoning_tokens": 7},
+            Usage(10, 0, 12, 7),
+        ),
+        ({"prompt_tokens": 9, "cached_tokens": 10, "completion_tokens": 1}, Usage(9, 9, 1)),
+    ],
+)
+def test_a_total_that_nothing_explains_is_not_believed(sent: Any, read: Usage) -> None:
+    assert count_usage(sent) == (read, "inconsistent")
+
+
+def test_the_requests_of_a_compaction_are_counted_each() -> None:
+    usage = {"input_tokens": 900, "cache_read_input_tokens": 50, "output_tokens": 30}
+    assert read_usage({**usage, "iterations": [COMPACTION, MESSAGE]}) == Usage(10050, 2050, 430, 0, 100)
+
+
+def test_an_attempt_that_was_declined_is_not_billed() -> None:
+    declined = {**MESSAGE, "model": "claude-a", "output_tokens": 0}
+    served = {**MESSAGE, "model": "claude-b", "type": "fallback_message"}
+    earlier = {**MESSAGE, "model": "claude-b"}
+    usage = {"input_tokens": 900, "output_tokens": 30, "iterations": [declined, earlier, served]}
+    assert read_usage(usage) == Usage(1900, 100, 60)
+
+
+def test_writes_to_a_cache_are_split_by_how_long_they_are_kept() -> None:
+    split = {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60}
+    usage = {"input_tokens": 10, "output_tokens": 1, "cache_creation": split}
+    assert read_usage({**usage, "cache_creation_input_tokens": 100}) == Usage(110, 0, 1, 0, 100, 60)
+    assert read_usage(usage) == Usage(110, 0, 1, 0, 100, 60)
 
 
 def test_the_usage_of_an_answer_that_was_cut_is_found() -> None:

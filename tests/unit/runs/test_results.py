@@ -32,7 +32,8 @@ from rewoo_bench.types import CallCost, Step, Trajectory, Usage
 RUN = {"run_id": "r1", "dataset": "sample", "model": "m", "planner_model": "p", "solver_model": "s"}
 
 QUESTION_COLUMNS = """
-run_id architecture dataset model planner_model solver_model seed temperature tool_failure_rate oracle
+run_id architecture dataset model planner_model solver_model seed trial_seed temperature tool_failure_rate
+oracle
 example_id question_type difficulty hops trial question answers answers_sha256
 prediction exact_match f1 objectives_right judged_correct stop_reason error llm_calls tool_calls
 recorded_hits recorded_misses steps replans broken_plans routed_to
@@ -48,7 +49,8 @@ run_id architecture example_id trial call_index kind name role place plan_depth 
 cached_input_tokens output_tokens reasoning_tokens cache_write_tokens discarded_tokens billed_tokens
 billed_output_tokens context_tokens exemplar_tokens question_tokens
 written_tokens found_tokens shared_question_tokens shared_question_age_s shared_run_tokens shared_run_age_s
-marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason latency_s waiting_s replayed started_at
+marked_tokens last_marked_tokens shared_marked_tokens usage_source finish_reason answered_model latency_s
+waiting_s replayed started_at
 """
 
 

@@ -1,0 +1,205 @@
+"""Messages that hold their text and their tools' calls as parts -> messages with content and `tool_calls`.
+
+    {"role": "model", "parts": [{"text": "…"}, {"functionCall": {"name": …, "args": …}}]}      Gemini
+    {"role": "assistant", "parts": [{"type": "tool-find", "input": …, "output": …}, …]}        the AI SDK's interface
+    {"role": "assistant", "content": [{"type": "tool-call", "toolName": …, "input": …}]}       the AI SDK's models
+    {"role": "assistant", "parts": [{"type": "tool_call", "name": …, "arguments": …}]}         the GenAI conventions
+    {"type": "gemini", "content": "…", "toolCalls": [{"name": …, "args": …, "result": …}]}     gemini-cli's sessions
+
+A message of an interface may hold several replies with their tools' results between: each is a message here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rewoo_bench.imports.record import known, object_at, objects_at
+
+_GEMINI = {
+    **{name: name for name in ("functionCall", "functionResponse", "executableCode", "codeExecutionResult")},
+    **{"function_call": "functionCall", "function_response": "functionResponse"},
+    **{"executable_code": "executableCode", "code_execution_result": "codeExecutionResult"},
+    **dict.fromkeys(("inlineData", "inline_data", "fileData", "file_data"), "media"),
+}
+"""Fields of Gemini's parts in both spellings."""
+_OF_CONTENT = ("tool-call", "tool-result", "tool_call", "tool_call_response", "tool-invocation", "dynamic-tool")
+_THOUGHTS = ("reasoning", "thinking", "thought")
+_CODE = "code_execution"  # what Gemini's own runs of code are called here
+_ERRORS = ("error", "failed", "output-error", "cancelled")
+_OF_ONE_REPLY = {"id", "usage", "tokens", "usageMetadata", "usage_metadata", "cost"}
+
+
+def with_content(raw: Any) -> Iterator[Any]:
+    """The messages of a message with parts; any other as it is."""
+    parts = _parts_of(raw) if isinstance(raw, Mapping) else None
+    if parts is None:
+        yield raw
+        return
+    facts = {name: value for name, value in raw.items() if name not in ("parts", "toolInvocations", "toolCalls")}
+    if isinstance(tokens := raw.get("tokens"), Mapping):
+        facts["usage"] = _gemini_usage(tokens)
+    for reply in _replies(parts):
+        yield from reply.messages(facts)
+        facts = {name: value for name, value in facts.items() if name not in _OF_ONE_REPLY}
+
+
+def _parts_of(raw: Mapping[str, Any]) -> list[Any] | None:
+    """The parts of a message; None for one that has content."""
+    content = raw.get("content")
+    if isinstance(raw.get("parts"), list) and raw["parts"]:
+        return list(raw["parts"])
+    text = content if isinstance(content, list) else [content] if content else []
+    if calls := objects_at(raw, "toolInvocations"):
+        return [*({"type": "tool-invocation", "toolInvocation": each} for each in calls), *text]
+    if raw.get("type") == "gemini" or (raw.get("type") == "user" and "role" not in raw):
+        thoughts = [{"type": "thought", "text": _thought(each)} for each in objects_at(raw, "thoughts")]
+        return [*thoughts, *text, *map(_of_gemini_cli, objects_at(raw, "toolCalls"))]
+    return text if isinstance(content, list) and any(map(_is_foreign, content)) else None
+
+
+def _is_foreign(part: Any) -> bool:
+    """Whether an item of a content is no part of OpenAI's or Anthropic's messages."""
+    if not isinstance(part, Mapping):
+        return False
+    return part["type"] in _OF_CONTENT if "type" in part else any(name in part for name in _GEMINI)
+
+
+def _thought(thought: Mapping[str, Any]) -> str:
+    return "\n".join(str(thought[name]) for name in ("subject", "description") if thought.get(name))
+
+
+def _of_gemini_cli(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call of a session as a part."""
+    result = call.get("result")
+    inner = [object_at(each, "functionResponse").get("response") for each in objects_at(call, "result")]
+    output = inner[0] if inner and inner[0] is not None else result
+    state = str(call.get("status"))
+    return known({"type": "dynamic-tool", "toolCallId": call.get("id"), "toolName": call.get("name"),
+                  "input": call.get("args"), "output": output, "state": state})  # fmt: skip
+
+
+def _gemini_usage(tokens: Mapping[str, Any]) -> dict[str, Any]:
+    """A session's tokens in the API's own names."""
+    names = {
+        "input": "promptTokenCount", "output": "candidatesTokenCount", "cached": "cachedContentTokenCount",
+        "thoughts": "thoughtsTokenCount", "tool": "toolUsePromptTokenCount", "total": "totalTokenCount",
+    }  # fmt: skip
+    return {name: tokens[short] for short, name in names.items() if short in tokens}
+
+
+class _Piece(str):
+    """A text of Gemini's: those that follow each other are one text."""
+
+
+@dataclass
+class _Reply:
+    """Parts up to where the model is asked again: its own, and its tools' results."""
+
+    content: list[Any] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+    def messages(self, facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The message, and one with the results."""
+        content: list[Any] = []
+        for part in self.content:
+            is_next = isinstance(part, _Piece) and content and isinstance(content[-1], str)
+            content[-1:] = [content[-1] + part] if is_next else [*content[-1:], part]
+        if content or self.thoughts or self.calls:
+            yield {**facts, "content": content, "tool_calls": self.calls, "reasoning": "\n".join(self.thoughts)}
+        if self.results:
+            yield {"role": "user", "content": self.results, **known({"timestamp": facts.get("timestamp")})}
+
+
+def _replies(parts: Sequence[Any]) -> Iterator[_Reply]:
+    """The parts by replies: another one begins at a step's mark, and where a model says something after a result."""
+    reply = _Reply()
+    for part in parts:
+        before = len(reply.results)
+        following = _Reply()
+        _add(following, part)
+        speaks = bool(following.content or following.thoughts)
+        if (isinstance(part, Mapping) and part.get("type") == "step-start") or (before and speaks):
+            yield reply
+            reply = _Reply()
+        for name in ("content", "thoughts", "calls", "results"):
+            getattr(reply, name).extend(getattr(following, name))
+    yield reply
+
+
+def _add(reply: _Reply, part: Any) -> None:
+    """Adds what a part says. What nobody knows is left out, and counted as unread (unread.py)."""
+    if not isinstance(part, Mapping):
+        reply.content.append(part)
+        return
+    kind = str(part.get("type") or "")
+    gemini = next((name for name in part if name in _GEMINI and part[name] is not None), None) if not kind else None
+    if gemini is not None:
+        _add_gemini(reply, _GEMINI[gemini], part[gemini])
+    elif kind in _THOUGHTS or part.get("thought") is True:
+        reply.thoughts.append(str(part.get("text") or part.get("content") or ""))
+    elif kind in ("tool_call", "tool_call_response"):
+        call = {"id": part.get("id"), "name": part.get("name")}
+        if kind == "tool_call":
+            reply.calls.append({**call, "arguments": part.get("arguments")})
+        else:
+            result = next(
+                (part[name] for name in ("response", "result", "content") if part.get(name) is not None), None
+            )
+            reply.results.append(_result(call["id"], call["name"], result))
+    elif kind.startswith("tool-") or kind == "dynamic-tool":
+        _add_tool(reply, kind, object_at(part, "toolInvocation") or part)
+    elif kind.startswith(("image", "audio", "video", "file", "document")):
+        reply.content.append(part if "url" not in part else {"type": kind})
+    elif isinstance(text := part.get("text", part.get("content")), str):
+        reply.content.append({"type": "text", "text": text} if kind else _Piece(text))
+
+
+def _add_gemini(reply: _Reply, kind: str, value: Any) -> None:
+    value = value if isinstance(value, Mapping) else {}
+    if kind == "functionCall":
+        reply.calls.append({"id": value.get("id"), "name": value.get("name"), "arguments": value.get("args")})
+    elif kind == "functionResponse":
+        reply.results.append(_result(value.get("id"), value.get("name"), value.get("response")))
+    elif kind == "executableCode":
+        reply.calls.append({"id": value.get("id"), "name": _CODE, "arguments": dict(value)})
+    elif kind == "codeExecutionResult":  # the provider ran it, in the same reply
+        is_failed = value.get("outcome") not in (None, "OUTCOME_OK", "OK", 1)
+        reply.content.append({**_result(value.get("id"), _CODE, value.get("output") or ""), "is_error": is_failed})
+    else:
+        media = str(value.get("mimeType") or value.get("mime_type")).partition("/")[0]
+        reply.content.append({"type": media if media in ("image", "audio", "video") else "file"})
+
+
+def _add_tool(reply: _Reply, kind: str, part: Mapping[str, Any]) -> None:
+    """A tool's call of the AI SDK, with its result where it has one."""
+    name = part.get("toolName") or kind.removeprefix("tool-")
+    id_ = part.get("toolCallId")
+    given = next((part[each] for each in ("input", "args", "rawInput") if part.get(each) is not None), None)
+    if kind != "tool-result":
+        reply.calls.append({"id": id_, "name": name, "arguments": given})
+    output = next(
+        (part[each] for each in ("output", "result", "errorText", "error") if part.get(each) is not None), None
+    )
+    if output is not None:
+        is_failed = str(part.get("state")) in _ERRORS or bool(part.get("isError"))
+        result = _result(id_, name, output, is_failed)
+        (reply.content if part.get("providerExecuted") else reply.results).append(result)
+
+
+def _result(id_: Any, name: Any, value: Any, is_failed: bool = False) -> dict[str, Any]:
+    """A result as a part of Anthropic's messages; a value in an object of its own is taken out."""
+    if isinstance(value, Mapping) and value.keys() == {"type", "value"}:  # of the AI SDK's models
+        value, is_failed = value["value"], is_failed or str(value["type"]).startswith("error")
+    if isinstance(value, Mapping) and len(value) == 1 and (only := next(iter(value))) in ("output", "result", "error"):
+        value, is_failed = value[only], is_failed or only == "error"
+    return {
+        "type": "tool_result",
+        "tool_use_id": id_ or "",
+        "name": name or "",
+        "content": value,
+        "is_error": is_failed,
+    }
