@@ -28,6 +28,7 @@ from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
+from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.text.tokens import PromptParts, prompt_parts_of
 from rewoo_bench.types import Bill, CallCost, Completion, Example, Message, Model, Request, Tool, Usage, WrappedTool
 
@@ -185,6 +186,7 @@ class Meter:
         self.clock = clock
         self.question = question
         self._watch = watch
+        self._prompts = Prompts()
         self._trial = trial
         self.calls: list[Call] = []
         self.notes = RowNotes()
@@ -202,6 +204,7 @@ class Meter:
         """
         if self._watch and request.wire is not None and self._watch.has_other(request.messages):
             self.notes.flags.add("other_question")
+        request = replace(request, messages=self._prompts.of(request.messages))
         model = self.models.get(request.role) or self.models[""]
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(request.messages, self.question, request.tools)
@@ -276,6 +279,7 @@ class Meter:
 
     async def note_second_attempt(self, request: Request) -> None:
         """Records that a client asked once more and got the answer of its first attempt."""
+        request = replace(request, messages=self._prompts.of(request.messages))
         model = self.models.get(request.role) or self.models[""]
         if isinstance(model, RecordedModel):
             await model.note_second_attempt(request)

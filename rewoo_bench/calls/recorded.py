@@ -21,15 +21,16 @@ from rewoo_bench.runs.journal.records import (
     SECOND_ATTEMPT,
     CallKey,
     CallRecord,
+    RecordedPrompt,
     as_bytes,
     as_completion,
     call_fields,
     numbers,
+    recorded_prompt,
     request_hash,
-    texts_of,
 )
 from rewoo_bench.text.openai_format import prefix_ends
-from rewoo_bench.text.redaction import of_environment, without, without_in
+from rewoo_bench.text.redaction import of_environment, without_in
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
@@ -49,7 +50,7 @@ class _Sent:
 
     request: Request
     key: CallKey
-    prompt: tuple[str, ...]
+    prompt: RecordedPrompt
     start: float = field(default_factory=time.monotonic)
 
     def receipt(self, cost: CallCost) -> dict[str, Any]:
@@ -112,7 +113,7 @@ class RecordedModel:
             for failed in self._recorder.earlier_failures(key):
                 request.bill.add(_cost_of_failed(failed))
 
-    async def _known(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+    async def _known(self, key: CallKey, prompt: RecordedPrompt) -> Completion | None:
         """The answer of the journal, the replayed run or the cache."""
         if (recalled := self._recalled(key)) is not None:
             return recalled
@@ -191,16 +192,13 @@ class RecordedModel:
         key, prompt = self._key_and_prompt(request)
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
 
-    def _key_and_prompt(self, request: Request) -> tuple[CallKey, tuple[str, ...]]:
+    def _key_and_prompt(self, request: Request) -> tuple[CallKey, RecordedPrompt]:
         """The key, and the texts as they are recorded: an external agent may send secrets that it read here."""
-        prompt = texts_of(request)
-        key = self._recorder.key("model", request.role, request_hash(prompt, request))
-        if request.wire is not None:
-            hidden = of_environment() | request.wire.secrets
-            prompt = tuple(without(text, hidden) for text in prompt)
-        return key, prompt
+        key = self._recorder.key("model", request.role, request_hash(request))
+        hidden = of_environment() | request.wire.secrets if request.wire is not None else frozenset()
+        return key, recorded_prompt(request, hidden)
 
-    async def _cached(self, key: CallKey, prompt: tuple[str, ...]) -> Completion | None:
+    async def _cached(self, key: CallKey, prompt: RecordedPrompt) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too, at this run's price."""
         found = await self._recorder.cached(key, self._cache_key_part)
         if found is None:

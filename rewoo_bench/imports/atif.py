@@ -43,6 +43,7 @@ from rewoo_bench.imports.record import (
     turns_of,
 )
 from rewoo_bench.system.files import is_file
+from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, StopReason, Usage
 
@@ -226,7 +227,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     yield found if reader.names_cached else found.with_calls(lambda call: replace(call, is_cached_known=False))
 
 
-_Prompts = defaultdict[str, list[Message]]
+_Prompts = defaultdict[str, Prompt]
 
 
 class _Reader:
@@ -258,7 +259,7 @@ class _Reader:
         about = object_at(record, "agent")
         tools = tuple(objects_at(about, "tool_definitions"))
         embedded = objects_at(record, "subagent_trajectories")
-        prompts: _Prompts = defaultdict(list)
+        prompts: _Prompts = defaultdict(Prompt)
         for position, step in enumerate(steps):
             if not isinstance(step, Mapping):
                 raise Unreadable(f"step {position + 1} is {type(step).__name__}, expected an object")
@@ -292,14 +293,16 @@ class _Reader:
         """
         source, text = step.get("source"), text_of(step.get("message"))
         if source == "agent":
-            self._agent_step(step, text, prompts[str(_extra(step, _OURS).get("agent") or "")], model, tools, agent)
+            name = str(_extra(step, _OURS).get("agent") or "")
+            prompts[name] = self._agent_step(step, text, prompts[name], model, tools, agent)
         else:
             self._said(str(source), text, agent)
-            prompts[""].append(Message("user" if source == "user" else "system", text))
+            prompts[""] = prompts[""].with_message(Message("user" if source == "user" else "system", text))
 
     def _agent_step(
-        self, step: Mapping[str, Any], text: str, prompt: list[Message], model: str, tools: Sequence[Any], agent: str
-    ) -> None:
+        self, step: Mapping[str, Any], text: str, prompt: Prompt, model: str, tools: Sequence[Any], agent: str
+    ) -> Prompt:
+        """Adds what the agent did. Returns the prompt of its next call."""
         metrics = object_at(step, "metrics")
         ours = _extra(step, _OURS)
         agent = str(ours.get("agent") or agent)
@@ -314,7 +317,7 @@ class _Reader:
             self.merged += int(made) if made is not None and made > 1 else 0
             self.events.append(
                 ModelCall(
-                    None if ours.get("without_texts") else tuple(sent),
+                    None if ours.get("without_texts") else sent,
                     text,
                     calls,
                     _usage(metrics),
@@ -332,7 +335,7 @@ class _Reader:
                 )
             )
         if not is_side:
-            prompt[:] = [*sent, Message("assistant", text, tuple(calls))]
+            prompt = sent.with_message(Message("assistant", text, tuple(calls)))
             if not agent:
                 self.answer = text or self.answer
         results = objects_at(object_at(step, "observation"), "results")
@@ -346,9 +349,11 @@ class _Reader:
             is_known = raw.get("arguments") is not None and not _extra(raw, _OURS).get("without_arguments")
             arguments = call.arguments if is_known else None
             self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent, call.id))
-            prompt += [] if is_side else [Message("tool", content or "", tool_call_id=call.id)]
+            if not is_side:
+                prompt = prompt.with_message(Message("tool", content or "", tool_call_id=call.id))
         for each in results:  # of actions that were no tool calls
-            prompt.append(Message("user", text_of(each.get("content"))))
+            prompt = prompt.with_message(Message("user", text_of(each.get("content"))))
+        return prompt
 
     def _found(self, ref: Mapping[str, Any], embedded: Sequence[Any]) -> Any:
         """The sub-agent's trajectory of a reference; None where it isn't there."""
@@ -367,22 +372,21 @@ class _Reader:
         self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
 
 
-def _sent(prompt: Sequence[Message], ours: Any) -> list[Message]:
+def _sent(prompt: Prompt, ours: Any) -> Prompt:
     """The messages of a call: those so far, or as many of them as `ours` keeps, and others."""
     if not isinstance(ours, Mapping):
-        return list(prompt)
-    return [
-        *prompt[: count(ours.get("kept"))],
-        *(
-            Message(
-                each["role"] if each.get("role") in _ROLES else "user", text_of(each.get("content")),
-                tuple(tool_call(call.get("id"), call.get("name"), call.get("arguments"))
-                      for call in objects_at(each, "tool_calls")),
-                each.get("tool_call_id"),
-            )
-            for each in objects_at(ours, "messages")
-        ),
-    ]  # fmt: skip
+        return prompt
+    prompt = prompt.beginning(count(ours.get("kept")))
+    for each in objects_at(ours, "messages"):
+        role: Any = each["role"] if each.get("role") in _ROLES else "user"
+        calls = [
+            tool_call(call.get("id"), call.get("name"), call.get("arguments"))
+            for call in objects_at(each, "tool_calls")
+        ]
+        prompt = prompt.with_message(
+            Message(role, text_of(each.get("content")), tuple(calls), each.get("tool_call_id"))
+        )
+    return prompt
 
 
 def _offered(tools: Sequence[Any], ours: Any) -> Sequence[Any]:

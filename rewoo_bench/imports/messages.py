@@ -33,6 +33,7 @@ from rewoo_bench.imports.record import (
 )
 from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
+from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall
 
@@ -269,7 +270,7 @@ def read_conversation(
     What has a role that nobody knows is a tool's result where one is waited for, else said by the user.
     """
     found = Conversation()
-    prompt: list[Message] = []
+    prompt, tools = Prompt(), tuple(tools)
     waiting: list[ToolCall] = []  # of the last reply, without a result yet
     asked_at = start  # where the last reply stands
     moment: float | None = None  # of the message before
@@ -292,13 +293,13 @@ def read_conversation(
             if position >= start:
                 found.events.append(
                     ModelCall(
-                        tuple(prompt), text, tuple(calls), usage_of(usage), str(raw.get("model") or ""),
+                        prompt, text, tuple(calls), usage_of(usage), str(raw.get("model") or ""),
                         tuple(offered), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
                         number(raw.get("cost")), times_of(before, moment), is_cached_known=names_cached(usage),
                     )
                 )  # fmt: skip
                 found.answer = text or found.answer
-            prompt.append(Message("assistant", text, tuple(calls)))
+            prompt = prompt.with_message(Message("assistant", text, tuple(calls)))
             waiting, asked_at, replied = list(calls), position, moment
             asked_at_each = object_at(raw, "asked_at")
         for id_, name, result, failed in results:  # in a reply those of tools that the provider ran
@@ -308,7 +309,7 @@ def read_conversation(
                 asked = as_moment(asked_at_each.get(id_)) or replied
                 called, arguments = (call.name, call.arguments) if call else (name or "unknown", None)
                 found.events.append(ToolUse(called, arguments, result, failed, times_of(asked, moment), call_id=id_))
-            prompt.append(Message("tool", result, tool_call_id=id_))
+            prompt = prompt.with_message(Message("tool", result, tool_call_id=id_))
         if role in ("assistant", "tool") or (not text and (results or raw.get("tool_calls"))):
             continue
         if role == "system":
@@ -319,10 +320,10 @@ def read_conversation(
             found.question = text
         elif position >= start:
             found.events.append(Turn(text))
-        prompt.append(Message(role, text))
+        prompt = prompt.with_message(Message(role, text))
     _unanswered(found, waiting if asked_at >= start else [])
     if lacks_reply:
-        found.events.append(ModelCall(tuple(prompt), tools=tuple(tools)))
+        found.events.append(ModelCall(prompt, tools=tools))
         found.answer = None
     return found
 

@@ -12,10 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
-from itertools import accumulate, pairwise
+from functools import lru_cache
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any, Literal
+
+from anyio import to_thread
 
 from rewoo_bench.calls.meter import Call, content_of
 from rewoo_bench.errors import DataError
@@ -24,23 +26,26 @@ from rewoo_bench.evaluation.resume import command_line, environment, new_run_id,
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
+from rewoo_bench.imports.record import known as known_fields
 from rewoo_bench.runs.columns import PARTS, call_rows, question_row
+from rewoo_bench.runs.folder import JOURNAL_FILE
+from rewoo_bench.runs.journal.database import compact
 from rewoo_bench.runs.journal.records import (
     CallKey,
     CallRecord,
+    RecordedPrompt,
     TaskKey,
     as_bytes,
     call_fields,
     numbers,
-    request_hash,
-    texts_of,
+    recorded_prompt,
 )
 from rewoo_bench.runs.journal.tables import tables_of
 from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.text.model_output import excerpt
-from rewoo_bench.text.openai_format import prefix_ends
+from rewoo_bench.text.prompts import Prompts, folded
 from rewoo_bench.text.tokens import TOKENIZER, PromptParts, count_call, count_tokens, prompt_parts_of
-from rewoo_bench.types import CallCost, Example, Request, Step, StopReason, Trajectory, Usage
+from rewoo_bench.types import CallCost, Example, Message, Request, Step, StopReason, Trajectory, Usage
 
 _OF_USAGE = (
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens"),
@@ -50,6 +55,8 @@ _OF_USAGE = (
 _LEAST_OF_ALL = 0.7
 """Of the tokens that are counted for all calls: fewer were recorded of one."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
+_MADE_UP_UNTIL = 1.0  # in seconds since 1970
+_NO_REQUEST = b""  # nobody asks for these records by their requests
 _MOST_FAULTS = 1_000  # lines that are remembered
 _MOST_FIELDS = 100  # whose unread texts the manifest counts
 _SHOWN_FILES = 3
@@ -121,6 +128,7 @@ async def import_run(
                 if done.rows:
                     opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
                     await opened.export(writer.keys)
+            await to_thread.run_sync(compact, out / JOURNAL_FILE)
             if not done.rows:
                 raise DataError(f"nothing could be read: {_nothing(done, paths)}")
             done.models = list(writer.models)
@@ -238,7 +246,7 @@ class _Writer:
 
     async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         """Writes a trajectory into the journal. Raises `JournalError`."""
-        recorded = _with_shares(recorded)
+        recorded = _with_shares(_with_prompts(recorded))
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
@@ -285,7 +293,8 @@ class _Writer:
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
         """The line of traces.jsonl, as JSON."""
-        tools = {json.dumps(tool, sort_keys=True): tool for call in recorded.calls for tool in call.tools}
+        offered = {id(call.tools): call.tools for call in recorded.calls}.values()
+        tools = {json.dumps(tool, sort_keys=True): tool for of_call in offered for tool in of_call}
         more = {"system": recorded.system, "turns": turns, "tools": list(tools.values())}
         return as_bytes({**trace(result, self.run_id), **more})
 
@@ -333,11 +342,20 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
     said: int | None = None
     for event in events:
         if isinstance(event, ModelCall) and event.messages and not event.agent:
-            texts = [message.content for message in event.messages if message.role == "user"]
-            if said is not None and event.messages[-1].role == "user" and len(texts) > said:
-                yield from map(Turn, texts[said:])
-            said = len(texts)
+            texts = folded(event.messages, "said", lambda many, message: many + (message.role == "user"), 0)
+            if said is not None and event.messages[-1].role == "user" and texts > said:
+                last = (message.content for message in reversed(event.messages) if message.role == "user")
+                yield from map(Turn, [*islice(last, texts - said)][::-1])
+            said = texts
         yield event
+
+
+def _with_prompts(recorded: RecordedTrajectory) -> RecordedTrajectory:
+    """The trajectory; what is known of a prompt holds for the next one that begins with it."""
+    prompts = Prompts()
+    return recorded.with_calls(
+        lambda call: call if call.messages is None else replace(call, messages=prompts.of(call.messages))
+    )
 
 
 def _with_usage(recorded: RecordedTrajectory) -> Sequence[_Event]:
@@ -457,9 +475,28 @@ def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
     prompt = sum(astuple(parts))
     if event.messages is not None:
-        prompt += sum(count_tokens(json.dumps(tool)) for tool in event.tools)
+        prompt += sum(map(count_tokens, _texts_of(_Same(event.tools))))
     reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
     return Usage(input_tokens=prompt, output_tokens=reply)
+
+
+class _Same:
+    """An object as a key, equal to itself alone: the calls of a trajectory have one sequence of tools."""
+
+    def __init__(self, value: Sequence[Any]) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+@lru_cache(maxsize=16)
+def _texts_of(tools: _Same) -> Sequence[str]:
+    """Tools as JSON; each call offers the same ones."""
+    return [json.dumps(tool) for tool in tools.value]
 
 
 def _tool_call(index: int, place: Place, event: ToolUse, times: Times) -> Call:
@@ -476,31 +513,42 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
 
     Where a cache has to be asked for, it is taken to be asked for as agents do: after the instructions, and at the end.
     """
-    request = Request(tuple(event.messages or ()), call.role)
-    prompt = texts_of(request)
-    marked = [replace(each, ends_prefix=True) if each.role == "system" else each for each in request.messages]
+    request = Request(event.messages or (), call.role)
+    prompt = recorded_prompt(request)
     if event.tools:
-        prompt = (*prompt[:-1], prompt[-1] + json.dumps({"tools": event.tools}))
+        prompt = RecordedPrompt(prompt.last, f'{prompt.form}{{"tools": [{", ".join(_texts_of(_Same(event.tools)))}]}}')
+    # Made-up times are in the order of the records.
+    times = {"sent_at": call.start, "ended_at": call.end} if call.end > _MADE_UP_UNTIL else {}
+    receipt = known_fields({"cost_usd": event.cost_usd, **times})
     answer: dict[str, Any] = {
         "text": event.reply,
-        "usage": numbers(call.usage),
-        "finish_reason": event.finish_reason or "stop",
-        "tool_calls": [call_fields(each) for each in event.tool_calls],
-        "receipt": {
-            "attempts": 1, "billed": numbers(call.usage), "cost_usd": event.cost_usd,
-            "usage_source": call.call_cost.usage_source, "latency_s": call.latency_s,
-            "sent_at": call.start, "ended_at": call.end, "cache_marks": list(prefix_ends(marked)),
-        },
-    }  # fmt: skip
-    key = CallKey(call.place.name, "model", call.role, request_hash(prompt, request), call.index)
+        "usage": {name: tokens for name, tokens in numbers(call.usage).items() if tokens},
+        **({"finish_reason": event.finish_reason} if event.finish_reason else {}),
+        **({"tool_calls": [call_fields(each) for each in event.tool_calls]} if event.tool_calls else {}),
+        "receipt": {**receipt, "cache_marks": _marks(request.messages)},
+    }
+    key = CallKey(call.place.name, "model", call.role, _NO_REQUEST, call.index)
     status: Literal["ok", "error"] = "error" if event.error or event.messages is None else "ok"
     return CallRecord(task, key, status, prompt, answer, call.usage.total_tokens, event.cost_usd)
+
+
+def _marks(messages: Sequence[Message]) -> list[int]:
+    """Positions of the messages at which prefixes end: the last instructions, and the end of a prompt with a reply."""
+
+    def with_message(before: tuple[int, int, bool], message: Message) -> tuple[int, int, bool]:
+        position, end, has_reply = before
+        if message.role == "system" and message.content:
+            return position + 1, position, False
+        return position + 1, end, has_reply or message.role == "assistant"
+
+    length, end, has_reply = folded(messages, "marks", with_message, (0, -1, False))
+    return [*([end] if end >= 0 else []), *([length - 1] if has_reply and messages[-1].content else [])]
 
 
 def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
     request = json.dumps(event.arguments)
     result = {"error": event.result or "failed"} if event.failed else {"text": event.result}
-    key = CallKey(call.place.name, "tool", event.name, sha256(request.encode()).digest(), call.index)
+    key = CallKey(call.place.name, "tool", event.name, _NO_REQUEST, call.index)
     return CallRecord(task, key, "ok", (request,), {**result, "latency_s": call.latency_s})
 
 

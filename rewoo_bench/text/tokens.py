@@ -17,13 +17,15 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from rewoo_bench.text.model_output import excerpt
+from rewoo_bench.text.prompts import folded
 from rewoo_bench.types import Message, Tool, input_schema
 
 if TYPE_CHECKING:
@@ -49,22 +51,31 @@ _LONGEST_PIECE = 100_000  # characters
 
 _REMEMBERED_TEXTS = 4096
 _REMEMBERED_CHARACTERS = 8000  # of a text; so all of them are 33 MB of plain English at most
+_REMEMBERED_COUNTS = 65_536  # of longer texts, by their hashes: these take 10 MB, however long the texts are
 
+_counts: dict[bytes, int] = {}
 _loading = threading.Lock()
 
 
 def count_tokens(text: str) -> int:
     """Tokens of `text`. A special token's name (`<|endoftext|>`) counts as the plain text it is.
 
-    The last texts are remembered, but for very long ones: prompts share most of their text, and an
+    The last texts are remembered, of long ones their hashes: prompts share most of their text, and an
     observation is counted where it is cut, where it enters a prompt and where it is written down.
     """
-    return _count_remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else _count(text)
+    if len(text) <= _REMEMBERED_CHARACTERS:
+        return _count_remembered(text)
+    digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+    if (known := _counts.get(digest)) is None:
+        if len(_counts) >= _REMEMBERED_COUNTS:
+            _counts.clear()
+        known = _counts[digest] = _count(text)
+    return known
 
 
 def count_messages(messages: Sequence[Message]) -> int:
     """Tokens of a conversation as a prompt, with those that a chat form adds to it."""
-    return TOKENS_BEFORE_ANSWER + sum(map(count_message, messages))
+    return folded(messages, "tokens", lambda tokens, message: tokens + count_message(message), TOKENS_BEFORE_ANSWER)
 
 
 def count_message(message: Message) -> int:
@@ -190,24 +201,28 @@ class ToolSize(NamedTuple):
 
 def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:
     """The parts of a prompt. A prompt without the question, such as an LLM tool's, has no exemplars."""
-    sizes = [count_message(message) for message in messages]
-    system = sum(size for message, size in zip(messages, sizes, strict=True) if message.role == "system")
-    context = TOKENS_BEFORE_ANSWER + system + sum(map(count_tool, tools))
-    asked = [i for i, m in enumerate(messages) if question and m.role == "user" and question in m.content]
-    if not asked:
-        return PromptParts(context=context, found=sum(sizes) - system)
-    start = asked[0]
-    others = messages[start].content.replace(question, "").strip()  # a solver's plan and evidence
+    parts, is_asked = folded(messages, ("parts", question), partial(_with_message, question), (_NO_MESSAGES, False))
+    parts = replace(parts, context=parts.context + sum(map(count_tool, tools)))
+    return parts if is_asked else replace(parts, exemplars=0, found=parts.exemplars)
+
+
+_NO_MESSAGES = PromptParts(context=TOKENS_BEFORE_ANSWER)
+
+
+def _with_message(question: str, before: tuple[PromptParts, bool], message: Message) -> tuple[PromptParts, bool]:
+    """The parts with one message more, and whether the question was there; what comes before it are exemplars."""
+    parts, is_asked = before
+    size = count_message(message)
+    if message.role == "system":
+        return replace(parts, context=parts.context + size), is_asked
+    if is_asked:
+        name = "written" if message.role == "assistant" else "found"
+        return replace(parts, **{name: getattr(parts, name) + size}), True
+    if not (question and message.role == "user" and question in message.content):
+        return replace(parts, exemplars=parts.exemplars + size), False
+    others = message.content.replace(question, "").strip()  # a solver's plan and evidence
     rest = count_tokens(others.removeprefix("Question:").removesuffix("Question:").strip())
-    before = sum(size for m, size in zip(messages[:start], sizes[:start], strict=True) if m.role != "system")
-    after = list(zip(messages[start + 1 :], sizes[start + 1 :], strict=True))
-    return PromptParts(
-        context=context,
-        exemplars=before,
-        question=sizes[start] - rest,
-        written=sum(size for message, size in after if message.role == "assistant"),
-        found=rest + sum(size for message, size in after if message.role in ("user", "tool")),
-    )
+    return replace(parts, question=size - rest, found=rest), True
 
 
 def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:

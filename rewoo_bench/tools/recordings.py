@@ -42,7 +42,7 @@ from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import kind_of
 from rewoo_bench.runs.folder import JOURNAL_FILE, TRACES_FILE
 from rewoo_bench.runs.journal.database import connect_to_read, is_sound
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_answer
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
 from rewoo_bench.text.words import counted
@@ -102,7 +102,7 @@ class Recording:
                     continue
                 digest.update(repr((row[0], row[3], row[4], row[8])).encode())
                 if len(known := arguments[str(row[3])]) < _MOST_CALLS:
-                    known.append(_call(reader, _record(task, row)).arguments)
+                    known.append(_call(reader, _record(reader, task, row)).arguments)
         if nameless:
             _log.warning("%s: %s of a tool without a name: no tool answers them", path, counted(nameless, "call"))
         schemas |= {
@@ -231,8 +231,8 @@ def _task(text: str) -> TaskKey | None:
     return None
 
 
-def _record(task: TaskKey, row: Sequence[Any]) -> CallRecord:
-    return CallRecord(task, CallKey(*row[1:6]), row[6], (), recorded_answer(row[8]), text_ids=row[7])
+def _record(reader: JournalReader, task: TaskKey, row: Sequence[Any]) -> CallRecord:
+    return CallRecord(task, CallKey(*row[1:6]), row[6], (), reader.answer(row[8]), text_ids=row[7])
 
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:

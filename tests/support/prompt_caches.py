@@ -3,7 +3,7 @@
 It looks at the prompts themselves, so it is what the columns of calls.parquet are held against.
 
     cached, written = replayed(folder, rule)            # of each row of questions.parquet
-    AutomaticCache(rule).send(call)                     # of one call
+    AutomaticCache(rule).send(call, prompt)             # of one call
 
 A prefix can be found from the end of the call that sent it on: calls at the same time don't find each other's.
 """
@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import Prompt, SentCall, recorded_prompts
+from rewoo_bench.runs.journal.prefixes import SentCall, recorded_prompts
+from rewoo_bench.runs.journal.records import form_of
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _TEXTS_KNOWN = 2_000
@@ -83,6 +85,23 @@ class PrefixTimes:
         self._used.update(dict.fromkeys(prefixes, now))
 
 
+class Prompt(NamedTuple):
+    """The texts of a request in the order in which a provider reads them, and where prefixes are marked."""
+
+    ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    marks: tuple[int, ...]
+
+
+def prompt_of(beginnings: Beginnings, call: SentCall) -> Prompt:
+    texts = [call.form.tools] if call.form.tools else []
+    marks = tuple(mark + len(texts) for mark in call.marks)
+    for part in beginnings.parts(call.last):
+        _, (calls, answers) = form_of(part.form)
+        texts.append((beginnings.text(part.text) or "") + (json.dumps(calls) if calls or answers else ""))
+    return Prompt(tuple(map(hash, texts)), tuple(texts), marks)
+
+
 class AutomaticCache:
     """Finds the longest prefix of earlier prompts."""
 
@@ -91,9 +110,9 @@ class AutomaticCache:
         self._times = PrefixTimes(rule.lifetime_s)
         self._tokens: dict[int, int] = {}  # of whole prompts
 
-    def send(self, call: SentCall) -> Found:
+    def send(self, call: SentCall, prompt: Prompt) -> Found:
         self._times.settle(call.start)
-        prefixes, ends = _prefixes(call.prompt)
+        prefixes, ends = _prefixes(prompt)
         known = 0
         while known < len(prefixes) and self._times.has(prefixes[known], call.start):
             known += 1
@@ -116,9 +135,9 @@ class ExplicitCache:
         self._tokens: dict[int, int] = {}  # of whole prompts
         self._largest: dict[tuple[int, int], int] = {}  # tokens of a question's prompts that begin with a prefix
 
-    def send(self, call: SentCall) -> Found:
+    def send(self, call: SentCall, prompt: Prompt) -> Found:
         self._times.settle(call.start)
-        prompt, least = call.prompt, self._rule.minimum_prefix_tokens or 0
+        least = self._rule.minimum_prefix_tokens or 0
         ends = list(accumulate(map(len, prompt.texts)))
         sizes = [round(call.input_tokens * end / ends[-1]) if ends[-1] else 0 for end in ends]
         prefixes = list(accumulate(prompt.ids, lambda before, id_: hash((before, id_)), initial=0))[1:]
@@ -156,7 +175,7 @@ def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
             architecture, _, trial = json.loads(calls.tasks[call.task])
             new = AutomaticCache if rule.kind == "automatic" else ExplicitCache
             cache = caches.setdefault((architecture, trial), new(rule))
-            found[places[calls.tasks[call.task]]] += cache.send(call)
+            found[places[calls.tasks[call.task]]] += cache.send(call, prompt_of(calls.beginnings, call))
     return found
 
 

@@ -12,14 +12,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
 
 from rewoo_bench.errors import DataError, JournalError
 
-JOURNAL_VERSION = 4
+JOURNAL_VERSION = 5
 _ROWS_AT_ONCE = 500
 _TEXTS_KNOWN = 32 * 2**20  # characters of texts in memory
 _TEXT_SIZE = 200  # characters that a text in memory takes beside its own
@@ -29,13 +29,15 @@ Value = TypeVar("Value")
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS texts(id INTEGER PRIMARY KEY, text TEXT NOT NULL, crc INTEGER);
+CREATE TABLE IF NOT EXISTS prompts(
+    id INTEGER PRIMARY KEY, before INTEGER NOT NULL, text INTEGER NOT NULL, form TEXT NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS calls(
     task TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, request BLOB NOT NULL,
     nth INTEGER NOT NULL, status TEXT NOT NULL, prompt BLOB NOT NULL, answer TEXT NOT NULL,
     billed_tokens INTEGER NOT NULL, cost_usd REAL, crc INTEGER);
 CREATE INDEX IF NOT EXISTS calls_of_task ON calls(task);
 CREATE TABLE IF NOT EXISTS questions(
-    task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows TEXT NOT NULL, trace TEXT NOT NULL, crc INTEGER);
+    task TEXT UNIQUE NOT NULL, failed INTEGER NOT NULL, rows BLOB NOT NULL, trace BLOB NOT NULL, crc INTEGER);
 CREATE TABLE IF NOT EXISTS counts(calls INTEGER NOT NULL, crc INTEGER);
 INSERT INTO counts VALUES (0, {crc32(b"0")});
 PRAGMA user_version = {JOURNAL_VERSION};
@@ -43,6 +45,7 @@ COMMIT;
 """
 _COLUMNS = {
     "texts": "id, text",
+    "prompts": "id, before, text, form",
     "calls": "task, place, kind, name, request, nth, status, prompt, answer, billed_tokens, cost_usd",
     "questions": "task, failed, rows, trace",
 }
@@ -240,6 +243,15 @@ def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
             raise damaged(path, fault)
         unless_sound.pop_all()
     return JournalFile(path, database, had_log=had_log)
+
+
+def compact(path: Path) -> None:
+    """Makes the pages of a closed journal full: its texts come in the order of their hashes. Raises `DataError`."""
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            database.execute("VACUUM")
+    except sqlite3.Error as error:
+        raise DataError(f"{path}: can't be written: {error}") from None
 
 
 def _of_another_version(path: Path, version: int) -> DataError:

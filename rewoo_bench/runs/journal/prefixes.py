@@ -17,15 +17,12 @@ Each architecture, trial and model has prefixes of its own, as for a user who ru
 
 from __future__ import annotations
 
-import heapq
 import json
-import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, islice
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,18 +31,14 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
-from rewoo_bench.runs.journal.database import JournalFile, KnownTexts, is_sound
-from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked
+from rewoo_bench.runs.journal.beginnings import Beginnings
+from rewoo_bench.runs.journal.database import JournalFile, is_sound
+from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
+from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, Sent
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
-_MOST = 500_000  # prefixes that are remembered; the ones not sent for longest are forgotten
-_SEVERAL = -1
-_FIRST_TIME = 1.0  # in seconds since 1970; earlier ones are missing, or made up for an order
 
 
 class Shared(NamedTuple):
@@ -108,133 +101,59 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
     )
     columns = np.full((len(keys), len(Shared._fields)), np.nan)
     for group in range(len(numbers)):
-        sent, marked = _Sent(), _Sent()
+        sent, marked = Sent(), Marked()
         left = Counter(calls.kept["task"][groups == group].tolist())
+        read = Prompts(calls.beginnings, sent)
         try:
             for call in calls.among(groups == group):
-                columns[call.number] = _columns(call, sent, marked)
+                columns[call.number] = _columns(call, read.place(call), sent, marked)
                 left[call.task] -= 1
                 if not left[call.task]:
+                    read.forget(call.task)
                     sent.forget(call.task)
-                    marked.forget(call.task)
         except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
             continue
     order = np.argsort(keys, kind="stable")
     return SharedPrefixes(keys[order], order, columns)
 
 
-def _columns(call: SentCall, sent: _Sent, marked: _Sent) -> Shared:
-    prompt = call.prompt
-    prefixes: list[int] = []
-    ends: list[int] = []  # their lengths in characters
-    for piece, length in (piece for text in prompt.texts for piece in _chunks(text)):
-        prefixes.append(hash((prefixes[-1] if prefixes else 0, piece)))
-        ends.append(length + (ends[-1] if ends else 0))
-    texts = list(accumulate(map(len, prompt.texts)))
-    whole = ends[-1] if ends else 1
-    own, own_age, others, others_age = sent.longest(prefixes, call)
-    sent.send(prefixes, prefixes[: max(own, others)], call, ends=True)
-
-    marks = [mark for mark in prompt.marks if mark < len(texts)]
-    until = list(accumulate(prompt.ids, lambda before, id_: hash((before, id_)), initial=0))[1:]
-    before = until[: marks[-1] + 1] if marks else []
-    at_mark = max(marked.longest(before, call)[::2])
-    ends_marked = bool(marks) and marks[-1] == len(texts) - 1
-    marked.send(
-        [until[mark] for mark in marks], before[at_mark - 1 : at_mark] if at_mark else (), call, ends=ends_marked
-    )
+def _columns(call: SentCall, place: Place, sent: Sent, marked: Marked) -> Shared:
+    whole = place.characters or 1
+    own, own_age, others, others_age = sent.longest(place, call)
+    longest = max(own, others)
+    sent.send(place, longest, call)
+    tools = bool(call.form.tools)
+    marks = [at for mark in call.marks if (at := mark + tools) < len(place)]
+    at_mark = marked.longest(place, marks, call)
+    marked.send(place, marks, at_mark, call)
 
     def shared(length: int) -> int:
         if not length:
             return 0
-        scaled = max(0, min(int(call.input_tokens * ends[length - 1] / whole + 1e-9), call.input_tokens - 1))
-        return min(scaled, sent.tokens_of.get(prefixes[length - 1], scaled))  # a whole prompt has as many as it had
+        ends = place.characters_of(length)
+        scaled = max(0, min(int(call.input_tokens * ends / whole + 1e-9), call.input_tokens - 1))
+        return min(scaled, place.tokens_of(length, scaled))  # a whole prompt has as many as it had
 
     mine, theirs = min(shared(own), sent.longest_of.get(call.task, 0)), shared(others)
-    longest = mine if own >= others else theirs
-    mine, theirs = min(mine, longest), min(theirs, longest)
+    found = mine if own >= others else theirs
+    mine, theirs = min(mine, found), min(theirs, found)
 
     # Tokens up to a mark are rounded, where prefixes are rounded down; an earlier prompt has no fewer than its part.
-    most = min(longest + 1, sent.longest_of.get(call.task, 0)) if own >= others else longest + 1
+    most = min(found + 1, sent.longest_of.get(call.task, 0)) if own >= others else found + 1
 
     def up_to(text: int) -> int:
         """Tokens up to the end of a text."""
-        tokens = round(call.input_tokens * texts[text] / whole)
-        is_shared = max(own, others) > 0 and texts[text] <= ends[max(own, others) - 1]
+        tokens = round(call.input_tokens * place.text(text).characters / whole)
+        is_shared = longest > 0 and place.text(text).characters <= place.characters_of(longest)
         return min(tokens, most) if is_shared else tokens
 
-    first = up_to(marks[0]) if marks and marks[0] < len(texts) - 1 else 0
+    first = up_to(marks[0]) if marks and marks[0] < len(place) - 1 else 0
     last = up_to(marks[-1]) if marks else 0
-    found = min(up_to(at_mark - 1), most) if at_mark else 0
-    found = min(found, marked.tokens_of.get(before[at_mark - 1], found)) if at_mark else 0
-    return Shared(mine, own_age, theirs, others_age, first, last, found)
-
-
-class _Sent:
-    """When each prefix was last sent, and by which question. A prefix is a hash of 61 bits of its texts.
-
-    A call sends its prefixes when it ends; those that it finds it sends when it begins, too: a hit begins a lifetime
-    anew.
-    """
-
-    def __init__(self) -> None:
-        self._sent: dict[int, tuple[float, int]] = {}  # time and task, in the order of the times
-        self._of_task: dict[int, set[int]] = defaultdict(set)
-        self._pending: list[tuple[float, int, int, Sequence[int], int]] = []
-        self.tokens_of: dict[int, int] = {}
-        """Input tokens of the prompts that were sent, by the prefix that is the whole prompt."""
-        self.longest_of: dict[int, int] = {}
-        """Input tokens of the longest prompt that each question sent."""
-
-    def longest(self, prefixes: Sequence[int], call: SentCall) -> tuple[int, float, int, float]:
-        """Of the prefixes that earlier calls of the question had, the place of the longest, from 1, and its age.
-
-        And the same of those that calls of other questions had; 0 and NaN where there is none.
-        """
-        while self._pending and self._pending[0][0] <= call.start:
-            end, _, task, before, tokens = heapq.heappop(self._pending)
-            self._use(before, task, end)
-            if task != _SEVERAL:
-                self._of_task[task].update(before)
-                self.longest_of[task] = max(tokens, self.longest_of.get(task, 0))
-            if tokens:
-                self.tokens_of[before[-1]] = tokens
-        sent, mine, longest_first = self._sent, self._of_task[call.task], range(len(prefixes), 0, -1)
-        own = next((n for n in longest_first if prefixes[n - 1] in mine and prefixes[n - 1] in sent), 0)
-        others = next((n for n in longest_first if sent.get(prefixes[n - 1], (0, call.task))[1] != call.task), 0)
-        times = (sent[prefixes[n - 1]][0] if n else math.nan for n in (own, others))
-        ages = (call.start - time if min(time, call.start) >= _FIRST_TIME else math.nan for time in times)
-        return own, next(ages), others, next(ages)
-
-    def send(self, prefixes: Sequence[int], found: Sequence[int], call: SentCall, *, ends: bool) -> None:
-        """`ends`: whether the last prefix is the whole prompt."""
-        self._use(found, call.task, call.start)
-        tokens = call.input_tokens if ends and prefixes else 0
-        heapq.heappush(self._pending, (call.end, call.number, call.task, prefixes, tokens))
-
-    def forget(self, task: int) -> None:
-        """Forgets which prefixes were those of a question: its last call was sent."""
-        self._of_task.pop(task, None)
-        self.longest_of.pop(task, None)
-        self._pending = [
-            (end, number, _SEVERAL if of == task else of, prefixes, tokens)
-            for end, number, of, prefixes, tokens in self._pending
-        ]
-
-    def _use(self, prefixes: Sequence[int], task: int, now: float) -> None:
-        for prefix in prefixes:
-            before = self._sent.pop(prefix, None)  # and in again: the dictionary is in the order of the times
-            self._sent[prefix] = (now, task if before is None or before[1] == task else _SEVERAL)
-        for prefix in list(islice(self._sent, max(0, len(self._sent) - _MOST))):
-            del self._sent[prefix]
-            self.tokens_of.pop(prefix, None)
-
-
-@lru_cache(maxsize=2_000)
-def _chunks(text: str) -> tuple[tuple[int, int], ...]:
-    """Hash and length of each piece of a text."""
-    pieces = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
-    return tuple((hash(piece), len(piece)) for piece in pieces)
+    stored = 0
+    if at_mark is not None:
+        stored = min(up_to(at_mark), most)
+        stored = min(stored, marked.tokens_of.get(place.text(at_mark).key, stored))
+    return Shared(mine, own_age, theirs, others_age, first, last, stored)
 
 
 # The part of their prompts that the questions of a run share, and where it ends: what a prefix cache can hold.
@@ -253,21 +172,26 @@ def common_prefixes(
 
     `questions` are texts by id, `tools` names by architecture; calls of others don't count.
     """
-    text = text_reader(database)
+    beginnings = Beginnings(database)
     found: dict[tuple[str, str], _Common] = {}
     for _, (task, _, _, role, _, _, _, prompt, *_) in answered_calls(database):
         architecture, example_id, _ = json.loads(task)
         if example_id not in questions or architecture not in tools:
             continue  # a replay of a part of a run
-        *contents, form_id = unpacked(prompt)
-        form = read_form(text(form_id) or "")
-        if len(form.roles) != len(contents):
-            continue  # the text of the form is damaged
-        common = found.get((architecture, role))
-        if common is None:
-            found[architecture, role] = _Common(example_id, contents, form, text)
-        else:
-            common.add(example_id, contents, form.tools)
+        last, form_id = unpacked(prompt)
+        try:
+            parts = beginnings.parts(last)
+        except DataError:
+            continue
+        contents, form = [part.text for part in parts], beginnings.text(form_id)
+        if form is None:
+            continue
+        if (common := found.get((architecture, role))) is not None:
+            common.add(example_id, contents, read_form(form).tools)
+            continue
+        whole = read_form(whole_form([part.form for part in parts], form))
+        if len(whole.roles) == len(contents):
+            found[architecture, role] = _Common(example_id, contents, whole, beginnings.text)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
@@ -353,26 +277,21 @@ _KEPT = np.dtype(
 )  # fmt: skip
 
 
-class Prompt(NamedTuple):
-    """The texts of a request in the order in which a provider reads them, tools first.
+@dataclass(frozen=True, slots=True)
+class SentCall:
+    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970.
 
-    `ids` are the same for the same text. `marks` are positions of texts at which a cacheable prefix ends.
+    `last` is the id of its last message, and `marks` are positions of messages at which a cacheable prefix ends.
     """
-
-    ids: tuple[int, ...]
-    texts: tuple[str, ...]
-    marks: tuple[int, ...] = ()
-
-
-class SentCall(NamedTuple):
-    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970."""
 
     number: int
     task: int
     start: float
     end: float
     input_tokens: int
-    prompt: Prompt
+    last: int
+    form: RequestForm
+    marks: tuple[int, ...] = ()
 
 
 class RequestForm(NamedTuple):
@@ -396,23 +315,6 @@ def read_form(text: str) -> RequestForm:
     return RequestForm(tuple(str(facts.get("roles", "")).split()), tools, schema, calls)
 
 
-def text_reader(database: JournalFile) -> Callable[[int], str | None]:
-    """Reads a text of a journal by its id, None where it is missing or damaged.
-
-    Some texts are remembered: prompts share most of theirs.
-    """
-    known = KnownTexts[int, str | None]()
-
-    def read(id_: int) -> str | None:
-        if id_ in known:
-            return known[id_]
-        rows = database.rows("texts", "WHERE id = ?", (id_,))
-        text = str(rows[0][1]) if rows else None
-        return known.keep(id_, text, len(text or ""))
-
-    return read
-
-
 def answered_calls(database: JournalFile) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Number and record of each answered model call that counts in a question's cost, damaged ones left out."""
     for number, record in database.numbered("calls"):
@@ -430,8 +332,8 @@ class RecordedPrompts:
     roles: tuple[str, ...]
     places: tuple[str, ...]
     """The names that `task`, `role` and `place` of `kept` are positions in."""
+    beginnings: Beginnings
     _database: JournalFile
-    _text: Callable[[int], str | None]
 
     def numbers(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """These fields of each call of `kept`."""
@@ -447,22 +349,10 @@ class RecordedPrompts:
             fields = self.kept[["task", "start", "end", "input"]][some].tolist()
             for number, (task, start, end, input_tokens), row in zip(some.tolist(), fields, rows, strict=True):
                 marks = (recorded_answer(row[8]).get("receipt") or {}).get("cache_marks") or []
-                yield SentCall(number, task, start, end, input_tokens, self._prompt(unpacked(row[7]), marks))
-
-    def _prompt(self, ids: list[int], marks: list[int]) -> Prompt:
-        found = [self._text(id_) for id_ in ids]
-        texts = [text for text in found if text is not None]
-        if len(texts) < len(found):
-            raise DataError(f"{self._database.path}: texts of its prompts are missing or damaged")
-        form = read_form(texts.pop())
-        ids.pop()
-        for position, calls in enumerate(form.calls[: len(texts)]):
-            if calls:
-                texts[position] += calls
-                ids[position] = hash((ids[position], calls))
-        if tools := form.tools:  # a schema that constrains the reply is in no count of tokens
-            texts, ids = [tools, *texts], [hash(tools), *ids]
-        return Prompt(tuple(ids), tuple(texts), tuple(mark + bool(tools) for mark in marks))
+                last, form_id = unpacked(row[7])
+                if (form := self.beginnings.text(form_id)) is None:
+                    raise DataError(f"{self._database.path}: texts of its prompts are missing or damaged")
+                yield SentCall(number, task, start, end, input_tokens, last, read_form(form), tuple(marks))
 
 
 def recorded_prompts(database: JournalFile) -> RecordedPrompts:
@@ -484,4 +374,4 @@ def recorded_prompts(database: JournalFile) -> RecordedPrompts:
 
     kept = np.fromiter(numbers(), dtype=_KEPT)
     kept = kept[np.argsort(kept["start"], kind="stable")]
-    return RecordedPrompts(kept, tuple(tasks), tuple(roles), tuple(places), database, text_reader(database))
+    return RecordedPrompts(kept, tuple(tasks), tuple(roles), tuple(places), Beginnings(database), database)

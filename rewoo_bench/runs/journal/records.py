@@ -1,7 +1,7 @@
 """A call as a record of the journal: its key, its stored form, and the completion read back from it.
 
-texts = texts_of(request)
-key = CallKey("E2", "model", request.role, request_hash(texts, request))
+key = CallKey("E2", "model", request.role, request_hash(request))
+prompt = recorded_prompt(request)
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache, reduce
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 from struct import pack, unpack
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import check_call
-from rewoo_bench.types import CallCost, Completion, Request, ToolCall, Usage, WireResponse, input_schema
+from rewoo_bench.text.prompts import folded, of_each
+from rewoo_bench.text.redaction import without
+from rewoo_bench.types import CallCost, Completion, Message, Request, Tool, ToolCall, Usage, WireResponse, input_schema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,27 +54,29 @@ class CallKey(NamedTuple):
 class CallRecord(NamedTuple):
     """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
 
-    A record read from the journal has the ids of the texts instead (`text_ids`), for `Journal.texts`.
+    A record read from the journal has the ids of its last message and of its form instead (`text_ids`), for
+    `Journal.texts`.
     """
 
     task: TaskKey
     key: CallKey
     status: Literal["ok", "error"]
-    prompt: tuple[str, ...]
+    prompt: Sequence[str]
     answer: Mapping[str, Any]
     billed_tokens: int = 0
     cost_usd: float | None = None
     text_ids: bytes = b""
 
 
-def packed(ids: Sequence[int]) -> bytes:
-    """The ids of a prompt's texts, as they are recorded."""
-    return pack(f"{len(ids)}q", *ids)
+def packed(last: int, form: int) -> bytes:
+    """The ids of a prompt's last message (0 where it has none) and of the text of its form, as they are recorded."""
+    return pack("qq", last, form)
 
 
-def unpacked(ids: bytes) -> list[int]:
-    """The recorded ids of a prompt's texts, the last one that of its form."""
-    return list(unpack(f"{len(ids) // 8}q", ids))
+def unpacked(ids: bytes) -> tuple[int, int]:
+    """The recorded ids of a prompt's last message, and of the text of its form."""
+    last, form = unpack("qq", ids)
+    return last, form
 
 
 @lru_cache(maxsize=1024)
@@ -81,18 +85,137 @@ def digest_of(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def texts_of(request: Request) -> tuple[str, ...]:
-    """The whole request as texts: contents first, then roles, tools, and constraints on the answer."""
+class PromptPart:
+    """A message as the journal keeps it, after those before it: so a conversation's next prompt is one part more."""
+
+    __slots__ = ("before", "form", "id", "text", "text_id")
+
+    def __init__(self, before: PromptPart | None, text: str, form: str) -> None:
+        self.before = before
+        self.text = text
+        self.form = form
+        """Its role, or as JSON its role and its calls (`form_of`); empty where it isn't known."""
+        self.text_id = text_id(text)
+        known = pack("qq", before.id if before else 0, self.text_id) + form.encode("utf-8", "surrogatepass")
+        self.id = _number(sha256(known).digest())
+
+
+def text_id(text: str) -> int:
+    """64 bits of a text's hash: of a million texts, two share them with a chance of 3 in 100 million."""
+    return _number(digest_of(text))
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+class RecordedPrompt(Sequence[str]):
+    """The texts of a request as the journal keeps them: its messages, the last one first, and what goes with all.
+
+    As a sequence: the contents of the messages, and the form of the whole request.
+    """
+
+    def __init__(self, last: PromptPart | None, form: str) -> None:
+        self.last = last
+        self.form = form
+        """Its tools, and the constraints on the answer, as JSON."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> RecordedPrompt:
+        """The prompt with these texts, whose last one is the form of the whole request."""
+        if isinstance(texts, RecordedPrompt):
+            return texts
+        *contents, form = texts
+        return cls(reduce(lambda before, text: PromptPart(before, text, ""), contents, cast(Any, None)), form)
+
+    @cached_property
+    def parts(self) -> Sequence[PromptPart]:
+        found, part = list[PromptPart](), self.last
+        while part is not None:
+            found.append(part)
+            part = part.before
+        return found[::-1]
+
+    def __len__(self) -> int:
+        return len(self.parts) + 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+        return [*(part.text for part in self.parts), whole_form([part.form for part in self.parts], self.form)][place]
+
+    def __reduce__(self) -> tuple[Any, ...]:  # part by part: pickle would go as deep as the conversation is long
+        return _rebuilt, ([(part.text, part.form) for part in self.parts], self.form)
+
+
+def _rebuilt(parts: Sequence[tuple[str, str]], form: str) -> RecordedPrompt:
+    return RecordedPrompt(reduce(lambda before, part: PromptPart(before, *part), parts, cast(Any, None)), form)
+
+
+def recorded_prompt(request: Request, secrets: frozenset[str] = frozenset()) -> RecordedPrompt:
+    """The request as the journal keeps it, without secrets: an external agent may send what it read here."""
+
+    def with_message(before: PromptPart | None, message: Message) -> PromptPart:
+        form, calls = str(message.role), _fields_of_calls(message)
+        if calls != _NO_CALLS:
+            form = _as_json({"role": form, "calls": calls})
+        return PromptPart(before, without(message.content, secrets), without(form, secrets))
+
+    last = folded(request.messages, ("recorded", secrets), with_message, cast("PromptPart | None", None))
+    facts = {"grammar": request.grammar, "schema": request.schema}
+    form = json.dumps({name: value for name, value in facts.items() if value}, default=str)
+    if request.tools:
+        form += f'{{"tools": {_offered(request.tools)}}}'
+    return RecordedPrompt(last, without(form, secrets))
+
+
+_NO_CALLS: list[Any] = [[], None]
+
+
+def _fields_of_calls(message: Message) -> list[Any]:
+    return [[call_fields(call) for call in message.tool_calls], message.tool_call_id]
+
+
+def _offered(tools: Sequence[Tool]) -> str:
+    return _tools_form(tuple([(tool.name, tool.description, tool.arguments) for tool in tools]))
+
+
+def whole_form(forms: Sequence[str], form: str) -> str:
+    """The form of a whole request: that of each message, and what goes with all of them."""
+    if not all(forms) or not forms:
+        return form
+    read = [*map(form_of, forms)]
+    facts: dict[str, Any] = {"roles": " ".join(role for role, _ in read)}
+    calls = [of_message for _, of_message in read]
+    return json.dumps(facts | ({"calls": calls} if any(each != _NO_CALLS for each in calls) else {})) + form
+
+
+def form_of(form: str) -> tuple[str, list[Any]]:
+    """The role of a recorded message, and a list of its tool calls and the id of the call that it answers."""
+    if not form.startswith("{"):
+        return form, _NO_CALLS
+    facts = json.loads(form)
+    return facts["role"], facts["calls"]
+
+
+def _whole_form(request: Request) -> str:
+    """The form of a request, as it is hashed."""
     messages, tools, schema = request.messages, request.tools, request.schema
     form = _form(tuple([message.role for message in messages]), request.grammar)
     if tools or schema or any(message.tool_calls or message.tool_call_id for message in messages):
-        calls = [[[call_fields(call) for call in message.tool_calls], message.tool_call_id] for message in messages]
-        offered = _tools_form(tuple([(tool.name, tool.description, tool.arguments) for tool in tools]))
-        more = f'"tools": {offered}, "schema": {json.dumps(schema, default=str)}'
-        form += f'{{"calls": {json.dumps(calls, default=str)}, {more}}}'
+        calls = ", ".join(of_each(messages, "calls", lambda message: _as_json(_fields_of_calls(message))))
+        form += f'{{"calls": [{calls}], "tools": {_offered(tools)}, "schema": {_as_json(schema)}}}'
     if request.wire is not None:
         form += json.dumps(request.wire.identity)
-    return (*[message.content for message in messages], form)
+    return form
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=str)
 
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
@@ -160,10 +283,18 @@ def numbers(usage: Usage) -> dict[str, int]:
     return counts
 
 
-def request_hash(prompt: Sequence[str], request: Request) -> bytes:
+def request_hash(request: Request) -> bytes:
     """The hash of a request: its texts, role, stop strings and output limit."""
     limits = _limits(request.role, tuple(request.stop), request.max_tokens)
-    return sha256(limits + b"".join(map(digest_of, prompt))).digest()
+
+    def with_text(before: Any, message: Message) -> Any:
+        after = before.copy()
+        after.update(digest_of(message.content))
+        return after
+
+    whole = folded(request.messages, ("hash", limits), with_text, sha256(limits)).copy()
+    whole.update(digest_of(_whole_form(request)))
+    return bytes(whole.digest())
 
 
 @lru_cache(maxsize=1024)

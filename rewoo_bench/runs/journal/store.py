@@ -8,7 +8,8 @@
 
 The key of a call is its task, place, kind and name, the hash of its request, and a count for repeated
 requests in one place; never the order of arrival, since parallel steps finish in any order. Each text of a prompt
-is stored once, however often it is sent.
+is stored once, however often it is sent; a prompt is its last message and the prompt before it, so one that goes on
+with an earlier one adds what is new.
 
 One thread writes, a commit for all records that arrive while it writes. In a run that goes on or was
 killed, `journal.sqlite-wal` has the records of the last second and `journal.sqlite-count` their number: a resume
@@ -28,10 +29,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple
+from zlib import compress, decompress
 
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import DataError, JournalError
+from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import (
     CountFile,
     JournalFile,
@@ -46,29 +49,35 @@ from rewoo_bench.runs.journal.database import (
 from rewoo_bench.runs.journal.records import (
     CallKey,
     CallRecord,
+    RecordedPrompt,
     TaskKey,
     as_bytes,
-    digest_of,
     packed,
     recorded_answer,
+    text_id,
     unpacked,
+    whole_form,
 )
 from rewoo_bench.runs.manifest import resume_command
 from rewoo_bench.text.escaping import replace_surrogates
 
 _log = logging.getLogger(__name__)
 
-_Table = Literal["texts", "calls", "questions"]
+_Table = Literal["texts", "prompts", "calls", "questions"]
 _Row = tuple[_Table, tuple[Any, ...]]
 
-# Texts come first, since calls name them.
+# Texts come first, since messages name them, and these before calls.
 _INSERTS: dict[_Table, str] = {
     "texts": "INSERT OR IGNORE INTO texts",
+    "prompts": "INSERT OR IGNORE INTO prompts",
     "calls": "INSERT INTO calls",
     "questions": "INSERT OR REPLACE INTO questions",
 }
 _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
 _CHECKPOINT_S = 1.0
+_LONG = 64  # characters of an answer's text: a longer one is kept beside the texts of prompts
+_TEXT_ID = "text_id"
+_LEVEL = 6  # of compression: rows of calls repeat their names
 
 
 class _Handed(NamedTuple):
@@ -237,6 +246,7 @@ class JournalReader:
 
     def __init__(self, database: JournalFile) -> None:
         self.database = database
+        self.beginnings = Beginnings(database)
 
     def survey(self, recorded_calls: int = 0) -> Survey:
         """Reads every call. `recorded_calls` is the least number that there should be. Raises `JournalError`."""
@@ -267,9 +277,16 @@ class JournalReader:
         """The recorded calls of a question, in the order written."""
         rows = self.database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[1:6]), row[6], (), recorded_answer(row[8]), row[9], row[10], text_ids=row[7])
+            CallRecord(task, CallKey(*row[1:6]), row[6], (), self.answer(row[8]), row[9], row[10], text_ids=row[7])
             for row in rows
         ]
+
+    def answer(self, recorded: str) -> dict[str, Any]:
+        """The answer of a call as it was recorded; empty, or without its text, where it can't be read."""
+        answer = recorded_answer(recorded)
+        if isinstance(id_ := answer.pop(_TEXT_ID, None), int) and (text := self.beginnings.text(id_)) is not None:
+            answer["text"] = text
+        return answer
 
     def has_answers(self) -> bool:
         """Whether any model call was answered."""
@@ -281,9 +298,11 @@ class JournalReader:
         return bool(self.database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
-        """The texts of a record's prompt."""
-        texts = [self.database.rows("texts", "WHERE id = ?", (id_,)) for id_ in unpacked(record.text_ids)]
-        return [rows[0][1] if rows else "" for rows in texts]
+        """The texts of a record's prompt, the last one its form; empty ones for those that are damaged."""
+        last, form = unpacked(record.text_ids)
+        parts = self.beginnings.parts(last)
+        texts = [self.beginnings.text(part.text) or "" for part in parts]
+        return [*texts, whole_form([part.form for part in parts], self.beginnings.text(form) or "")]
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
@@ -308,7 +327,7 @@ class JournalReader:
         names = [str(task) for task in tasks]
         places = ", ".join("?" * len(names))
         results = self.database.rows("questions", f"WHERE task IN ({places})", names)
-        by_task = {task: (rows, trace) for task, _, rows, trace, _ in results}
+        by_task = {task: (decompress(rows).decode(), decompress(trace).decode()) for task, _, rows, trace, _ in results}
         return [by_task[name] for name in names if name in by_task]
 
 
@@ -324,7 +343,7 @@ class Journal(JournalReader):
         self.is_new = not survey.calls
         self._writer = writer
         self._unwritten: list[_Row] = []
-        self._ids = KnownTexts[str, int]()  # so that not every call hashes and writes its prompt
+        self._written = KnownTexts[tuple[str, int], bool]()  # so that not every call writes its whole prompt
 
     @property
     def recorded_calls(self) -> int:
@@ -348,18 +367,21 @@ class Journal(JournalReader):
     def put_call(self, record: CallRecord) -> None:
         """Adds the call, which is written together with the next record that is waited for. Raises `JournalError`."""
         self._writer.check()
-        ids = [self._ids.get(text) or self._add_text(text) for text in record.prompt]
-        key = record.key
+        key, answer, ids = record.key, record.answer, self._add_prompt(RecordedPrompt.of(record.prompt))
+        if isinstance(text := answer.get("text"), str) and len(text) > _LONG:  # it is sent on with the next prompts
+            answer = {name: value for name, value in answer.items() if name != "text"} | {_TEXT_ID: text_id(text)}
+            self._add_text(answer[_TEXT_ID], text)
         values = (  # a user's tool or price may be a subclass of str or float
             str(record.task), str(key.place), key.kind, str(key.name), key.request, int(key.nth), record.status,
-            packed(ids), as_bytes(record.answer).decode(), int(record.billed_tokens),
+            ids, as_bytes(answer).decode(), int(record.billed_tokens),
             None if record.cost_usd is None else float(record.cost_usd),
         )  # fmt: skip
         self._unwritten.append(("calls", values))
 
     async def add_question(self, task: TaskKey, rows: bytes, trace: bytes, *, failed: bool) -> None:
         """Writes the result of a question (two JSON texts) instead of an earlier one. Raises `JournalError`."""
-        self._unwritten.append(("questions", (str(task), int(failed), rows.decode(), trace.decode())))
+        packed_ = (compress(each, _LEVEL) for each in (rows, trace))  # what is in them stands in the tables, too
+        self._unwritten.append(("questions", (str(task), int(failed), *packed_)))
         await self._write()
 
     async def flush(self) -> None:
@@ -372,11 +394,24 @@ class Journal(JournalReader):
         self.database.close()  # first: the last connection leaves one file
         await self._writer.close()
 
-    def _add_text(self, text: str) -> int:
-        """The text's id, 64 bits of its hash: of a million texts, two share them with a chance of 3 in 100 million."""
-        id_ = self._ids.keep(text, int.from_bytes(digest_of(text)[:8], "big", signed=True), len(text))
-        self._unwritten.append(("texts", (id_, text)))
-        return id_
+    def _add_prompt(self, prompt: RecordedPrompt) -> bytes:
+        """The prompt's ids; what isn't known to be in the journal is written."""
+        part = prompt.last
+        while part is not None and self._is_new("prompts", part.id):
+            self._add_text(part.text_id, part.text)
+            before = part.before.id if part.before else 0
+            self._unwritten.append(("prompts", (part.id, before, part.text_id, part.form)))
+            part = part.before
+        form = text_id(prompt.form)
+        self._add_text(form, prompt.form)
+        return packed(prompt.last.id if prompt.last else 0, form)
+
+    def _add_text(self, id_: int, text: str) -> None:
+        if self._is_new("texts", id_):
+            self._unwritten.append(("texts", (id_, text)))
+
+    def _is_new(self, table: str, id_: int) -> bool:
+        return not self._written.get((table, id_)) and self._written.keep((table, id_), True, 0)
 
     async def _write(self) -> None:
         rows, self._unwritten = self._unwritten, []

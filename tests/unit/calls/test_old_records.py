@@ -12,7 +12,7 @@ from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import at_place
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, request_hash, texts_of
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_prompt, request_hash
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.model_output import RAW_ARGUMENTS
@@ -26,8 +26,8 @@ ASK = [Message("user", "Which river?")]
 
 async def recorded(folder: Path, answer: dict[str, Any], billed: int) -> None:
     """A journal with one answer of a model."""
-    prompt = texts_of(Request(ASK, role="solver"))
-    key = CallKey("solver", "model", "solver", request_hash(prompt, Request(ASK, role="solver")))
+    prompt = recorded_prompt(Request(ASK, role="solver"))
+    key = CallKey("solver", "model", "solver", request_hash(Request(ASK, role="solver")))
     async with open_journal(folder / "journal.sqlite") as journal:
         await journal.add_call(CallRecord(TASK, key, "ok", prompt, answer, billed, 0.5 if billed else None))
 
