@@ -77,7 +77,7 @@ def misfit_in(body: Mapping[str, Any]) -> str | None:
         what, kinds = _FIELD_KINDS[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             return f"{name} is {value!r:.80}, expected {what}"
-        parts: list[Any] = value if name in _OF_OBJECTS else []
+        parts: Any = value if name in _OF_OBJECTS else []
         for place, each in enumerate(parts):
             if not isinstance(each, dict):
                 return f"{name}[{place}] is {each!r:.80}, expected an object"
