@@ -471,5 +471,5 @@ class Session:
         for crash in () if measured and None not in measured else result.crashes:
             if reason := self._crashes.add(crash, result.task.example.id):
                 raise RepeatedCrash(reason)
-        if reason := self.run_limits.exceeded(self.totals):
-            self.live.shutdown.request(reason)
+        if reached := self.run_limits.exceeded(self.totals):
+            self.live.shutdown.request(reached)

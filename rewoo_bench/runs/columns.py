@@ -520,7 +520,9 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
-ADDED = {column.name for column in (*QUESTION_COLUMNS, *CALL_COLUMNS) if column.is_added}
+ADDED = {column.name for column in QUESTION_COLUMNS if column.is_added} | {
+    column.name for column in CALL_COLUMNS if column.is_added
+}
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 """Columns of calls.parquet with the tokens of each part of a prompt."""

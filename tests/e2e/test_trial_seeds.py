@@ -55,7 +55,7 @@ async def test_the_answer_of_one_trial_is_not_taken_for_another_s(tmp_path: Path
     replayed = await rewoo_bench.evaluate(
         QUESTION, ["direct"], model=f"replay/{tmp_path / 'a'}", out=tmp_path / "c", trials=3, progress=False
     )
-    predictions = [sorted(each.trajectory.answer for each in run) for run in (first, again, replayed)]
+    predictions = [sorted(str(each.trajectory.answer) for each in run) for run in (first, again, replayed)]
     assert predictions == [["0", "1", "2"]] * 3
 
 

@@ -77,9 +77,8 @@ def misfit_in(body: Mapping[str, Any]) -> str | None:
         what, kinds = _FIELD_KINDS[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             return f"{name} is {value!r:.80}, expected {what}"
-        if name not in _OF_OBJECTS:
-            continue
-        for place, each in enumerate(value):
+        parts: Any = value if name in _OF_OBJECTS else []
+        for place, each in enumerate(parts):
             if not isinstance(each, dict):
                 return f"{name}[{place}] is {each!r:.80}, expected an object"
             if not isinstance(role := each.get("role", ""), str):

@@ -124,4 +124,4 @@ async def test_a_refused_key_ends_the_run_but_not_that_of_an_agents_own_account(
         assert error.is_accepted == (live is known)
     error = await refused(known, ModelError("no", status=401), replace(REQUEST, wire=own_account))
     assert not isinstance(error, RequestRefused)
-    assert error.status == 400
+    assert (error.status, error.refuses_key) == (401, False)
