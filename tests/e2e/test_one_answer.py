@@ -83,11 +83,10 @@ def of_comparison(who: str, found: rewoo_bench.Comparison) -> Iterator[Said]:
             yield who, f"{name}: {what.removesuffix('_input')}", f"{getattr(of, f'{what}_tokens'):,.0f}"
     frame = found.to_frame()
     for row in frame[frame["kind"].isin(["ratio", "difference"])].to_dict("records"):
-        what = {"exact_match": "EM", "total_tokens": "total tokens", "cost_usd": "cost"}.get(row["measure"])
-        if what:
+        if measured := {"exact_match": "EM", "total_tokens": "total tokens", "cost_usd": "cost"}.get(row["measure"]):
             sign, form = ("-", "+.3f") if row["kind"] == "difference" else ("/", ".3f")
             shown = f"{row['estimate']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"
-            yield who, f"{row['system']} {sign} {row['against']}: {what}", shown
+            yield who, f"{row['system']} {sign} {row['against']}: {measured}", shown
     yield who, "what it comes to", " ".join(found.verdicts)
 
 
