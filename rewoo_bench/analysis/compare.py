@@ -68,7 +68,8 @@ def compare(
 
     The default `baseline` is the first system that plans ahead, else the first (`reference`); of two runs of the same
     architectures each architecture is compared before and after. `by` names a column, such as `question_type`: the
-    questions of each value are compared separately. Each data set is a table of its own, and Holm's adjustment is for all of its tests.
+    questions of each value are compared separately. Each data set is a table of its own, and Holm's adjustment is for
+    all of its tests.
     `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
     tokens are those of `pricing`; the run's own by default. `folders` have the traces that say where agents
     connected to.

@@ -8,6 +8,7 @@ figures; so where a model of the file was asked nothing, or another one in its p
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
     {{reached NAME}}                            how many of an outcome's declared questions were asked: `44 of 375`
+    {{says main-hotpotqa-qwen}}                 what a run comes to, in the sentences of `rewoo-bench compare`
     {{range map,pages openai}}                  the ends of the ratios of some cells under a price, whatever stands
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{asking 50 main}}                          what so many questions of some cells take
@@ -34,14 +35,16 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.plannable.tables import horizons_table
-from rewoo_bench.analysis.prices import EXAMPLE, SHOWN
+from rewoo_bench.analysis.prices import EXAMPLE, SHOWN, pricing_of
 from rewoo_bench.analysis.summary import OF_OBJECTIVES
+from rewoo_bench.analysis.verdict import verdicts_of_run
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
+from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.runs.rows import estimated, left_out
@@ -262,6 +265,8 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
             return outcomes[of].verdict_shown
         if kind == "reached" and of in outcomes:
             return _reached_n(outcomes[of])
+        if kind == "says" and of in {run.name for run in runs}:
+            return _says(folder / of)
         if kind == "n" and of in results.figures:
             return f"{results.figures[of].n:,}"
         if kind == "asking" and (takes := _asking(results, *of.partition(" ")[::2])):
@@ -289,6 +294,12 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
 
     return _PLACE.sub(value, text)
+
+
+def _says(run: Path) -> str:
+    """The sentences of a run: those of `run` and `compare`."""
+    rows = load_table(run)
+    return " ".join(verdicts_of_run(rows, pricing_of([run], rows, manifests(run))))
 
 
 def _without_data(results: StudyResults, name: str) -> str:

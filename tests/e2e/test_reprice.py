@@ -197,7 +197,7 @@ def test_a_figure_without_prices_of_choice_refuses_them_and_the_list_has_every_f
 def test_the_interval_of_one_question_is_spelled_in_one_way(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet("--arch", "rewoo,react", "-n", 1, "--model", "oracle", "--out", "one") == 0
     said = capfd.readouterr().out
-    assert "times the tokens of rewoo (n = 1" in said
+    assert "In tokens react and rewoo are too close to call." in said
     for command in (("compare",), ("reprice", "--prices", "openai")):
         with pytest.raises(SystemExit):
             main([command[0], "one", *command[1:]])

@@ -67,7 +67,7 @@ def test_an_oracle_has_no_latency_in_the_tables(recorded: BenchRun) -> None:
         assert (summary.latency_p50_s, summary.latency_p95_s) == (None, None)
     *_, times, _ = summary_table(summaries_of(recorded.rows)).split("\n\n")  # the last is a note
     (cells,) = (line for line in times.splitlines() if line.startswith("rewoo"))
-    assert cells.split()[-3:] == ["-", "-", "unknown"]
+    assert cells.split()[-4:] == ["-", "-", "no", "price"]
 
 
 def test_a_comparison_marks_the_accuracy_of_a_replayed_oracle(replayed: BenchRun) -> None:
