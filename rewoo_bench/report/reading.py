@@ -73,9 +73,8 @@ def compare(
     Each is compared with the `baseline` (the first by default), or with `all_pairs` each with each; `by` names a
     column, such as `question_type`, whose values are compared separately. Dollars are at `prices` or `price`, those
     of `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai".
-    Rows without their
-    run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises
-    `UsageError` where rows aren't comparable.
+    Rows without their run's folder have the own ones alone, and their conditions are checked where `manifests(...)`
+    are given. Raises `UsageError` where rows aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
