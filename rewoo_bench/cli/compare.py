@@ -33,8 +33,8 @@ from rewoo_bench.text.escaping import terminal
                    "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
                    "[default: what the runs paid, else the prices of their models, else openai]")
 @click.option("--price", multiple=True, metavar="[ROLE:|MODEL:]input=USD,cached=USD,output=USD",
-              help="Count dollars at this price of a million tokens, for a model that no sheet has: what the runs would "
-                   "have recorded with --price. Repeat the flag for each of several models.")
+              help="Count dollars at this price of a million tokens, for a model that no sheet has: what the runs "
+                   "would have recorded with --price. Repeat the flag for each of several models.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
 def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,

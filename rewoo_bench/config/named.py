@@ -104,7 +104,8 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
 def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
     """The name of a tool as architectures have it, and its settings: `my_module:make_tool` is imported.
 
-    Its name is that of the class, or of the tool that a function without parameters makes, else the function's.
+    Its name is given before it (`Stock=my_module:make_tool`), else that of the class, or of the tool that a function
+    without parameters makes, else the function's.
     `recorded:RUN` stands for all tools of a recording, and imports nothing.
     Raises `SpecError` that begins with `where`.
     """
@@ -112,14 +113,17 @@ def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
         return name, ToolSettings(recording=name.removeprefix(RECORDED))
     if ":" not in name:
         return name, ToolSettings()
-    made = import_object(name, where)
+    given, _, path = name.rpartition("=")
+    made = import_object(path, where)
+    if given:
+        return given, ToolSettings(factory=path)
     try:
         if inspect.isroutine(made) and not inspect.signature(made).parameters:
             made = made()
     except Exception as error:  # of somebody's own function
         raise SpecError(f"{where}: {name!r} raised {type(error).__name__}: {error}") from error
     own = getattr(made, "name", None) or getattr(made, "__name__", None)
-    return own if isinstance(own, str) else name.rpartition(":")[2], ToolSettings(factory=name)
+    return own if isinstance(own, str) else path.rpartition(":")[2], ToolSettings(factory=path)
 
 
 def with_own(made: Iterable[tuple[str, ToolSettings]], own: Mapping[str, ToolSettings]) -> dict[str, ToolSettings]:
@@ -130,7 +134,8 @@ def with_own(made: Iterable[tuple[str, ToolSettings]], own: Mapping[str, ToolSet
     tools = dict[str, ToolSettings]()
     for name, settings in made:
         if name in tools:
-            raise SpecError(f"two tools have the name {name!r}; name one of them")
+            path = settings.factory or tools[name].factory or "module:function"
+            raise SpecError(f"two tools have the name {name!r}; name one, as in --tools Other={path}")
         limits = own[name].model_dump(include={"max_concurrency", "timeout_s"}) if name in own else {}
         tools[name] = settings.model_copy(update=limits) if settings.factory else own.get(name, settings)
     return tools

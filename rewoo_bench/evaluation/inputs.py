@@ -430,11 +430,11 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
         if (shown := each.shown_but_left_out)
     ]
     if unfit := {each.name: each.unfit for each in architectures if each.unfit}:
-        shown = " and ".join(dict.fromkeys(tool for exemplars in unfit.values() for tool in exemplars.tools))
+        called = " and ".join(dict.fromkeys(tool for exemplars in unfit.values() for tool in exemplars.tools))
         most = max(exemplars.tokens for exemplars in unfit.values())
         notes.append(
-            f"without exemplars: {', '.join(unfit)}. The bundled ones call {shown}, which isn't offered, and would take "
-            f"up to {most:,} tokens of each prompt; `rewoo-bench new arch NAME` writes a folder for exemplars of your own"
+            f"without exemplars: {', '.join(unfit)}. The bundled ones call {called}, which isn't offered, and would "
+            f"take up to {most:,} tokens of each prompt; `rewoo-bench new arch NAME` writes a folder for your own"
         )
     return notes + [
         f"{each.name} has no exemplars for {dataset.style} questions ({', '.join(each.fallback_styles)}); "

@@ -256,7 +256,8 @@ class RunOptions:
     tools: tuple[str, ...] = option(
         (), group=TOOLS, metavar="NAME", reader="tool_names",
         help="Replace the tools of every architecture; LLM is added only to architectures that define it. "
-        "my_module:make_tool is a tool of your own; it replaces one of the same name. recorded:RUN stands for all "
+        "my_module:make_tool is a tool of your own, NAME=my_module:make_tool one of that name; it replaces one of the "
+        "same name. recorded:RUN stands for all "
         "tools of a run, imported or your own: each call is answered as it was recorded in the same task, and a call "
         "that wasn't recorded fails. Repeat the flag or use commas. rewoo?tools=Search names them for one "
         "architecture; none leaves those of --mcp alone, and an agent its own.  [default: those of the data set, "

@@ -75,8 +75,17 @@ def test_a_tool_that_somebody_names_takes_the_place_of_one_with_its_name() -> No
         assert (list(chosen), chosen["Search"].factory) == (["Search"], mine.factory)
 
 
+def test_a_tool_may_be_given_a_name() -> None:
+    own = {"Search": ToolSettings()}
+    named = tools_for(own, ["Search", "Mine=test_tools:Search"])
+    assert named["Mine"] == ToolSettings(factory="test_tools:Search")
+    assert [*load_architecture("rewoo?tools=Search+Mine=test_tools:Search", style="multihop").spec.tools] == [*named]
+    inputs = anyio.run(lambda: read_run_inputs(RunOptions(("rewoo",), tools=("Word=test_tools:Glossary",))))
+    assert [*inputs.architectures[0].spec.tools] == ["Word"]
+
+
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(SpecError, match="two tools have the name 'Search'; name one of them"):
+    with pytest.raises(SpecError, match="two tools have the name 'Search'; name one, as in --tools Other=test_tools"):
         tools_for({"Search": ToolSettings()}, ["Search", "test_tools:Search"])
     with pytest.raises(SpecError, match="two tools have the name 'Search'"):
         load_architecture("rewoo?tools=Search+test_tools:Search", style="multihop")
@@ -191,7 +200,8 @@ def test_an_oracle_that_does_not_know_the_tools_is_refused(name: str) -> None:
 def test_an_oracle_plays_beside_a_tool_that_it_does_not_need(name: str, dataset: str, tools: tuple[str, ...]) -> None:
     tools = ("test_tools:Glossary", *tools)
     (result,) = anyio.run(lambda: evaluate(dataset, name, model="oracle", questions=1, tools=tools))
-    assert result.score and result.score.exact_match
+    assert result.score
+    assert result.score.exact_match
 
 
 class Term(BaseModel):
