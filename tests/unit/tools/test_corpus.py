@@ -104,6 +104,25 @@ async def test_passages_without_a_title_are_pages_of_their_own(tmp_path: Path, c
     ]
 
 
+@pytest.mark.anyio
+async def test_all_of_a_passage_without_a_title_is_shown(tmp_path: Path, cache: Path) -> None:
+    rows = [{"text": "Whirlpools\nA whirlpool forms where two tides meet."}]
+    search = Search(Corpus.open(write(tmp_path / "a.jsonl", rows), cache))
+    assert await search(SearchArguments(query="tides")) == (
+        "No page titled 'tides'. Nearest: Whirlpools A whirlpool forms where two…\n"
+        "Whirlpools A whirlpool forms where two…: Whirlpools A whirlpool forms where two tides meet."
+    )
+
+
+def test_contents_that_begin_with_a_quoted_line_have_it_for_a_title(tmp_path: Path, cache: Path) -> None:
+    rows = [
+        {"id": "0", "contents": '"Ada Quill"\nAda Quill was a pilot.'},
+        {"id": "1", "contents": '"Ada Quill"\nShe wrote a book.'},
+    ]
+    corpus = Corpus.open(write(tmp_path / "a.jsonl", rows), cache)
+    assert corpus.find("Ada Quill") == Document("Ada Quill", "Ada Quill was a pilot.\nShe wrote a book.")
+
+
 def test_a_file_whose_passages_all_lack_titles_needs_no_such_column(tmp_path: Path, cache: Path) -> None:
     parquet.write_table(pyarrow.table({"contents": ["A whirlpool.", "A harbour."]}), tmp_path / "a.parquet")
     corpus = Corpus.open(tmp_path / "a.parquet", cache)
