@@ -11,6 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import pyarrow
@@ -72,7 +73,7 @@ def test_passages_of_a_title_are_one_page(file: Path, cache: Path) -> None:
     assert corpus.find("Empty") is None
 
 
-UNTITLED = [
+UNTITLED: list[dict[str, Any]] = [
     {"_id": "d1", "title": "", "text": "The pilot of the harbour boards each ship at the outer buoy."},
     {"_id": "d2", "title": "-", "text": "A whirlpool forms where two tides meet."},
     {"_id": "d3", "title": None, "text": "The pilot of the harbour boards each tug at the mole."},
