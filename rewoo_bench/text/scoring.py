@@ -157,6 +157,9 @@ _STATED = re.compile(  # a yes or a no that is no part of `no evidence`, `yes or
     re.VERBOSE,
 )
 _OPENING = re.compile(r"[\W_]*(?:(?:so|therefore|the|final|answer|is|it|it['’]s|i|would|say|think|that)\b[\W_]*)*")
+_CONCLUDES = re.compile(r"\b(?:answer|conclusion|hence|so|therefore|thus)\b")
+_SENTENCE_END = re.compile(r"(?<!\d)[.!?]\s|\n")
+_CONCLUDED_WITHIN = 80  # characters
 _NO_DOUBT = re.compile(r"\b(?:no[ \t]+(?:doubt|question)|yes\s*(?:or|/)\s*no)\b")
 _DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
 _DENIED_WITHIN = 4  # words
@@ -248,16 +251,21 @@ def says_yes(text: str) -> bool | None:
         "Perhaps", "It is older."     neither
         "There is no evidence against it, so yes."   yes
 
-    A text that begins with a yes or no says that, else the last yes or no in it; `no` before a noun is none. A text
-    without either says what its first such word says: `true` and `plausible` mean yes, `false` and `implausible` mean
-    no, and so does `no`. A denial among the four words before turns true and plausible round: not, never, cannot,
-    hardly, isn't.
+    A text that begins with a yes or no says that; `no` before a noun is none. Where both stand in any other text, the
+    last one counts that a conclusion names (answer, so, therefore …), and without one it says neither.
+
+    A text without a yes or no says what its first such word says: `true` and `plausible` mean yes, `false` and
+    `implausible` mean no, and so does `no`. A denial among the four words before turns true and plausible round: not,
+    never, cannot, hardly, isn't.
     """
     plain = text.casefold()
     if stated := list(_STATED.finditer(plain)):
         opening = _OPENING.match(plain)
         is_first = opening is not None and opening.end() == stated[0].start()
-        return (stated[0] if is_first else stated[-1])[0] == "yes"
+        if is_first or len({each[0] for each in stated}) == 1:
+            return stated[0][0] == "yes"
+        concluded = (each for each in reversed(stated) if _is_concluded(plain, each.start()))
+        return next((each[0] == "yes" for each in concluded), None)
     words = [word.replace("’", "'") for word in _WORD.findall(_NO_DOUBT.sub(" ", plain))]
     for at, word in enumerate(words):
         if word in _SAYS:
@@ -265,6 +273,12 @@ def says_yes(text: str) -> bool | None:
             has_denial = any(each in _DENIALS or each.endswith("n't") for each in before)
             return _SAYS[word] != (word in _NEGATED and has_denial)
     return None
+
+
+def _is_concluded(text: str, at: int) -> bool:
+    """Whether a word like `answer` or `so` stands before that place, in its sentence."""
+    before = _SENTENCE_END.split(text[max(0, at - _CONCLUDED_WITHIN) : at])[-1]
+    return _CONCLUDES.search(before) is not None
 
 
 def yes_or_no(text: str) -> str | None:

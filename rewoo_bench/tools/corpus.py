@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,6 +55,8 @@ from rewoo_bench.types import Document
 _EXPECTED = 'an object with the strings "text" and, where it has one, "title"'
 _PASSAGE_SUFFIXES = (".jsonl", ".json", ".txt")  # each also as .gz; and .parquet
 _TEXT_KEYS = ("text", "contents", "content")
+_QUOTED_LINE = re.compile(r'"([^"\n]+)"\n')
+"""How FlashRAG's and Search-R1's corpora, which have `contents` alone, write the title of a passage."""
 
 
 def check_passages(path: Path) -> None:
@@ -131,13 +134,16 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
     if not isinstance(row, dict):
         raise DataError(f"{where}: found {row!r:.60}; expected {_EXPECTED}")
     text = next((key for key in _TEXT_KEYS if key in row), _TEXT_KEYS[0])
-    title = row.get("title")
-    for key, value in (("title", "" if title is None else title), (text, row.get(text))):
+    title = "" if row.get("title") is None else row["title"]
+    for key, value in (("title", title), (text, row.get(text))):
         if not isinstance(value, str):
             found = f"{key!r} is {value!r:.60}" if key in row else f"no {key!r} among {', '.join(map(repr, row))}"
             raise DataError(f"{where}: {found[:200]}; expected {_EXPECTED}")
-    if row[text].strip():
-        yield Document(replace_surrogates(title or ""), replace_surrogates(row[text].strip()))
+    passage = row[text].strip()
+    if "title" not in row and (first := _QUOTED_LINE.match(passage)):
+        title, passage = first[1], passage[first.end() :].strip()
+    if passage:
+        yield Document(replace_surrogates(title), replace_surrogates(passage))
 
 
 _FORMAT = 2  # raise it where the files or `terms` change: older entries are then left alone
@@ -200,8 +206,10 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
     read = list(passages)
     for passage, named in zip(read, with_titles(read), strict=True):
         title = clean_title(named.title)
-        pages.setdefault(title, []).append(named.text)
-        if named is not passage:
+        is_titled = named is passage
+        # Search shows a page's first paragraph, which of an untitled one is all of the passage.
+        pages.setdefault(title, []).append(named.text if is_titled else " ".join(named.text.split()))
+        if not is_titled:
             untitled.add(title)
     del read
     counts = [len(texts) for texts in pages.values()]

@@ -193,7 +193,7 @@ def test_a_field_that_holds_a_key_is_given_again_and_never_sent_without_it(
     for again in (("--resume", "here"), ("--from", "here/run.json", "--out", "there")):
         assert quiet(*again) == 2
         assert "give --extra-body again; its credentials aren't kept in the run" in capfd.readouterr().err
-    assert quiet("--resume", "here", "--extra-body", '{"api_key": "me"}') == 2
+    assert quiet("--resume", "here", "--extra-body", '{"user": "me"}') == 2
     assert "--extra-body was" in capfd.readouterr().err
     assert quiet("--resume", "here", *fields, "--run-tokens", "none") == 0
     assert {book.request["api_key"] for book in server.books} == {"abcd-0123456789"}

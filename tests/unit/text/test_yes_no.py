@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from timing import processor_time
 
 from rewoo_bench.text.scoring import Score, says_yes, score
 
@@ -39,6 +40,10 @@ from rewoo_bench.text.scoring import Score, says_yes, score
         ("Is it yes or no? I would say no, since it isn't true.", False),
         ("There is no evidence for it.", False),
         ("No swan can carry a piano", False),
+        ("Options:\n1. Yes\n2. No\n\nThe answer is 2. No", False),
+        ("Options: (1). Yes; (2). No;", None),
+        ("Some say yes, others no.", None),
+        ("The answer may be no at first sight. Hence it is yes. Nobody says no.", True),
         ("no doubt", None),
         ("yes or no", None),
         ("not sure", None),
@@ -56,6 +61,12 @@ def test_every_gold_wording_of_yes_is_met_by_yes_alone(gold: str) -> None:
     right, wrong = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
     assert score("Yes, it is.", [gold], "yes_no") == score("plausible", [gold], "yes_no") == right
     assert score("No.", [gold], "yes_no") == score("Perhaps.", [gold], "yes_no") == wrong
+
+
+@pytest.mark.parametrize("piece", ["yes no ", "no ", "no\t", "so ", "yes or ", "is it ", "_", "the answer is "])
+def test_a_long_text_is_read_in_linear_time(piece: str) -> None:
+    with processor_time(5):
+        says_yes(piece * (400_000 // len(piece)))
 
 
 def test_a_gold_answer_that_says_neither_is_compared_as_a_text() -> None:

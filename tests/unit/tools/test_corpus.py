@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import bm25s
 import pyarrow
@@ -71,7 +72,7 @@ def test_passages_of_a_title_are_one_page(file: Path, cache: Path) -> None:
     assert corpus.find("Empty") is None
 
 
-UNTITLED = [
+UNTITLED: list[dict[str, Any]] = [
     {"_id": "d1", "title": "", "text": "The pilot of the harbour boards each ship at the outer buoy."},
     {"_id": "d2", "title": "-", "text": "A whirlpool forms where two tides meet."},
     {"_id": "d3", "title": None, "text": "The pilot of the harbour boards each tug at the mole."},
@@ -101,6 +102,25 @@ async def test_passages_without_a_title_are_pages_of_their_own(tmp_path: Path, c
         Document("Bergen (2)", "Bergen"),
         Document("Bergen (3)", "Bergen"),
     ]
+
+
+@pytest.mark.anyio
+async def test_all_of_a_passage_without_a_title_is_shown(tmp_path: Path, cache: Path) -> None:
+    rows = [{"text": "Whirlpools\nA whirlpool forms where two tides meet."}]
+    search = Search(Corpus.open(write(tmp_path / "a.jsonl", rows), cache))
+    assert await search(SearchArguments(query="tides")) == (
+        "No page titled 'tides'. Nearest: Whirlpools A whirlpool forms where two…\n"
+        "Whirlpools A whirlpool forms where two…: Whirlpools A whirlpool forms where two tides meet."
+    )
+
+
+def test_contents_that_begin_with_a_quoted_line_have_it_for_a_title(tmp_path: Path, cache: Path) -> None:
+    rows = [
+        {"id": "0", "contents": '"Ada Quill"\nAda Quill was a pilot.'},
+        {"id": "1", "contents": '"Ada Quill"\nShe wrote a book.'},
+    ]
+    corpus = Corpus.open(write(tmp_path / "a.jsonl", rows), cache)
+    assert corpus.find("Ada Quill") == Document("Ada Quill", "Ada Quill was a pilot.\nShe wrote a book.")
 
 
 def test_a_file_whose_passages_all_lack_titles_needs_no_such_column(tmp_path: Path, cache: Path) -> None:
