@@ -52,9 +52,9 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
     requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
     (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
-    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor and NeMo
-    Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is standard
-    input.
+    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor
+    and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is
+    standard input.
 
     What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
     aren't read. Tokens that weren't recorded are counted
@@ -77,8 +77,8 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
             click.echo(f"note: {said_of(name, is_all_read=not done.unread)}{of}")
     if done.unread:
         places = ", ".join(name for name, _ in done.unread.most_common(_SHOWN_FIELDS))
-        more = ", …" if len(done.unread) > _SHOWN_FIELDS else ""
-        click.echo(terminal(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{more}"))
+        rest = ", …" if len(done.unread) > _SHOWN_FIELDS else ""
+        click.echo(terminal(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{rest}"))
     unpriced = [name for name in done.models if price_of(name) is None]
     if "unknown" in unpriced:
         click.echo("note: no model is named: prices are an example's; --model NAME names it")

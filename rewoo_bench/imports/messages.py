@@ -22,6 +22,7 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
+    counted_usage,
     known,
     names_cached,
     number,
@@ -29,7 +30,6 @@ from rewoo_bench.imports.record import (
     objects_at,
     parsed,
     times_of,
-    usage_of,
 )
 from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
@@ -157,9 +157,10 @@ def trajectory_of(
     calls = [event for event in events if isinstance(event, ModelCall)]
     has_usage = start or lacks_reply or any(call.usage for call in calls)
     recorded = None if has_usage else first_of(facts, USAGE)
-    usage = usage_of(recorded)
-    if len(calls) == 1 and usage is not None:
-        events[events.index(calls[0])] = replace(calls[0], usage=usage, is_cached_known=names_cached(recorded))
+    counted = counted_usage(recorded)
+    usage = counted.usage if counted else None
+    if len(calls) == 1 and counted is not None:
+        events[events.index(calls[0])] = replace(calls[0], **_counts(recorded))
     found = RecordedTrajectory(
         task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
         question=read.question,
@@ -190,10 +191,9 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
     named = {"usage": first_of(response, USAGE), "model": first_of(response, ("model", "modelVersion"))}
     of_response = known({**named, "cost": facts.get("response_cost")})
     if isinstance(response.get("candidates"), list):
-        candidate = next(iter(objects_at(response, "candidates")), {})
-        reason = known({"finish_reason": candidate.get("finishReason")})
-        said = {"role": "model", **object_at(candidate, "content"), **reason, **of_response}
-        return next(with_content(said), None)
+        candidate: Mapping[str, Any] = next(iter(objects_at(response, "candidates")), {})
+        ended = known({"finish_reason": candidate.get("finishReason")})
+        return next(with_content({"role": "model", **object_at(candidate, "content"), **ended, **of_response}), None)
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
         if isinstance(message, Mapping):
@@ -289,13 +289,14 @@ def read_conversation(
         if role == "assistant":
             _unanswered(found, waiting if asked_at >= start else [])
             offered = raw["tools"] if isinstance(raw.get("tools"), list | tuple) else tools
-            usage = first_of(raw, USAGE)
             if position >= start:
                 found.events.append(
                     ModelCall(
-                        prompt, text, tuple(calls), usage_of(usage), str(raw.get("model") or ""),
-                        tuple(offered), _thoughts(raw), first_of(raw, ("stop_reason", "finish_reason")),
-                        number(raw.get("cost")), times_of(before, moment), is_cached_known=names_cached(usage),
+                        prompt, text, tuple(calls), model=str(raw.get("model") or ""),
+                        tools=tuple(offered), thoughts=_thoughts(raw),
+                        finish_reason=first_of(raw, ("stop_reason", "finish_reason")),
+                        cost_usd=number(raw.get("cost")), times=times_of(before, moment),
+                        **_counts(first_of(raw, USAGE)),
                     )
                 )  # fmt: skip
                 found.answer = text or found.answer
@@ -326,6 +327,16 @@ def read_conversation(
         found.events.append(ModelCall(prompt, tools=tools))
         found.answer = None
     return found
+
+
+def _counts(usage: Any) -> dict[str, Any]:
+    """What a usage object says, as fields of a `ModelCall`."""
+    counted = counted_usage(usage)
+    return {
+        "usage": counted.usage if counted else None,
+        "is_inconsistent": counted is not None and counted.source == "inconsistent",
+        "is_cached_known": names_cached(usage),
+    }
 
 
 def _moment(raw: Mapping[str, Any]) -> float | None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.models.hosted.responses import CountedUsage, count_usage
 from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
@@ -58,6 +59,8 @@ class ModelCall:
     """Whether whoever recorded `usage` has a field for the cached tokens; without one they aren't known."""
     role: str = "agent"
     """Its part in the architecture, of a run of rewoo_bench: `planner`, `solver`; `tool` inside a tool's call."""
+    is_inconsistent: bool = False
+    """Whether the total that whoever recorded `usage` gives isn't the sum of its parts."""
 
 
 _ROLES = ("planner", "solver", "tool", "router")  # a judge's tokens would be in no sum
@@ -304,81 +307,44 @@ def times_of(start: float | None, end: float | None) -> Times | None:
     return Times(start, end) if start is not None and end is not None and start <= end else None
 
 
-# Tokens of a call in the words of providers and of libraries above them.
-#
-#     usage_of({"inputTokens": 100, "outputTokens": 50, "cacheReadInputTokens": 900})     # Bedrock
-#     # Usage(input_tokens=1000, cached_input_tokens=900, output_tokens=50)
-#
-# Here cached tokens are a part of the input, and reasoning is a part of the output. Where a provider counts them apart,
-# they are added: by the total that it gives, or by the names that it uses.
-
-
-_INPUT = (
-    *("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "input"),
-    *("prompt_token_count", "promptTokenCount", "prompt_eval_count"),
-)
-_OUTPUT = (
-    *("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "output"),
-    *("candidates_token_count", "candidatesTokenCount", "eval_count"),
-)
-_TOTAL = ("total_tokens", "totalTokens", "total", "total_token_count", "totalTokenCount")
-_CACHED = (
-    *("cached_tokens", "cache_read_input_tokens", "cacheReadInputTokens", "cachedInputTokens", "input_cached_tokens"),
-    *("cache_read", "cache_read_tokens", "cacheReadTokens", "prompt_cache_hit_tokens", "input_tokens_cache_read"),
-    *("cached_content_token_count", "cachedContentTokenCount"),
-)
-_STORED = (
-    *("cache_creation_input_tokens", "cacheWriteInputTokens", "cache_write_input_tokens", "cacheCreationInputTokens"),
-    *("cache_write_tokens", "cacheWriteTokens", "cache_creation", "input_tokens_cache_write"),
-)
-_REASONED = ("reasoning_tokens", "reasoningTokens", "reasoning", "output_reasoning_tokens")
-_THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount")  # Gemini's, which its candidates don't have
-_APART = (  # Anthropic's and Bedrock's, which their input doesn't have
-    *("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
-)
+# Tokens of a call.
 
 
 def usage_of(usage: Any) -> Usage | None:
-    """The tokens of a usage object; None where it has neither input nor output. Raises `Unreadable`."""
-    if not isinstance(usage, Mapping):
-        return None
-    given, written, total = (_count([usage], names) for names in (_INPUT, _OUTPUT, _TOTAL))
-    if given is None and written is None:
-        return None
-    given, written = given or 0, written or 0
-    cached, stored, reasoned = (_count(_places(usage), names) or 0 for names in (_CACHED, _STORED, _REASONED))
-    thoughts = _count([usage], _THOUGHTS) or 0
-    if _is_apart(usage, given, cached + stored, written, total):
-        given += cached + stored
-    if reasoned > written or given + written + reasoned == total:
-        written += reasoned
-    written, reasoned = written + thoughts, reasoned + thoughts
-    return Usage(given, min(cached, given), written, min(reasoned, written), min(stored, given))
+    """The tokens of a usage object in the words of any provider; None where it has none, or impossible ones."""
+    return counted.usage if (counted := counted_usage(usage)) else None
+
+
+def counted_usage(usage: Any) -> CountedUsage | None:
+    """The tokens of a usage object, and whether its own total agrees; None where it has none, or impossible ones."""
+    counted = count_usage(_with_numbers(usage)) if isinstance(usage, Mapping) else None
+    return counted if counted and counted.usage != Usage() else None
+
+
+def _with_numbers(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with the numbers that some exports write as texts."""
+    return {
+        name: _with_numbers(value)
+        if isinstance(value, Mapping)
+        else int(value)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 20
+        else value
+        for name, value in usage.items()
+    }
 
 
 def names_cached(usage: Any) -> bool:
     """Whether a usage object says how many tokens came from a cache."""
-    return isinstance(usage, Mapping) and _count(_places(usage), _CACHED) is not None
-
-
-def _is_apart(usage: Mapping[str, Any], given: int, held: int, written: int, total: int | None) -> bool:
-    """Whether the tokens that a cache held are no part of the input."""
-    if held and total == given + held + written:
-        return True
-    if "prompt_tokens" in usage or (held <= given and total == given + written):
+    if not isinstance(usage, Mapping):
         return False
-    return held > given or any(usage.get(name) is not None for name in _APART)
+    details = [usage, *(each for each in usage.values() if isinstance(each, Mapping))]
+    return any(_is_read(name) and number(value) is not None for each in details for name, value in each.items())
 
 
-def _places(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The object, and the details in it."""
-    return [usage, *(each for each in usage.values() if isinstance(each, Mapping))]
-
-
-def _count(places: Iterable[Mapping[str, Any]], names: Sequence[str]) -> int | None:
-    """The first of these counts that is a number."""
-    found = (each[name] for each in places for name in names if number(each.get(name)) is not None)
-    return next(map(count, found), None)
+def _is_read(name: Any) -> bool:
+    """Whether a count's name says that a cache had these tokens, and not that they were written to one."""
+    word = str(name).casefold()
+    return "cache" in word and not any(other in word for other in ("creation", "write", "miss"))
 
 
 class Parts:

@@ -45,7 +45,7 @@ from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.text.prompts import Prompts, folded
 from rewoo_bench.text.tokens import TOKENIZER, PromptParts, count_call, count_tokens, prompt_parts_of
-from rewoo_bench.types import CallCost, Example, Message, Request, Step, StopReason, Trajectory, Usage
+from rewoo_bench.types import CallCost, Example, Message, Request, Step, StopReason, Trajectory, Usage, UsageSource
 
 _OF_USAGE = (
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens"),
@@ -453,11 +453,10 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
 
 
 def _model_call(index: int, place: Place, event: ModelCall, times: Times, question: str) -> Call:
-    is_estimated = _is_estimated(event)
     parts = PromptParts() if event.messages is None else prompt_parts_of(event.messages, question)
     usage = event.usage or _counted(event, parts)
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
-    cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source="estimated" if is_estimated else "provider")
+    cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source=_source(event))
     return Call(
         index, "model", event.model or "unknown", event.role, place,
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
@@ -465,6 +464,13 @@ def _model_call(index: int, place: Place, event: ModelCall, times: Times, questi
         parts, event.thoughts,
         content=content_of(event.reply, [(each.name, dict(each.arguments)) for each in event.tool_calls]),
     )  # fmt: skip
+
+
+def _source(event: ModelCall) -> UsageSource:
+    """Who counted the tokens of a call."""
+    if _is_estimated(event):
+        return "estimated"
+    return "inconsistent" if event.is_inconsistent else "provider"
 
 
 def _is_estimated(event: ModelCall) -> bool:

@@ -187,7 +187,8 @@ def test_a_logged_request_has_its_reply_and_its_usage() -> None:
         ),
         ({"prompt_tokens": 100, "completion_tokens": 2, "cache_read_input_tokens": 90}, Usage(100, 90, 2)),
         ({"prompt_tokens": 10, "completion_tokens": 2, "cached_tokens": 99}, Usage(10, 10, 2)),
-        ({"prompt_tokens": "12", "completion_tokens": -3}, Usage(12, 0, 0)),
+        ({"prompt_tokens": "12", "completion_tokens": "3"}, Usage(12, 0, 3)),
+        ({"prompt_tokens": 12, "completion_tokens": -3}, None),
         (  # AI SDK
             {"inputTokens": 100, "outputTokens": 50, "totalTokens": 150, "reasoningTokens": 20,
              "cachedInputTokens": 90},
@@ -366,3 +367,23 @@ def test_tool_calls_and_results_of_sharegpt() -> None:
 )
 def test_a_refusal_is_what_a_reply_says(reply: dict[str, Any]) -> None:
     assert read([OPENAI[1], {"role": "assistant", **reply}]).answer == "I can't."
+
+
+def test_a_compactions_requests_are_summed() -> None:
+    requests = [
+        {"type": "compaction", "input_tokens": 600, "cache_read_input_tokens": 1200, "output_tokens": 35},
+        {"type": "message", "input_tokens": 230, "cache_read_input_tokens": 50, "output_tokens": 10},
+    ]
+    usage = {**requests[1], "iterations": requests}
+    (call,) = read([OPENAI[1], {"role": "assistant", "content": "12", "usage": usage}]).calls
+    assert call.usage == Usage(2080, 1250, 45)
+
+
+@pytest.mark.parametrize(("total", "expected"), [(1129, Usage(1120, 800, 59, 50)), (1229, Usage(1120, 800, 59, 50))])
+def test_geminis_thoughts_and_tools_count_and_a_total_that_nothing_explains_is_marked(
+    total: int, expected: Usage
+) -> None:
+    usage = {"promptTokenCount": 1000, "toolUsePromptTokenCount": 120, "cachedContentTokenCount": 800,
+             "candidatesTokenCount": 9, "thoughtsTokenCount": 50, "totalTokenCount": total + 50}  # fmt: skip
+    (call,) = read([OPENAI[1], {"role": "model", "content": "12", "usageMetadata": usage}]).calls
+    assert (call.usage, call.is_inconsistent) == (expected, total == 1229)
