@@ -555,7 +555,7 @@ def _add_use(
 
 def _add_prompts(steps: Sequence[dict[str, Any]], of_steps: Mapping[int, ModelCall], tools: Sequence[str]) -> None:
     """Adds to each step what differs from the prompt that its reader rebuilds, and from all tools, given as keys."""
-    reader, prompts = _Reader({}), _Prompts(list)
+    reader, prompts = _Reader({}), _Prompts(Prompt)
     for position, step in enumerate(steps):
         call = of_steps.get(position)
         if call is not None and call.messages is not None:

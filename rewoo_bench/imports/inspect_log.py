@@ -34,6 +34,7 @@ from rewoo_bench.imports.record import (
     share,
     times_of,
 )
+from rewoo_bench.models.hosted.responses import read_usage
 from rewoo_bench.types import Message, StopReason, Usage
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
         None if ours.get("without_texts") else _messages(event.get("input") or []),
         text,
         replies[0].tool_calls if replies else (),
-        _usage(usage) if usage else Usage() if error else None,
+        _usage(event) if usage else Usage() if error else None,
         str(event.get("model") or ""),
         event.get("tools") or (),
         thoughts,
@@ -303,12 +304,17 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
     )
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Tokens of a call: inspect's `input_tokens` are those beside the cache."""
-    read, written = count(usage.get("input_tokens_cache_read")), count(usage.get("input_tokens_cache_write"))
-    output = count(usage.get("output_tokens"))
-    given = count(usage.get("input_tokens")) + read + written
-    return Usage(given, read, output, min(output, count(usage.get("reasoning_tokens"))), written)
+def _usage(event: Mapping[str, Any]) -> Usage | None:
+    """Tokens of a call, as the provider itself says them where its response was kept; None where nobody says them.
+
+    inspect's input has no cached tokens in it, since 0.3.184 of any provider; its own total tells which an older log
+    has (`count_usage`).
+    """
+    response = object_at(event.get("call"), "response")
+    for usage in (response.get("usage"), response.get("usage_metadata"), object_at(event, "output").get("usage")):
+        if isinstance(usage, Mapping) and usage and (found := read_usage(usage)) != Usage():
+            return found
+    return None
 
 
 def _tool(event: Mapping[str, Any], agent: str) -> ToolUse:
