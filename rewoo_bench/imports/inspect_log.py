@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from zipfile import BadZipFile, ZipFile
 
+import numpy as np
+
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
 from rewoo_bench.imports.record import (
@@ -81,6 +83,9 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
+        if is_zip and (deep := next(_deep_members(path), None)):
+            yield path.name, Unreadable(f"{deep} in it is nested more than {_DEEPEST} deep")
+            return
         large = set(_large_members(path)) if is_zip else set()
         if of_log := sorted(each for each in large if not each.startswith("samples/")):
             yield path.name, Unreadable(f"{of_log[0]} in it has more than {_LARGEST >> 20} MB")
@@ -110,6 +115,21 @@ def _large_members(path: Path) -> Iterator[str]:
     """The files in a zip that unpack to more than `_LARGEST`; none of a file that is no zip."""
     with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
         yield from (each.filename for each in file.infolist() if each.file_size > _LARGEST)
+
+
+def _deep_members(path: Path) -> Iterator[str]:
+    """The files in a zip that are nested too deeply to be read: 20 kB of brackets would take gigabytes."""
+    with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
+        for each in file.infolist():
+            if each.file_size <= _LARGEST:
+                brackets = np.frombuffer(_STRING.sub(b"", file.read(each)).translate(None, _NO_BRACKETS), np.uint8)
+                if np.cumsum(np.where(np.isin(brackets, [*b"[{"]), 1, -1), dtype=np.int64).max(initial=0) > _DEEPEST:
+                    yield each.filename
+
+
+_DEEPEST = 200
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 
 def _header(log: EvalLog) -> dict[str, Any]:
