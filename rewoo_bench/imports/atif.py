@@ -222,6 +222,8 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         cost_usd=number(metrics.get("total_cost_usd")) if None in priced or not priced else None,
         is_without_texts=bool(ours.get("without_texts")) or is_marked,
         f1=share(ours.get("f1")),
+        usage=None if any(call.usage for call in calls) else _total(metrics),
+        is_cached_known=number(metrics.get("total_cached_tokens")) is not None,
         notes={"merged_calls": reader.merged} if reader.merged else {},
     )
     yield found if reader.names_cached else found.with_calls(lambda call: replace(call, is_cached_known=False))
@@ -370,6 +372,12 @@ class _Reader:
         about = record.get("agent")
         name = about.get("name") if isinstance(about, Mapping) else about
         self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
+
+
+def _total(metrics: Mapping[str, Any]) -> Usage | None:
+    """Tokens of the whole trajectory, which is all that some of Harbor's agents write; None where there are none."""
+    given, cached, written = (count(metrics.get(f"total_{name}_tokens")) for name in ("prompt", "cached", "completion"))
+    return Usage(given, min(cached, given), written) if given or written else None
 
 
 def _sent(prompt: Prompt, ours: Any) -> Prompt:
@@ -555,7 +563,7 @@ def _add_use(
 
 def _add_prompts(steps: Sequence[dict[str, Any]], of_steps: Mapping[int, ModelCall], tools: Sequence[str]) -> None:
     """Adds to each step what differs from the prompt that its reader rebuilds, and from all tools, given as keys."""
-    reader, prompts = _Reader({}), _Prompts(list)
+    reader, prompts = _Reader({}), _Prompts(Prompt)
     for position, step in enumerate(steps):
         call = of_steps.get(position)
         if call is not None and call.messages is not None:

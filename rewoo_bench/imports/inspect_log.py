@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from zipfile import BadZipFile, ZipFile
 
+import numpy as np
+
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
 from rewoo_bench.imports.record import (
@@ -34,6 +36,7 @@ from rewoo_bench.imports.record import (
     share,
     times_of,
 )
+from rewoo_bench.models.hosted.responses import read_usage
 from rewoo_bench.types import Message, StopReason, Usage
 
 if TYPE_CHECKING:
@@ -80,6 +83,9 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
+        if is_zip and (deep := next(_deep_members(path), None)):
+            yield path.name, Unreadable(f"{deep} in it is nested more than {_DEEPEST} deep")
+            return
         large = set(_large_members(path)) if is_zip else set()
         if of_log := sorted(each for each in large if not each.startswith("samples/")):
             yield path.name, Unreadable(f"{of_log[0]} in it has more than {_LARGEST >> 20} MB")
@@ -109,6 +115,21 @@ def _large_members(path: Path) -> Iterator[str]:
     """The files in a zip that unpack to more than `_LARGEST`; none of a file that is no zip."""
     with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
         yield from (each.filename for each in file.infolist() if each.file_size > _LARGEST)
+
+
+def _deep_members(path: Path) -> Iterator[str]:
+    """The files in a zip that are nested too deeply to be read: 20 kB of brackets would take gigabytes."""
+    with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
+        for each in file.infolist():
+            if each.file_size <= _LARGEST:
+                brackets = np.frombuffer(_STRING.sub(b"", file.read(each)).translate(None, _NO_BRACKETS), np.uint8)
+                if np.cumsum(np.where(np.isin(brackets, [*b"[{"]), 1, -1), dtype=np.int64).max(initial=0) > _DEEPEST:
+                    yield each.filename
+
+
+_DEEPEST = 200
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 
 
 def _header(log: EvalLog) -> dict[str, Any]:
@@ -288,7 +309,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
         None if ours.get("without_texts") else _messages(event.get("input") or []),
         text,
         replies[0].tool_calls if replies else (),
-        _usage(usage) if usage else Usage() if error else None,
+        _usage(event) if usage else Usage() if error else None,
         str(event.get("model") or ""),
         event.get("tools") or (),
         thoughts,
@@ -303,12 +324,17 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
     )
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    """Tokens of a call: inspect's `input_tokens` are those beside the cache."""
-    read, written = count(usage.get("input_tokens_cache_read")), count(usage.get("input_tokens_cache_write"))
-    output = count(usage.get("output_tokens"))
-    given = count(usage.get("input_tokens")) + read + written
-    return Usage(given, read, output, min(output, count(usage.get("reasoning_tokens"))), written)
+def _usage(event: Mapping[str, Any]) -> Usage | None:
+    """Tokens of a call, as the provider itself says them where its response was kept; None where nobody says them.
+
+    inspect's input has no cached tokens in it, since 0.3.184 of any provider; its own total tells which an older log
+    has (`count_usage`).
+    """
+    response = object_at(event.get("call"), "response")
+    for usage in (response.get("usage"), response.get("usage_metadata"), object_at(event, "output").get("usage")):
+        if isinstance(usage, Mapping) and usage and (found := read_usage(usage)) != Usage():
+            return found
+    return None
 
 
 def _tool(event: Mapping[str, Any], agent: str) -> ToolUse:

@@ -18,6 +18,7 @@ from rewoo_bench.imports.message_parts import with_content
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
+    Times,
     ToolUse,
     Turn,
     Unreadable,
@@ -35,7 +36,7 @@ from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
-from rewoo_bench.types import Message, ToolCall
+from rewoo_bench.types import Message, ToolCall, Usage
 
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
@@ -152,8 +153,11 @@ def trajectory_of(
 ) -> RecordedTrajectory:
     """The trajectory of a conversation; the other arguments as for `read_conversation`. Raises `Unreadable`."""
     facts, tools = request.facts, request.tools
-    read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply)
+    failure = _failure_of(facts) if request.reply is None else None
+    read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply or failure is not None)
     events = read.events
+    if failure is not None and isinstance(events[-1], ModelCall):
+        events[-1] = replace(events[-1], error=failure, usage=Usage(), times=_times_of_request(facts))
     calls = [event for event in events if isinstance(event, ModelCall)]
     has_usage = start or lacks_reply or any(call.usage for call in calls)
     recorded = None if has_usage else first_of(facts, USAGE)
@@ -170,7 +174,8 @@ def trajectory_of(
         system=read.system,
         answer=read.answer,
         solved=verdict_of(facts),
-        stop_reason="answered" if lacks_reply else None,
+        error=failure,
+        stop_reason="error" if failure is not None else "answered" if lacks_reply else None,
         notes={"unknown_roles": sorted(read.unknown_roles)} if read.unknown_roles else {},
         usage=usage if len(calls) > 1 else None,
         is_cached_known=names_cached(recorded),
@@ -189,7 +194,7 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
     response = _response_of(facts) or facts
     choices, output = response.get("choices"), output_of(response)
     named = {"usage": first_of(response, USAGE), "model": first_of(response, ("model", "modelVersion"))}
-    of_response = known({**named, "cost": facts.get("response_cost")})
+    of_response = known({**named, "cost": facts.get("response_cost"), "times": _times_of_request(facts)})
     if isinstance(response.get("candidates"), list):
         candidate: Mapping[str, Any] = next(iter(objects_at(response, "candidates")), {})
         ended = known({"finish_reason": candidate.get("finishReason")})
@@ -203,6 +208,18 @@ def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
         said = [each for each in messages_of_items(output) if each.get("role") == "assistant"]
         return {**said[-1], **of_response} if said else None
     return response if response is not facts and response.get("role") == "assistant" else None
+
+
+def _failure_of(facts: Mapping[str, Any]) -> str | None:
+    """What a proxy's log says of a request that the provider refused (LiteLLM's `status` and `error_str`)."""
+    if facts.get("status") != "failure":
+        return None
+    return str(first_of(facts, ("error_str", "exception")) or "the request failed")
+
+
+def _times_of_request(facts: Mapping[str, Any]) -> Times | None:
+    """When a proxy sent the request on and had its answer (LiteLLM's `startTime` and `endTime`)."""
+    return times_of(as_moment(facts.get("startTime")), as_moment(facts.get("endTime")))
 
 
 def ids_of(facts: Mapping[str, Any]) -> tuple[str, str]:
@@ -295,7 +312,7 @@ def read_conversation(
                         prompt, text, tuple(calls), model=str(raw.get("model") or ""),
                         tools=tuple(offered), thoughts=_thoughts(raw),
                         finish_reason=first_of(raw, ("stop_reason", "finish_reason")),
-                        cost_usd=number(raw.get("cost")), times=times_of(before, moment),
+                        cost_usd=number(raw.get("cost")), times=_times_in(raw) or times_of(before, moment),
                         **_counts(first_of(raw, USAGE)),
                     )
                 )  # fmt: skip
@@ -337,6 +354,12 @@ def _counts(usage: Any) -> dict[str, Any]:
         "is_inconsistent": counted is not None and counted.source == "inconsistent",
         "is_cached_known": names_cached(usage),
     }
+
+
+def _times_in(raw: Mapping[str, Any]) -> Times | None:
+    """Those that `_reply_of` has put into a reply."""
+    times = raw.get("times")
+    return times_of(*map(number, times)) if isinstance(times, list | tuple) and len(times) == 2 else None
 
 
 def _moment(raw: Mapping[str, Any]) -> float | None:

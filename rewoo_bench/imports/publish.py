@@ -21,6 +21,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import as_atif
@@ -151,7 +153,9 @@ class _Run:
 
     def _trajectory(self, row: Mapping[str, Any]) -> RecordedTrajectory:
         key = TaskKey(row["architecture"], row["example_id"], row["trial"])
-        calls = sorted(self._calls.take(self._of_task[key]).to_pylist(), key=lambda call: call["call_index"])
+        calls = sorted(
+            self._calls.take(pa.array(self._of_task[key], pa.int64())).to_pylist(), key=lambda call: call["call_index"]
+        )
         records = _Records(self._journal.calls(key) if self._journal else ())
         trace = self._traces.get(key, _Trace())
         events: list[ModelCall | ToolUse] = []

@@ -4,7 +4,7 @@
     {"name": …, "context": {"trace_id": …}, …}    a span as the console exporter and `rewoo-bench run --otel FILE` do
 
 A span is a model's call, a tool's, an agent's, or none of these, in the names of the GenAI conventions (1.27 to 1.37
-and later), of OpenInference, of Traceloop or of Langfuse's SDK.
+and later), of OpenInference, of Traceloop, of Langfuse's SDK, of the Vercel AI SDK (up to 6) or of Google's ADK.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rewoo_bench.imports.record import (
     times_of,
 )
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of
+from rewoo_bench.models.hosted.responses import read_usage
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.types import Usage
 
@@ -173,6 +174,11 @@ _OPERATIONS: Mapping[str, Kind] = {
 
 
 def _kind(found: Mapping[str, Any]) -> Kind:
+    if found.get("gen_ai.tool.name") == _ADK_MERGED:
+        return ""
+    of_ai_sdk = str(found.get("ai.operationId") or "")
+    if of_ai_sdk:
+        return "tool" if of_ai_sdk == "ai.toolCall" else "model" if of_ai_sdk.endswith(_AI_SDK_CALLS) else ""
     operation = found.get("gen_ai.operation.name")
     if operation is not None:
         return _OPERATIONS.get(str(operation).casefold(), "")
@@ -184,7 +190,13 @@ def _kind(found: Mapping[str, Any]) -> Kind:
         return "" if is_nameless else kind_of(word)  # LangGraph's nodes
     if found.get("llm.request.type") in ("chat", "completion"):
         return "model"
-    return "model" if "gen_ai.request.model" in found and _usage(found) else ""
+    has_request = bool(parsed(found.get(_ADK_REQUEST)))
+    return "model" if has_request or ("gen_ai.request.model" in found and _usage(found)) else ""
+
+
+_AI_SDK_CALLS = (".doGenerate", ".doStream")  # below `ai.generateText` and others, whose tokens are their sums
+_ADK_REQUEST, _ADK_RESPONSE = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response"
+_ADK_MERGED = "(merged tools)"  # in a span that repeats what those of tools that ran at once say
 
 
 def _node(span: Mapping[str, Any]) -> Node:
@@ -194,11 +206,14 @@ def _node(span: Mapping[str, Any]) -> Node:
             found |= event["attributes"]
     kind = _kind(found)
     names = {
-        "tool": ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
+        "tool": ("gen_ai.tool.name", "ai.toolCall.name", "tool.name", "traceloop.entity.name"),
         "agent": ("gen_ai.agent.name", "agent.name", "traceloop.entity.name"),
     }
-    given = first_of(found, ("langfuse.observation.input", "input.value", "traceloop.entity.input"))
-    returned = first_of(found, ("langfuse.observation.output", "output.value", "traceloop.entity.output"))
+    given = first_of(found, ("langfuse.observation.input", "input.value", "traceloop.entity.input", "ai.prompt"))
+    returned = first_of(
+        found,
+        ("langfuse.observation.output", "output.value", "traceloop.entity.output", "ai.response.text"),
+    )
     exception = next(
         (e["attributes"].get("exception.message") for e in span["events"] if e["name"] == "exception"), None
     )
@@ -210,51 +225,101 @@ def _node(span: Mapping[str, Any]) -> Node:
     )  # fmt: skip
     if kind == "tool":
         node.name = node.name.removeprefix("execute_tool ")
-        node.call_id = str(first_of(found, ("gen_ai.tool.call.id", "tool_call.id", "tool.id")) or "")
-        arguments = first_of(found, ("gen_ai.tool.call.arguments", "tool_arguments", "tool.parameters"))
+        node.call_id = str(first_of(found, ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id", "tool.id")) or "")
+        arguments = first_of(found, _ARGUMENTS)
         node.arguments = given if given is not None and "tool.parameters" in found else arguments or given
-        node.result = first_of(found, ("gen_ai.tool.call.result", "tool_response"))
+        node.result = first_of(found, _RESULTS)
         node.result = returned if node.result is None else node.result
     elif kind == "model":
         _add_model(node, found, span["events"], given, returned)
     return node
 
 
+_ARGUMENTS = (
+    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "gcp.vertex.agent.tool_call_args"),
+    *("tool_arguments", "tool.parameters"),
+)
+_RESULTS = ("gen_ai.tool.call.result", "ai.toolCall.result", "gcp.vertex.agent.tool_response", "tool_response")
+
+
+def _of_adk(found: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Google's request as messages with a system text and with tools, its response's content, and its own usage."""
+    request, response = parsed(found.get(_ADK_REQUEST)), parsed(found.get(_ADK_RESPONSE))
+    config = object_at(request, "config")
+    system = config.get("system_instruction")
+    declared = [each for tool in objects_at(config, "tools") for each in objects_at(tool, "function_declarations")]
+    texts = [text_of(part.get("text")) for part in objects_at(system, "parts")]
+    given = {"messages": object_at({"": request}, "").get("contents"), "system": "\n".join(texts) or system}
+    answer = object_at({"": response}, "")
+    return {**given, "tools": declared}, answer.get("content"), answer.get("usage_metadata")
+
+
+def _of_ai_sdk(found: Mapping[str, Any]) -> Any:
+    """The reply of a call of the AI SDK; None where it has none."""
+    text, thoughts = first_of(found, ("ai.response.text", "ai.response.object")), found.get("ai.response.reasoning")
+    asked = parsed(found.get("ai.response.toolCalls"))
+    calls = [
+        {
+            "id": each.get("toolCallId"),
+            "name": each.get("toolName"),
+            "arguments": first_of(each, ("input", "args")),
+        }
+        for each in objects_in(asked)
+    ]
+    if text is None and thoughts is None and not calls:
+        return None
+    return {
+        "role": "assistant",
+        "content": text or "",
+        "tool_calls": calls,
+        **({"reasoning": thoughts} if thoughts else {}),
+    }
+
+
 def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
+    of_adk, adk_usage = None, None
+    if _ADK_REQUEST in found:
+        given, of_adk, adk_usage = _of_adk(found)
     node.model = str(first_of(found, _MODELS) or "")
     node.call_id = str(found.get("gen_ai.response.id") or "")
-    node.usage = _usage(found)
-    node.is_cached_known = any(name in found for name in ("langfuse.observation.usage_details", *_TOKENS[2]))
+    node.usage = read_usage(adk_usage) if adk_usage else _usage(found)
+    node.is_cached_known = bool(adk_usage) or any(
+        name in found for name in ("langfuse.observation.usage_details", *_TOKENS[2])
+    )
     node.cost_usd = number(
         first_of(found, ("gen_ai.usage.cost", "llm.cost.total", "operation.cost", "rewoo_bench.cost_usd"))
     )
     costs = parsed(found.get("langfuse.observation.cost_details"))
     node.cost_usd = number(costs.get("total")) if isinstance(costs, Mapping) else node.cost_usd
     reasons = parsed(found.get("gen_ai.response.finish_reasons"))
-    reason = reasons[0] if isinstance(reasons, list) and reasons else first_of(found, ("llm.finish_reason",))
+    reason = reasons[0] if isinstance(reasons, list) and reasons else first_of(found, _REASONS)
     node.finish_reason = str(reason) if reason is not None else None
     node.messages, node.reply = _of_events(events)
     indexed = _indexed(found, "gen_ai.prompt") or _indexed(found, "llm.input_messages")
-    node.messages = node.messages or messages_in(found.get("gen_ai.input.messages")) or indexed or messages_in(given)
+    written = first_of(found, ("gen_ai.input.messages", "ai.prompt.messages"))
+    node.messages = node.messages or messages_in(written) or indexed or messages_in(given)
     system = parsed(found.get("gen_ai.system_instructions"))
     if node.messages and system and not any(each.get("role") == "system" for each in node.messages):
         node.messages = [{"role": "system", "content": text_of(system)}, *node.messages]
     answers = _indexed(found, "gen_ai.completion") or _indexed(found, "llm.output_messages") or [None]
-    node.reply = node.reply or reply_in(found.get("gen_ai.output.messages")) or answers[0] or reply_in(returned)
+    node.reply = node.reply or reply_in(found.get("gen_ai.output.messages")) or answers[0] or _of_ai_sdk(found)
+    node.reply = node.reply or reply_in(of_adk) or reply_in(returned)
     node.tools = _tools(found, given)
 
 
 _MODELS = (
     *("gen_ai.response.model", "gen_ai.request.model", "llm.response.model_name", "llm.model_name"),
-    *("langfuse.observation.model.name", "llm.request.model"),
+    *("langfuse.observation.model.name", "llm.request.model", "ai.response.model", "ai.model.id"),
 )
+_REASONS = ("llm.finish_reason", "ai.response.finishReason")
 
 
 def _tools(found: Mapping[str, Any], given: Any) -> list[Any]:
     """The schemas of tools that were offered."""
-    for value in (found.get("gen_ai.tool.definitions"), found.get("llm.tools"), parsed(given)):
+    for value in (found.get("gen_ai.tool.definitions"), found.get("ai.prompt.tools"), found.get("llm.tools"), given):
         value = parsed(value)
         value = value.get("tools") if isinstance(value, Mapping) else value
+        value = [*map(parsed, value)] if isinstance(value, list) else value
         if (
             isinstance(value, list)
             and value
@@ -284,21 +349,29 @@ def _usage(found: Mapping[str, Any]) -> Usage | None:
     return Usage(total, count(cached), count(written), min(count(reasoned), count(written)), count(stored))
 
 
-_G, _O = "gen_ai.usage.", "llm.token_count."
+_G, _O, _A = "gen_ai.usage.", "llm.token_count.", "ai.usage."
 _TOKENS = (
-    (f"{_G}input_tokens", f"{_G}prompt_tokens", f"{_O}prompt", "llm.usage.prompt_tokens"),
-    (f"{_G}output_tokens", f"{_G}completion_tokens", f"{_O}completion", "llm.usage.completion_tokens"),
+    (
+        *(f"{_G}input_tokens", f"{_G}prompt_tokens", f"{_O}prompt", "llm.usage.prompt_tokens"),
+        *(f"{_A}inputTokens", f"{_A}promptTokens"),
+    ),
+    (
+        *(f"{_G}output_tokens", f"{_G}completion_tokens", f"{_O}completion", "llm.usage.completion_tokens"),
+        *(f"{_A}outputTokens", f"{_A}completionTokens"),
+    ),
     (
         *(f"{_G}cache_read.input_tokens", f"{_G}cache_read_input_tokens", f"{_G}details.cache_read_tokens"),
         *(f"{_G}input_tokens.cached", f"{_G}cached_tokens", f"{_O}prompt_details.cache_read"),
+        *(f"{_A}cachedInputTokens", f"{_A}inputTokenDetails.cacheReadTokens"),
     ),
     (
         *(f"{_G}cache_creation.input_tokens", f"{_G}cache_creation_input_tokens", f"{_G}details.cache_write_tokens"),
-        f"{_O}prompt_details.cache_write",
+        *(f"{_O}prompt_details.cache_write", f"{_A}inputTokenDetails.cacheWriteTokens"),
     ),
     (
         *(f"{_G}reasoning.output_tokens", f"{_G}reasoning_tokens", f"{_G}details.reasoning_tokens"),
         *(f"{_G}output_tokens.reasoning", f"{_O}completion_details.reasoning"),
+        *(f"{_A}reasoningTokens", f"{_A}outputTokenDetails.reasoningTokens", f"{_G}experimental.reasoning_tokens"),
     ),
 )
 

@@ -237,7 +237,7 @@ def _record(reader: JournalReader, task: TaskKey, row: Sequence[Any]) -> CallRec
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:
     arguments: Any = None
-    with suppress(*_FAULTS):
+    with suppress(*_FAULTS, DataError):
         arguments = json.loads("".join(reader.texts(record)))
     failed = "error" in record.answer
     text = record.answer.get("error" if failed else "text")

@@ -33,20 +33,20 @@ class Beginnings:
 
     def part(self, id_: int) -> Beginning:
         """The end of a beginning. Raises `DataError` where it is missing or damaged."""
-        if id_ in self._known:
-            return self._known[id_]
         rows = self._database.rows("prompts", "WHERE id = ?", (id_,))
         if not rows:
             raise DataError(f"{self._database.path}: messages of its prompts are missing or damaged")
-        found = Beginning(*rows[0][:-1])
-        return self._known.keep(id_, found, len(found.form))
+        return Beginning(*rows[0][:-1])
 
     def parts(self, last: int) -> list[Beginning]:
         """All messages of a prompt. Raises `DataError`."""
         found: list[Beginning] = []
         while last:
-            found.append(self.part(last))
-            last = found[-1].before
+            if (part := self._known.get(last)) is None:
+                part = self.part(last)
+                self._known.keep(last, part, len(part.form))
+            found.append(part)
+            last = part.before
         return found[::-1]
 
     def text(self, id_: int) -> str | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property, lru_cache, reduce
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
-from struct import pack, unpack
+from struct import pack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -70,13 +70,12 @@ class CallRecord(NamedTuple):
 
 def packed(last: int, form: int) -> bytes:
     """The ids of a prompt's last message (0 where it has none) and of the text of its form, as they are recorded."""
-    return pack("qq", last, form)
+    return b"".join(each.to_bytes(8, "big", signed=True) for each in (last, form))
 
 
 def unpacked(ids: bytes) -> tuple[int, int]:
     """The recorded ids of a prompt's last message, and of the text of its form."""
-    last, form = unpack("qq", ids)
-    return last, form
+    return _number(ids[:8]), _number(ids[8:])
 
 
 @lru_cache(maxsize=1024)

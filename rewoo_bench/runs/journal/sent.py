@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -49,12 +50,12 @@ class _Branch:
     def __init__(self, parent: _Branch | None, start: int) -> None:
         self.parent = parent
         self.start = start
-        self.pieces: list[int] = []  # their hashes
-        self.ends: list[int] = []  # in characters from the prompt's beginning
+        self.pieces = array("q")  # their hashes
+        self.ends = array("q")  # in characters from the prompt's beginning
         self.branches: dict[tuple[int, int], _Branch] = {}
         self.depths: list[int] = []
         self.times: list[float] = []
-        self.of: dict[int, int] = {}
+        self.of: dict[int, int] | None = None  # while questions that have sent it go on
         self.first_task, self.first, self.second = _FINISHED - 1, start, start
         self.tokens: dict[int, int] = {}
         """Input tokens of the prompts that were sent, by their lengths."""
@@ -195,6 +196,7 @@ class Sent:
             end, _, task, sent, tokens = heapq.heappop(self._pending)
             self._use(sent, sent.depth, task, end)
             for branch, depth in sent.branches() if task != _FINISHED else ():
+                branch.of = branch.of or {}
                 branch.of[task] = max(depth, branch.of.get(task, 0))
                 self._of_task[task].add(branch)
             if task != _FINISHED:
@@ -205,7 +207,7 @@ class Sent:
         own = others = 0
         ages = [math.nan, math.nan]
         for branch, depth in place.branches():
-            found = min(depth, branch.of.get(call.task, 0))
+            found = min(depth, branch.of.get(call.task, 0)) if branch.of else 0
             if not own and found > branch.start:
                 own, ages[0] = found, self._age(branch, found, call.start)
             found = min(depth, branch.by_others(call.task))
@@ -226,7 +228,8 @@ class Sent:
     def forget(self, task: int) -> None:
         """Forgets which beginnings were those of a question: its last call was sent."""
         for branch in self._of_task.pop(task, ()):
-            del branch.of[task]
+            if branch.of and branch.of.pop(task) and not branch.of:
+                branch.of = None
         self.longest_of.pop(task, None)
         self._pending = [
             (end, number, _FINISHED if of == task else of, place, tokens)

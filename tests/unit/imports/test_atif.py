@@ -17,9 +17,11 @@ from broken_json import mutated, trajectories_or_faults
 from recorded_telemetry import conversations, file_of, imported_calls, ledger_calls, ledger_of
 from recorded_telemetry import read as read_recorded
 
+from rewoo_bench.imports.atif import read_atif
 from rewoo_bench.imports.formats import Found, read_files
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
 from rewoo_bench.imports.write import ImportChoices, import_run
+from rewoo_bench.types import Usage
 
 
 def tool_step(number: int, name: str, result: str | None, tokens: tuple[int, int, int], **more: Any) -> dict[str, Any]:
@@ -323,3 +325,13 @@ def test_broken_documents_of_nemo_end_in_rows_or_faults(name: str, tmp_path: Pat
     for trial in range(draws(2_000)):
         path.write_text(json.dumps(mutated(samples[trial % len(samples)], random_)))
         trajectories_or_faults(path)
+
+
+def test_totals_alone_are_the_tokens_of_the_trajectory() -> None:
+    """Some of Harbor's agents write `final_metrics` and no metrics of steps."""
+    said = [{"source": "user", "message": "How deep is it?"}, {"source": "agent", "message": "230 metres"}]
+    metrics = {"total_prompt_tokens": 1000, "total_completion_tokens": 50, "total_cached_tokens": 400}
+    record = {"schema_version": "ATIF-v1.6", "agent": {"name": "a"}, "steps": said, "final_metrics": metrics}
+    (found,) = read_atif(record, "t")
+    assert found.usage == Usage(input_tokens=1000, cached_input_tokens=400, output_tokens=50)
+    assert found.is_cached_known

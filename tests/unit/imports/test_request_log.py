@@ -375,3 +375,24 @@ def test_a_request_that_is_made_again_after_a_failure_is_one_call(place: int, ti
     (found,) = read(tmp_path, [*log[:place], *[failed] * times, *log[place:]])
     assert [call.usage and call.usage.input_tokens for call in found.calls] == [100, 200, 300, 400]
     assert found.answer == "2 degrees in Oslo."
+
+
+def test_a_proxys_log_has_times_and_failures(tmp_path: Path) -> None:
+    """As LiteLLM writes it: times beside the response, and a refused request without one."""
+    ask = {
+        "messages": [{"role": "user", "content": "How deep is Loch Ness?"}],
+        "startTime": 1.7e9,
+        "endTime": 1.7e9 + 2.5,
+    }
+    reply = {"choices": [{"message": {"role": "assistant", "content": "230 metres"}, "finish_reason": "stop"}]}
+    failed = {**ask, "messages": [{"role": "user", "content": "And Lomond?"}], "status": "failure", "error_str": "429"}
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(json.dumps(each) for each in ({**ask, "response": reply}, {**failed, "response": None})))
+    found = [each.trajectory for each in read_files([file]) if each.trajectory is not None]
+    assert [each.stop_reason for each in found] == [None, "error"]
+    assert [
+        (call.times and call.times.end - call.times.start, call.error) for each in found for call in each.calls
+    ] == [
+        (2.5, None),
+        (2.5, "429"),
+    ]

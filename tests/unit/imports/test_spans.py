@@ -255,3 +255,50 @@ def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
 def test_files_are_small_and_say_their_origin() -> None:
     assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 600_000
     assert "opentelemetry-instrumentation-openai-v2==" in (FOLDER / "requirements.txt").read_text()
+
+
+def ai_sdk(id_: str, start: int, operation: str, **more: Any) -> dict[str, Any]:
+    named = {name.replace("_", "."): value for name, value in more.items()}
+    texts = {name: value if isinstance(value, str | int) else json.dumps(value) for name, value in named.items()}
+    return span(id_, start, start + 1, "", "ai", {"ai.operationId": operation, **texts})
+
+
+def test_calls_of_the_ai_sdk_have_prompts_replies_arguments_and_results(tmp_path: Path) -> None:
+    asks = [{"role": "user", "content": [{"type": "text", "text": "How deep is Loch Ness?"}]}]
+    call = {"toolCallId": "c1", "toolName": "depth", "args": '{"of": "Ness"}'}
+    said = {"type": "tool-call", "toolCallId": "c1", "toolName": "depth", "input": {"of": "Ness"}}
+    result = {"type": "tool-result", "toolCallId": "c1", "toolName": "depth", "output": {"type": "json", "value": 230}}
+    then = [*asks, {"role": "assistant", "content": [said]}, {"role": "tool", "content": [result]}]
+    tokens = {"ai_usage_inputTokens": 30, "ai_usage_outputTokens": 4}
+    (found,) = trajectories(
+        tmp_path,
+        ai_sdk("1", 1, "ai.streamText.doStream", ai_prompt_messages=asks, ai_response_toolCalls=[call], **tokens),
+        ai_sdk("2", 2, "ai.toolCall", ai_toolCall_name="depth", ai_toolCall_id="c1", ai_toolCall_args={"of": "Ness"},
+               ai_toolCall_result="230"),
+        ai_sdk("3", 3, "ai.streamText.doStream", ai_prompt_messages=then, ai_response_text="230 metres", **tokens),
+    )  # fmt: skip
+    (use,) = [event for event in found.events if isinstance(event, ToolUse)]
+    assert (use.name, use.arguments, use.result) == ("depth", {"of": "Ness"}, "230")
+    assert (found.question, found.answer) == ("How deep is Loch Ness?", "230 metres")
+    assert [(each.usage.total_tokens if each.usage else 0, len(each.messages or ())) for each in found.calls] == [
+        (34, 1),
+        (34, 3),
+    ]
+
+
+def test_calls_of_googles_adk_have_prompts_replies_and_the_providers_own_tokens(tmp_path: Path) -> None:
+    usage = {
+        "prompt_token_count": 90, "candidates_token_count": 5, "thoughts_token_count": 20, "total_token_count": 115,
+    }  # fmt: skip
+    request = {
+        "contents": [{"role": "user", "parts": [{"text": "How deep is Loch Ness?"}]}],
+        "config": {"system_instruction": "You know lochs."},
+    }
+    response = {"content": {"role": "model", "parts": [{"text": "230 metres"}]}, "usage_metadata": usage}
+    texts = {"gcp.vertex.agent.llm_request": request, "gcp.vertex.agent.llm_response": response}
+    attributes = {"gen_ai.request.model": "gemini", **{name: json.dumps(each) for name, each in texts.items()}}
+    (found,) = trajectories(tmp_path, span("1", 1, 2, "", "gcp.vertex.agent", attributes))
+    (call,) = found.calls
+    assert (found.system, found.question, found.answer) == ("You know lochs.", "How deep is Loch Ness?", "230 metres")
+    assert call.usage is not None
+    assert (call.usage.input_tokens, call.usage.output_tokens, call.usage.reasoning_tokens) == (90, 25, 20)
