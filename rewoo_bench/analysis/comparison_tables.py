@@ -95,7 +95,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        said, below = ([f"<p>{escape(line)}</p>" for line in lines] for lines in ([*self.verdicts, *self.warnings], notes(self)))
+        above = [*self.verdicts, *self.warnings]
+        said, below = ([f"<p>{escape(line)}</p>" for line in lines] for lines in (above, notes(self)))
         return "\n".join([*said, *map(_html_table, tables(self)), *below])
 
     @property
