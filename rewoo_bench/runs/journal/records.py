@@ -96,7 +96,7 @@ class PromptPart:
         """Its role, or as JSON its role and its calls (`form_of`); empty where it isn't known."""
         self.text_id = text_id(text)
         known = pack("qq", before.id if before else 0, self.text_id) + form.encode("utf-8", "surrogatepass")
-        self.id = _number(sha256(known).digest())
+        self.id: int = _number(sha256(known).digest())
 
 
 def text_id(text: str) -> int:

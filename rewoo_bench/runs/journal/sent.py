@@ -125,7 +125,8 @@ class Place:
         depth = self._texts[self._length - 1].depth
         while branch is not None:
             yield branch, depth
-            branch, depth = branch.parent, branch.start
+            depth = branch.start
+            branch = branch.parent
 
     def branch_of(self, depth: int) -> _Branch:
         return next(branch for branch, _ in self.branches() if branch.start < depth)

@@ -127,7 +127,7 @@ def test_what_the_sdk_streams(tmp_path: Path) -> None:
     def line(kind: str, asked: str | None = None, **message: Any) -> dict[str, Any]:
         return {"type": kind, "message": message, "parent_tool_use_id": asked, "session_id": "s1"}
 
-    reply = {"role": "assistant", "model": "claude-sonnet-4-5", "usage": usage(5)}
+    reply: dict[str, Any] = {"role": "assistant", "model": "claude-sonnet-4-5", "usage": usage(5)}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "two tests fail"}
     lines = [
         {"type": "system", "subtype": "init", "session_id": "s1", "tools": ["Bash"], "model": "claude-sonnet-4-5"},

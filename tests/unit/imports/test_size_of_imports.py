@@ -9,6 +9,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import anyio
 import pytest
@@ -21,7 +22,8 @@ WORDS = [f"word{number}" for number in range(2_000)]
 
 def talk(folder: Path, turns: int, words: int) -> Path:
     """A conversation of so many turns, each with a tool's result of so many words."""
-    random, messages = Random(7), [{"role": "user", "content": "Find all of it."}]
+    random = Random(7)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find all of it."}]
     for turn in range(turns):
         call = {"id": f"c{turn}", "function": {"name": "look", "arguments": json.dumps({"page": turn})}}
         messages.append({"role": "assistant", "content": f"Page {turn}, then.", "tool_calls": [call]})

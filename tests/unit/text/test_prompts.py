@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewoo_bench.text.prompts import Prompt, Prompts, folded
 from rewoo_bench.types import Message
 
-ASK, SAY, ON = (Message(role, text) for role, text in (("user", "2 + 2?"), ("assistant", "4"), ("user", "And 3?")))
+ASK, SAY, ON = Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "And 3?")
 
 
 def read_by(prompts: Prompts, *prompt: Message) -> tuple[int, list[str]]:
