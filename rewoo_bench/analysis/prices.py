@@ -40,7 +40,7 @@ from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import ColumnValues, failed, read_columns
+from rewoo_bench.runs.rows import ColumnValues, arrow_numbers, failed, read_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,7 +263,7 @@ class Pricing:
         if not isinstance(found, pa.Table):
             return cast("_Rows", found.assign(**columns))
         for name, values in columns.items():
-            found = found.set_column(found.column_names.index(name), name, pa.array(values, from_pandas=True))
+            found = found.set_column(found.column_names.index(name), name, arrow_numbers(values, pa.float64()))
         return cast("_Rows", found)
 
 

@@ -67,8 +67,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
     """
     rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
     pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
-    rows = pricing.of(rows)
-    summaries = summaries_of(rows)
+    summaries = summaries_of(rows if as_json else pricing.of(rows))  # for a program no dollars at an example's price
     ends = list(zip(*(rows[name].to_pylist() for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
     agents = {each.name for each in manifest.architectures if each.runner == "agent"}

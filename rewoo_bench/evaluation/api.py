@@ -32,8 +32,9 @@ from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
 from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
 from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
+from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions
 from rewoo_bench.evaluation.resume import new_run_id
-from rewoo_bench.evaluation.run import Listeners, first_questions, in_turn, run
+from rewoo_bench.evaluation.run import Listeners, in_turn, run
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
@@ -173,7 +174,7 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
 
 
 async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
-    options = first_questions(options)
+    options = with_first_questions(options)
     results: list[Result] = []
     async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
         names = [architecture.name for architecture in prepared_run.architectures]
@@ -181,6 +182,8 @@ async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners
         asked = prepared_run.dataset.examples, prepared_run.architectures
         shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress, verbose=options.verbose)
         with closing(shown):
+            for note in first_questions_notes(options):
+                shown.note(note)
             await make_evaluator(options, prepared_run, recorder).run(
                 *asked,
                 trials=options.trials,

@@ -83,20 +83,24 @@ def _as_replayed(options: RunOptions) -> RunOptions:
 
 def with_first_questions(options: RunOptions) -> RunOptions:
     """The options with `FIRST_QUESTIONS` where the embedded model is asked the sample and nobody chose questions."""
-    is_first = (options.model, options.dataset) == (DEFAULT_MODEL, OPTIONS["dataset"].default)
-    if not is_first or options.resume or options.questions or options.ids or options.question_types:
-        return options
-    return replace(options, questions=FIRST_QUESTIONS)
+    is_chosen = options.resume or options.questions or options.ids or options.question_types
+    return options if is_chosen or not _is_first(options) else replace(options, questions=FIRST_QUESTIONS)
 
 
-def first_questions_note(options: RunOptions) -> str:
-    """What `with_first_questions` chose, how long that takes, and how to ask all."""
+def first_questions_notes(options: RunOptions) -> list[str]:
+    """A line on the number of questions of a first run: what that is of all, how long it takes, and how to ask all."""
+    if options.resume or options.questions != FIRST_QUESTIONS or not _is_first(options):
+        return []
     answers = FIRST_QUESTIONS * len(options.architectures) * options.trials
     minutes = max(1, round(answers / _ANSWERS_A_MINUTE))
     time_taken = "about a minute" if minutes == 1 else f"about {minutes} minutes"
     size = len(_load(options, None).examples)
     asked = f"{FIRST_QUESTIONS} of the sample's {size} questions"
-    return f"{asked}, {time_taken} with the small built-in model; -n {size} asks all"
+    return [f"{asked}, {time_taken} with the small built-in model; -n {size} asks all"]
+
+
+def _is_first(options: RunOptions) -> bool:
+    return (options.model, options.dataset) == (DEFAULT_MODEL, OPTIONS["dataset"].default)
 
 
 def load_chosen(options: RunOptions) -> Dataset:

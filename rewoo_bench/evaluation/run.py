@@ -59,7 +59,7 @@ from rewoo_bench.evaluation.prepare import (
     run_columns,
 )
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
-from rewoo_bench.evaluation.question_choice import first_questions_note, with_first_questions, with_recorded_ids
+from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions, with_recorded_ids
 from rewoo_bench.evaluation.resume import (
     StudyRound,
     begin_manifest,
@@ -123,14 +123,6 @@ def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | 
     return call
 
 
-def first_questions(options: RunOptions) -> RunOptions:
-    """`with_first_questions`, which says what it chose."""
-    chosen = with_first_questions(options)
-    if chosen is not options and options.progress:
-        say(first_questions_note(chosen))
-    return chosen
-
-
 async def run(
     options: RunOptions,
     python_inputs: PythonInputs = NOTHING_GIVEN,
@@ -147,7 +139,7 @@ async def run(
     """
     options = with_recorded_ids(options)
     if study is None:
-        options = first_questions(options)
+        options = with_first_questions(options)
     async with AsyncExitStack() as stack:
         with notices_to(say):
             prepared_run = await stack.enter_async_context(prepared(options, python_inputs))
@@ -253,7 +245,7 @@ async def _evaluated(
         engine=evaluator.engine.state if evaluator.engine else None,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
-    for note in (*notes, *program_notes(options, prepared_run)):
+    for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast, overload
 
 from rewoo_bench.types import Message
 
-_MOST_CONVERSATIONS = 16  # of a question: those of sub-agents, and those whose beginnings an agent has rewritten
+_MOST_CONVERSATIONS = 8  # of a question: those of sub-agents, and those whose beginnings an agent has rewritten
 Value = TypeVar("Value")
 
 

@@ -25,6 +25,7 @@ from rewoo_bench.types import Usage
 pytestmark = pytest.mark.anyio
 ARCHITECTURE = "llmcompiler"
 TIMES = {"run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"}
+TIMES |= {"trial_seed"}  # of requests, which a replay doesn't send
 
 
 def plan_for(name: str) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pandas as pd
@@ -237,7 +238,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
-    with ModelServer(lambda request: "Answer: Neva " + "x" * 3000) as server:
+    with ModelServer(lambda request: f"Answer: Neva {Random(str(request)).randbytes(3000).hex()}") as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
         assert quiet("--arch", "direct", "-n", 1, *hosted, "--out", "warm") == 0  # has the index made
         command = [sys.executable, str(SCRIPT), "--arch", "direct", *hosted, "--out", "here", "--no-progress"]

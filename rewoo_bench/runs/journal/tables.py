@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.journal.prefixes import Shared, shared_prefixes
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
+from rewoo_bench.runs.rows import arrow_numbers
 from rewoo_bench.system.files import new_file, removed_unless_written
 
 _QUESTIONS_A_GROUP = 1000
@@ -83,7 +83,7 @@ def export(
                     if of_calls[name].null_count < len(of_calls):  # rows of a published copy, whose prompts aren't here
                         known = of_calls[name].to_numpy().astype(float)
                         values = np.where(np.isnan(values), known, values)
-                    of_calls = of_calls.set_column(place, field, _numbers(values, field.type))
+                    of_calls = of_calls.set_column(place, field, arrow_numbers(values, field.type))
                 calls.write_table(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)
                 written += len(finished)
@@ -97,11 +97,3 @@ def _new_table(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """A parquet file to write. Raises `OSError`, also at the end of the block: its rest is written there."""
     with new_file(path) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         yield writer
-
-
-def _numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
-    """A column of numbers, null for NaN. `pa.array` would import pandas."""
-    known = ~np.isnan(values)
-    numbers = np.where(known, values, 0).astype(np.int64 if pa.types.is_integer(kind) else np.float64)
-    bits = np.packbits(known, bitorder="little").tobytes()
-    return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])

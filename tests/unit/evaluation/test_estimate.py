@@ -47,7 +47,7 @@ def test_the_step_limit_bounds_what_is_expected() -> None:
 
 
 def test_more_questions_and_trials_are_reckoned_from_a_few() -> None:
-    once, thrice = (estimated("direct", trials=trials)["direct"] for trials in (1, 3))
+    once, thrice = (estimated("direct", trials=trials, questions=100)["direct"] for trials in (1, 3))
     assert MOST_QUESTIONS < once.questions == 100
     assert (thrice.questions, thrice.llm_calls) == (300, 300)
     assert thrice.input_tokens == pytest.approx(3 * once.input_tokens, abs=3)

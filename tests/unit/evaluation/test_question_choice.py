@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.question_choice import first_questions_note, load_chosen, with_first_questions
+from rewoo_bench.evaluation.question_choice import first_questions_notes, load_chosen, with_first_questions
 from rewoo_bench.runs.options import RunOptions
 
 
@@ -52,5 +52,7 @@ def test_the_number_that_somebody_gave_stays() -> None:
 def test_the_first_line_says_how_many_how_long_and_how_to_ask_all() -> None:
     first = with_first_questions(RunOptions(("rewoo", "react")))
     said = "10 of the sample's 100 questions, about a minute with the small built-in model; -n 100 asks all"
-    assert first_questions_note(first) == said
-    assert "about 2 minutes" in first_questions_note(with_first_questions(RunOptions(("rewoo", "react"), trials=2)))
+    assert first_questions_notes(first) == [said]
+    (longer,) = first_questions_notes(with_first_questions(RunOptions(("rewoo", "react"), trials=2)))
+    assert "about 2 minutes" in longer
+    assert first_questions_notes(RunOptions(("rewoo",), model="oracle", questions=10)) == []

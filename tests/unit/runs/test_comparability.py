@@ -103,7 +103,7 @@ def test_other_questions_are_refused_or_compared_where_shared() -> None:
     (warning,) = shared.warnings
     assert "not all answered the same questions: 'react' lacks 2 of the 6 questions" in warning
     assert "all below is of the 4 questions that all share" in warning
-    assert str(shared).startswith("WARNING: not all answered the same questions")
+    assert "\n\nWARNING: not all answered the same questions" in str(shared)
 
 
 def test_intersecting_the_same_questions_changes_nothing_and_says_nothing() -> None:

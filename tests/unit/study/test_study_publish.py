@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from zlib import decompress
 
 import anyio
 import numpy as np
@@ -733,7 +734,7 @@ async def test_restored_rows_have_the_models_name_as_later_rows_have_it(tmp_path
     await restore(published, tmp_path / "restored", {"options": options})
     assert set(load(tmp_path / "restored")["model"]) == {"local/small.gguf"}  # the copy, until the next questions
     with closing(connect_to_read(tmp_path / "restored" / "journal.sqlite")) as database:
-        results = [json.loads(row[2]) for row in database.each("questions")]
+        results = [json.loads(decompress(row[2])) for row in database.each("questions")]
     assert {each["question"]["model"] for each in results} == {"local//elsewhere/small.gguf"}
     names = {call["name"] for each in results for call in each["calls"] if call["kind"] == "model"}
     assert names == {"local//elsewhere/small.gguf"}
