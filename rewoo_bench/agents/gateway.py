@@ -50,7 +50,7 @@ from rewoo_bench.models.hosted.dialects import (
     read_request,
 )
 from rewoo_bench.models.hosted.http_endpoint import load_json
-from rewoo_bench.models.hosted.wire import passed_on, passed_query
+from rewoo_bench.models.hosted.wire import FIELDS, passed_on, passed_query
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.types import BAD_GATEWAY, NO_FIELDS, ErrorResponse, Tool, WireRequest, input_schema
 
@@ -215,7 +215,7 @@ class Gateway:
             dialect, data, body = form.path, b"", form.body
         if not isinstance(body, dict):
             raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
-        if misfit := misfit_in(body):
+        if misfit := misfit_in(body, FIELDS.get(dialect, ())):
             raise BadRequest(f"the request can't be read: {misfit}")
         passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
         if passed is not body or form is not None:

@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
@@ -84,19 +84,23 @@ def without_disambiguation(title: str) -> str:
     return _DISAMBIGUATION.sub("", title) or title
 
 
-def with_titles(documents: Sequence[Document]) -> list[Document]:
+def has_title(document: Document) -> bool:
+    """Whether a document's title is one, and not an empty text or a word for none."""
+    return clean_title(document.title) not in _NO_TITLES
+
+
+def with_titles(documents: Sequence[Document], others: Iterable[str] = ()) -> list[Document]:
     """The documents in their order, those without a title named by their first words.
 
-    Such a name is that of one document only: `The ferry takes…`, `The ferry takes… (2)`.
+    Such a name is that of one document only: `The ferry takes…`, `The ferry takes… (2)`, and none of the `others`.
     """
-    has_title = [clean_title(each.title) not in _NO_TITLES for each in documents]
-    if all(has_title):
+    if all(map(has_title, documents)):
         return [*documents]
-    taken = {title_key(each.title) for each, titled in zip(documents, has_title, strict=True) if titled}
+    taken = {*map(title_key, others), *(title_key(each.title) for each in documents if has_title(each))}
     numbers: dict[str, int] = {}
     named: list[Document] = []
-    for document, titled in zip(documents, has_title, strict=True):
-        if titled:
+    for document in documents:
+        if has_title(document):
             named.append(document)
             continue
         name = beginning = _first_words(document.text)

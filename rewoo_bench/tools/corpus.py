@@ -48,7 +48,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json, plain_name
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.words import K1, B, clean_title, index_terms, title_key, with_titles
+from rewoo_bench.text.words import K1, B, clean_title, has_title, index_terms, title_key, with_titles
 from rewoo_bench.tools.search import Hit, Titles
 from rewoo_bench.types import Document
 
@@ -202,16 +202,17 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
     from tqdm import tqdm
 
     pages: dict[str, list[str]] = {}
+    without_title: list[Document] = []
+    for passage in passages:
+        if has_title(passage):
+            pages.setdefault(clean_title(passage.title), []).append(passage.text)
+        else:
+            without_title.append(passage)
     untitled = set[str]()  # their names are words of their texts, which count once
-    read = list(passages)
-    for passage, named in zip(read, with_titles(read), strict=True):
-        title = clean_title(named.title)
-        is_titled = named is passage
+    for named in with_titles(without_title, pages):
         # Search shows a page's first paragraph, which of an untitled one is all of the passage.
-        pages.setdefault(title, []).append(named.text if is_titled else " ".join(named.text.split()))
-        if not is_titled:
-            untitled.add(title)
-    del read
+        pages[clean_title(named.title)] = [" ".join(named.text.split())]
+        untitled.add(clean_title(named.title))
     counts = [len(texts) for texts in pages.values()]
     vocabulary: dict[str, int] = {"": 0}  # bm25s wants the empty term to exist
     occurrences, lengths = [], []  # the term ids of each passage, title included; the bytes of each page

@@ -32,7 +32,7 @@ async def test_a_wrong_type_is_a_400_of_one_line_and_no_call(name: str, path: st
     """Whether the provider speaks the dialect or litellm translates."""
     with DialectServer() as provider:
         async with open_question(provider.api_base, name, api_key=KEY) as asked, httpx.AsyncClient() as web:
-            for wrong in WRONG:
+            for wrong in WRONG if path != "/messages" else WRONG[:-1]:  # which has no stream_options
                 body = {"model": "x", "messages": ASK, "max_tokens": 8, **wrong}
                 answer = await web.post(f"{asked.base_url}{path}", json=body, timeout=60)
                 said = answer.json()["error"]["message"]

@@ -10,7 +10,7 @@ Sources: the API references of OpenAI (chat completions, completions, responses,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -47,7 +47,7 @@ _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 # What the fields of a request are, in each dialect that has them; null is as good as none. From the API references.
 _KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
-    "true or false": ((bool,), ("stream", "store", "parallel_tool_calls", "background", "echo")),
+    "true or false": ((bool,), ("stream", "store", "parallel_tool_calls", "echo")),
     "a whole number": (
         (int,),
         (*_MAX_TOKENS, "n", "seed", "top_k", "top_logprobs", "max_tool_calls", "best_of", "dimensions"),
@@ -59,22 +59,24 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
     "a list": ((list,), ("messages", "tools", "functions", "stop_sequences", "include", "modalities")),
     "an object": (
         (dict,),
-        ("stream_options", "reasoning", "thinking", "metadata", "logit_bias", "response_format", "audio"),
+        ("stream_options", "reasoning", "thinking", "logit_bias", "response_format", "audio"),
     ),
 }
 _FIELD_KINDS = {name: (what, kinds) for what, (kinds, names) in _KINDS.items() for name in names}
 _OF_OBJECTS = ("messages", "tools", "functions")
 
 
-def misfit_in(body: Mapping[str, Any]) -> str | None:
-    """The first field of a request that has another type than each dialect gives it, in one line; None without one.
+def misfit_in(body: Mapping[str, Any], known: Collection[str]) -> str | None:
+    """The first of the `known` fields that has another type than its dialect gives it, in one line; None without one.
 
-    misfit_in({"stream": "true"})       # "stream is 'true', expected true or false"
+    misfit_in({"stream": "true"}, {"stream"})       # "stream is 'true', expected true or false"
     """
     for name, value in body.items():
-        if value is None or name not in _FIELD_KINDS:
+        if value is None or name not in known or name not in _FIELD_KINDS:
             continue
         what, kinds = _FIELD_KINDS[name]
+        if int in kinds and isinstance(value, float) and value.is_integer():  # JSON has one kind of number
+            continue
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             return f"{name} is {value!r:.80}, expected {what}"
         parts: Any = value if name in _OF_OBJECTS else []

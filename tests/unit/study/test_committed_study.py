@@ -151,7 +151,7 @@ def test_what_the_page_says_without_a_figure_holds(committed: StudyResults) -> N
 
 
 def test_what_the_guard_changes_where_it_acts_is_on_the_page() -> None:
-    stopped, ratios, others = [], [], []
+    ratios, others = [], []
     for data in ("hotpotqa", "triviaqa"):
         rows = pd.read_parquet(FOLDER / "runs" / f"main-{data}-qwen" / "questions.parquet")
         tokens, ends = (
@@ -160,11 +160,9 @@ def test_what_the_guard_changes_where_it_acts_is_on_the_page() -> None:
         )
         acted = ends["react?repeat_guard=stop"] == "repeated"
         alone = tokens["react"].where(~acted, tokens["react?repeat_guard=stop"])
-        stopped.append(acted.sum())
         ratios.append(alone.mean() / tokens["rewoo"].mean())
         others.append((tokens["react"] != tokens["react?repeat_guard=stop"])[~acted].any())
     assert f"(if only its stops count, {' and '.join(f'{ratio:.2f}' for ratio in ratios)})" in PAGE
-    assert f"The guard stopped {' and '.join(map(str, stopped))} questions; the rest is chance" in PAGE
     assert any(others)  # questions that the guard didn't stop differ, too
 
 
