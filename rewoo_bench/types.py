@@ -56,7 +56,7 @@ class WireRequest:
     @property
     def document(self) -> Mapping[str, Any]:
         """The body's JSON."""
-        return json.loads(self.body) if self.parsed is None else self.parsed  # type: ignore[no-any-return]
+        return json.loads(self.body) if self.parsed is None else self.parsed
 
     @cached_property
     def identity(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def test_prompts_that_part_have_their_own_values() -> None:
 
 
 def test_a_prompt_is_the_sequence_of_its_messages() -> None:
-    prompt = Prompt().with_message(ASK)
+    prompt = Prompt[Message]().with_message(ASK)
     longer, other = prompt.with_message(SAY), prompt.with_message(ON)
     assert (list(prompt), list(longer), list(other)) == ([ASK], [ASK, SAY], [ASK, ON])
     assert (longer[-1], len(longer), longer[1:], longer == (ASK, SAY)) == (SAY, 2, [SAY], True)
