@@ -18,7 +18,7 @@ from itertools import islice
 from operator import eq
 from typing import Any, Generic, TypeVar, cast, overload
 
-_MOST_CONVERSATIONS = 16  # of a question: those of sub-agents, and those whose beginnings an agent has rewritten
+_MOST_CONVERSATIONS = 6  # of a question: of sub-agents, and of an agent that rewrites beginnings; their texts are kept
 Item = TypeVar("Item")  # a message
 Value = TypeVar("Value")
 
