@@ -12,11 +12,12 @@ no gold answer, no counters, no limits.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -31,13 +32,14 @@ _WHO_ASKS = re.compile(
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WireRequest:
     """A request of an external agent, which the provider gets as it is.
 
     `path` is below the provider's address (`/chat/completions`). `on_headers` gets the answer's headers, and `on_bytes`
     a streamed answer as it arrives. `is_translated`: the agent's own dialect is another one, and `dropped` are the
     fields that have no place in this one. `secrets` are what the agent alone knows as such: they aren't recorded.
+    `parsed` is the body's JSON where its caller has it: a long conversation is parsed once.
     """
 
     path: str
@@ -49,8 +51,14 @@ class WireRequest:
     is_translated: bool = False
     dropped: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def document(self) -> Mapping[str, Any]:
+        """The body's JSON."""
+        return json.loads(self.body) if self.parsed is None else self.parsed
+
+    @cached_property
     def identity(self) -> dict[str, Any]:
         """What two requests that are the same have in common, JSON-ready."""
         headers = {name.lower(): value for name, value in self.headers if name.lower() in _CHANGE_ANSWERS}

@@ -220,7 +220,7 @@ class Gateway:
         passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
-        facts = read_request(dialect, passed)
+        facts = read_request(dialect, passed, session.conversations)
         sender = Sender(request, session, form)
 
         def keep_response(answer: str | bytes) -> None:
@@ -235,7 +235,9 @@ class Gateway:
         is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
         query = "" if is_foreign else passed_query(request.query_string, key=session.key)
         on_bytes = send if facts.streamed else None
-        wire = WireRequest(dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets)
+        wire = WireRequest(
+            dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets, parsed=passed
+        )
         if form is not None:
             wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         # Whether an SDK makes its request again; the header is that of Stainless's SDKs.

@@ -31,6 +31,7 @@ from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.tools import Observation, call_tool
 from rewoo_bench.system.processes import Tail
 from rewoo_bench.text.model_output import check_text
+from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.types import Completion, Request, Step, Tool, WireRequest
 
 _MOST_DROPPED = 20  # fields of a request that are noted
@@ -73,6 +74,8 @@ class AgentSession:
     limit: LimitReached | None = None
     has_answer: bool = False
     """Whether a call of the model was answered: a refused or broken one meters nothing."""
+    conversations: Prompts[Any] = field(default_factory=Prompts, repr=False)
+    """The turns of the agent's requests."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What the agent's own variables and flags hold, where their names say that it is secret."""
     connections: set[str] = field(default_factory=set)
@@ -184,9 +187,10 @@ class AgentSession:
         """Takes the results of the agent's own tools; a call of a metered tool is counted already."""
         if not self._uses:
             return
-        results = read_results(request.path, request.body)
-        if request.is_translated:
-            results = by_ids_of_replies(request.body, results, {name: use for name, (use, _) in self._uses.items()})
+        of_any = request.is_translated  # its replies' ids are others
+        results = read_results(request.path, request.document, None if of_any else self._uses.keys())
+        if of_any:
+            results = by_ids_of_replies(request.document, results, {name: use for name, (use, _) in self._uses.items()})
         asked = {name: self._uses.pop(name) for name in results if name in self._uses}
         for is_exact in (True, False):  # an agent may have changed the arguments; a call with the same goes first
             for name, (use, asked_at) in list(asked.items()):

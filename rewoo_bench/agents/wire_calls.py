@@ -1,7 +1,7 @@
 """An agent's own tool calls, read from its requests and their answers: no part of the gateway has seen them run.
 
     read_reply("/chat/completions", body)            # ModelReply("I'll see.", (ToolUse("call_1", "find", "{…}"),))
-    read_results("/chat/completions", request_body)  # {"call_1": Observation("Kyiv lies on a river.")}
+    read_results("/chat/completions", request)       # {"call_1": Observation("Kyiv lies on a river.")}
 
 A model asks for a call in its reply, and the agent's next request has the result. Sources: the API references of OpenAI
 (chat completions, responses) and Anthropic (messages).
@@ -10,7 +10,7 @@ A model asks for a call in its reply, and the agent's next request has the resul
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,37 +79,45 @@ def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any,
             uses[index].arguments += text_or_empty(delta.get("partial_json"))
 
 
-def read_results(path: str, body: bytes) -> dict[str, Observation]:
-    """The results in a request, by the id of their call; of several with one id the last."""
-    try:
-        request = load_json(body)
-    except ValueError:
-        return {}
-    if not isinstance(request, dict):
-        return {}
+def read_results(path: str, request: Mapping[str, Any], asked: Collection[str] | None = None) -> dict[str, Observation]:
+    """The results in a request, by the id of their call; of several with one id the last.
+
+    Of the calls that are `asked` for: these are looked for from the request's end, where an agent adds them.
+    """
+    turns = request.get("input" if path == RESPONSES else "messages")
     found: dict[str, Observation] = {}
-    for turn in objects_in(request.get("input" if path == RESPONSES else "messages")):
-        if path == RESPONSES and turn.get("type") in ("function_call_output", "custom_tool_call_output"):
-            found[str(turn.get("call_id"))] = Observation(text_in(turn.get("output")))
-        elif path == MESSAGES:
-            for block in objects_in(turn.get("content")):
-                if block.get("type") == "tool_result":
-                    result = Observation(text_in(block.get("content")), bool(block.get("is_error")))
-                    found[str(block.get("tool_use_id"))] = result
-        elif turn.get("role") == "tool":
-            found[str(turn.get("tool_call_id"))] = Observation(text_in(turn.get("content")))
-    return found
+    for turn in reversed(turns) if isinstance(turns, list) else ():
+        if asked is not None and len(found) == len(asked):
+            break
+        for name, part in reversed(_results_of(path, turn)):
+            if name not in found and (asked is None or name in asked):
+                text = text_in(part.get("output" if path == RESPONSES else "content"))
+                found[name] = Observation(text, path == MESSAGES and bool(part.get("is_error")))
+    return dict(reversed(found.items()))
+
+
+def _results_of(path: str, turn: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """The parts of a turn that are results, with the ids of their calls."""
+    if not isinstance(turn, Mapping):
+        return []
+    if path == RESPONSES:
+        is_result = turn.get("type") in ("function_call_output", "custom_tool_call_output")
+        return [(str(turn.get("call_id")), turn)] if is_result else []
+    if path == MESSAGES:
+        blocks = [block for block in objects_in(turn.get("content")) if block.get("type") == "tool_result"]
+        return [(str(block.get("tool_use_id")), block) for block in blocks]
+    return [(str(turn.get("tool_call_id")), turn)] if turn.get("role") == "tool" else []
 
 
 def by_ids_of_replies(
-    body: bytes, results: Mapping[str, Observation], asked: Mapping[str, ToolUse]
+    body: Mapping[str, Any], results: Mapping[str, Observation], asked: Mapping[str, ToolUse]
 ) -> dict[str, Observation]:
     """The results of a chat's request by the ids that its replies gave.
 
     A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
     with the same name and arguments. Of equal calls the last ones are open, since each request repeats those before.
     """
-    turns = objects_in(json.loads(body).get("messages"))
+    turns = objects_in(body.get("messages"))
     calls = [call for turn in turns for call in objects_in(turn.get("tool_calls"))]
     made = {call["id"]: (call["function"]["name"], _as_json(call["function"]["arguments"])) for call in calls}
     left = {name: (use.name, _as_json(use.arguments)) for name, use in asked.items() if name not in results}

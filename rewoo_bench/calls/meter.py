@@ -28,7 +28,7 @@ from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
-from rewoo_bench.text.prompts import Prompts
+from rewoo_bench.text.prompts import Prompts, folded
 from rewoo_bench.text.tokens import PromptParts, prompt_parts_of
 from rewoo_bench.types import Bill, CallCost, Completion, Example, Message, Model, Request, Tool, Usage, WrappedTool
 
@@ -102,6 +102,9 @@ _WORD = re.compile(r"\w+")
 _TOOL_RESULT = '"tool_result"'  # in a user's turn of Anthropic's messages
 
 
+_NO_QUESTIONS: frozenset[tuple[str, ...]] = frozenset()
+
+
 class RunQuestions:
     """The questions of a run, by their first words."""
 
@@ -132,24 +135,25 @@ class PromptWatch:
     def __init__(self, questions: RunQuestions, example: Example) -> None:
         self._questions = questions
         self._own = [example.question, *(document.text for document in example.documents)]
-        self._seen: set[int] = set()
+        self._in_own: set[tuple[str, ...]] = set()  # questions in texts that were in `_own`
 
     def add_result(self, text: str) -> None:
         """Adds the result of a tool: what it says isn't the agent's memory."""
         self._own.append(text)
 
     def has_other(self, messages: Sequence[Message]) -> bool:
-        """Whether one of the messages that weren't sent before holds another question."""
-        found: set[tuple[str, ...]] = set()
-        for message in messages:
-            if hash(message.content) in self._seen:
-                continue
-            self._seen.add(hash(message.content))
-            if message.role == "tool" or _TOOL_RESULT in message.content:
-                self.add_result(message.content)
-            else:
-                found |= self._questions.found_in(message.content)
-        return bool(found) and bool(found - self._questions.found_in("\n".join(self._own)))
+        """Whether one of the messages holds another question."""
+        found = folded(messages, "questions", self._with_message, _NO_QUESTIONS)
+        if found - self._in_own:
+            self._in_own |= self._questions.found_in("\n".join(self._own))
+            self._own = []
+        return bool(found - self._in_own)
+
+    def _with_message(self, before: frozenset[tuple[str, ...]], message: Message) -> frozenset[tuple[str, ...]]:
+        if message.role == "tool" or _TOOL_RESULT in message.content:
+            self.add_result(message.content)
+            return before
+        return before | self._questions.found_in(message.content)
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -186,9 +190,10 @@ class Meter:
         self.clock = clock
         self.question = question
         self._watch = watch
-        self._prompts = Prompts()
+        self._prompts = Prompts[Message]()
         self._trial = trial
         self.calls: list[Call] = []
+        self._summed = (0, Usage())  # of so many of the first calls
         self.notes = RowNotes()
         self.start = clock()
         self._begun = 0
@@ -202,9 +207,9 @@ class Meter:
         Raises `LimitReached` before a call beyond the limits, and where the reply was cut while the model was
         thinking: it has no visible text.
         """
+        request = replace(request, messages=self._prompts.of(request.messages))
         if self._watch and request.wire is not None and self._watch.has_other(request.messages):
             self.notes.flags.add("other_question")
-        request = replace(request, messages=self._prompts.of(request.messages))
         model = self.models.get(request.role) or self.models[""]
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(request.messages, self.question, request.tools)
@@ -272,6 +277,7 @@ class Meter:
         """Counts a failed call, which its caller made once more, as an attempt of the last call."""
         last = self.calls.pop()
         self.calls.remove(failed)
+        self._summed = (0, Usage())
         call_cost = last.call_cost.after(failed.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
         same["startups"] = (*failed.startups, *last.startups)
@@ -287,6 +293,7 @@ class Meter:
     def uncount_second_attempt(self) -> None:
         """Takes back the last call, which was answered as a second attempt at an earlier one."""
         self.calls.pop()
+        self._summed = (0, Usage())
 
     def add_tool_use(self, name: str, status: str, start: float, content: bytes) -> None:
         """Adds a call that an external agent made of a tool of its own, from `start` until now."""
@@ -304,7 +311,9 @@ class Meter:
     @property
     def usage(self) -> Usage:
         """Logical tokens so far."""
-        return sum((call.usage for call in self.calls), Usage())
+        done, usage = self._summed
+        self._summed = len(self.calls), sum((call.usage for call in self.calls[done:]), usage)
+        return self._summed[1]
 
     @property
     def cost_usd(self) -> float | None:

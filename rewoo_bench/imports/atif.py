@@ -229,7 +229,7 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     yield found if reader.names_cached else found.with_calls(lambda call: replace(call, is_cached_known=False))
 
 
-_Prompts = defaultdict[str, Prompt]
+_Prompts = defaultdict[str, Prompt[Message]]
 
 
 class _Reader:
@@ -302,7 +302,7 @@ class _Reader:
             prompts[""] = prompts[""].with_message(Message("user" if source == "user" else "system", text))
 
     def _agent_step(
-        self, step: Mapping[str, Any], text: str, prompt: Prompt, model: str, tools: Sequence[Any], agent: str
+        self, step: Mapping[str, Any], text: str, prompt: Prompt[Message], model: str, tools: Sequence[Any], agent: str
     ) -> Prompt:
         """Adds what the agent did. Returns the prompt of its next call."""
         metrics = object_at(step, "metrics")
@@ -380,7 +380,7 @@ def _total(metrics: Mapping[str, Any]) -> Usage | None:
     return Usage(given, min(cached, given), written) if given or written else None
 
 
-def _sent(prompt: Prompt, ours: Any) -> Prompt:
+def _sent(prompt: Prompt[Message], ours: Any) -> Prompt[Message]:
     """The messages of a call: those so far, or as many of them as `ours` keeps, and others."""
     if not isinstance(ours, Mapping):
         return prompt

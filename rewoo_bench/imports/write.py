@@ -352,7 +352,7 @@ def _with_turns(events: Sequence[_Event]) -> Iterator[_Event]:
 
 def _with_prompts(recorded: RecordedTrajectory) -> RecordedTrajectory:
     """The trajectory; what is known of a prompt holds for the next one that begins with it."""
-    prompts = Prompts()
+    prompts = Prompts[Message]()
     return recorded.with_calls(
         lambda call: call if call.messages is None else replace(call, messages=prompts.of(call.messages))
     )

@@ -6,7 +6,8 @@
     second.folded("characters", lambda sum_, message: sum_ + len(message.content), 0)     # reads the last two alone
 
 An agent sends all it has said with each call, so work on whole prompts grows with the square of a conversation. Here a
-value of a prompt is a function folded over its messages, and the value of each beginning is kept.
+value of a prompt is a function folded over its messages, and the value of each beginning is kept. Messages are ours,
+or the parts of a request as an agent has sent them.
 """
 
 from __future__ import annotations
@@ -15,28 +16,27 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import islice
 from operator import eq
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
-from rewoo_bench.types import Message
-
-_MOST_CONVERSATIONS = 8  # of a question: those of sub-agents, and those whose beginnings an agent has rewritten
+_MOST_CONVERSATIONS = 6  # of a question: of sub-agents, and of an agent that rewrites beginnings; their texts are kept
+Item = TypeVar("Item")  # a message
 Value = TypeVar("Value")
 
 
-class _Conversation:
+class _Conversation(Generic[Item]):
     """Messages that only grow, and for each fold its values after the first 0, 1, 2, … of them."""
 
-    def __init__(self, messages: Sequence[Message] = ()) -> None:
+    def __init__(self, messages: Sequence[Item] = ()) -> None:
         self.messages = list(messages)
         self.values: dict[object, list[Any]] = {}
 
-    def branch(self, length: int, rest: Sequence[Message]) -> _Conversation:
+    def branch(self, length: int, rest: Sequence[Item]) -> _Conversation[Item]:
         """A conversation that has the first `length` messages of this one, and others after them."""
-        other = _Conversation([*self.messages[:length], *rest])
+        other = _Conversation[Item]([*self.messages[:length], *rest])
         other.values = {key: values[: length + 1] for key, values in self.values.items()}
         return other
 
-    def common(self, messages: Sequence[Message]) -> int:
+    def common(self, messages: Sequence[Item]) -> int:
         """How many of the first messages are the same."""
         if self.messages == messages[: len(self.messages)]:  # also the quickest where they are the same objects
             return len(self.messages)
@@ -44,19 +44,19 @@ class _Conversation:
         return next((place for place, is_same in enumerate(same) if not is_same), len(messages))
 
 
-class Prompt(Sequence[Message]):
+class Prompt(Sequence[Item]):
     """The messages of a request, as they were given; those of one conversation share what is known of them."""
 
     __slots__ = ("_conversation", "_given", "_length")
 
     def __init__(
-        self, conversation: _Conversation | None = None, length: int = 0, given: Sequence[Message] | None = None
+        self, conversation: _Conversation[Item] | None = None, length: int = 0, given: Sequence[Item] | None = None
     ) -> None:
-        self._conversation = conversation or _Conversation()
+        self._conversation: _Conversation[Item] = conversation or _Conversation()
         self._length = length
         self._given = self._conversation.messages if given is None else given
 
-    def with_message(self, message: Message) -> Prompt:
+    def with_message(self, message: Item) -> Prompt[Item]:
         """This prompt and one more message."""
         conversation = self._conversation
         if len(conversation.messages) == self._length:
@@ -65,15 +65,15 @@ class Prompt(Sequence[Message]):
             conversation = conversation.branch(self._length, [message])
         return Prompt(conversation, self._length + 1)
 
-    def beginning(self, length: int) -> Prompt:
+    def beginning(self, length: int) -> Prompt[Item]:
         """The prompt of the first messages, of all where it hasn't so many."""
         return Prompt(self._conversation, min(length, self._length))
 
-    def folded(self, key: object, step: Callable[[Value, Message], Value], first: Value) -> Value:
+    def folded(self, key: object, step: Callable[[Value, Item], Value], first: Value) -> Value:
         """`step` applied to the value so far, from `first` on, and each message; `key` names the fold."""
         return self.values(key, step, first)[self._length]
 
-    def values(self, key: object, step: Callable[[Value, Message], Value], first: Value) -> list[Value]:
+    def values(self, key: object, step: Callable[[Value, Item], Value], first: Value) -> list[Value]:
         """The fold's values after the first 0, 1, 2, … messages; there may be more than this prompt has."""
         conversation = self._conversation
         values: list[Value] = conversation.values.setdefault(key, [first])
@@ -85,17 +85,17 @@ class Prompt(Sequence[Message]):
         return self._length
 
     @overload
-    def __getitem__(self, place: int) -> Message: ...
+    def __getitem__(self, place: int) -> Item: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Message]: ...
+    def __getitem__(self, place: slice) -> Sequence[Item]: ...
 
-    def __getitem__(self, place: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, place: int | slice) -> Item | Sequence[Item]:
         if isinstance(place, slice):
             return [self._given[each] for each in range(*place.indices(self._length))]
         return self._given[range(self._length)[place]]
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Item]:
         return islice(self._given, self._length)
 
     def __eq__(self, other: object) -> bool:
@@ -110,13 +110,13 @@ class Prompt(Sequence[Message]):
         return tuple, (list(self),)
 
 
-class Prompts:
+class Prompts(Generic[Item]):
     """The prompts of a question."""
 
     def __init__(self) -> None:
-        self._conversations: list[_Conversation] = []  # the one that was used last at the end
+        self._conversations: list[_Conversation[Item]] = []  # the one that was used last at the end
 
-    def of(self, messages: Sequence[Message]) -> Prompt:
+    def of(self, messages: Sequence[Item]) -> Prompt[Item]:
         """The prompt with these messages."""
         if isinstance(messages, Prompt):
             return messages
@@ -140,12 +140,12 @@ class Prompts:
         return Prompt(best, len(given), given)
 
 
-def folded(messages: Sequence[Message], key: object, step: Callable[[Value, Message], Value], first: Value) -> Value:
+def folded(messages: Sequence[Item], key: object, step: Callable[[Value, Item], Value], first: Value) -> Value:
     """The fold of any messages; of a `Prompt` from what is known of its beginning."""
     return messages.folded(key, step, first) if isinstance(messages, Prompt) else reduce(step, messages, first)
 
 
-def of_each(messages: Sequence[Message], key: object, value: Callable[[Message], Value]) -> list[Value]:
+def of_each(messages: Sequence[Item], key: object, value: Callable[[Item], Value]) -> list[Value]:
     """A value of each message; of a `Prompt` those that aren't known yet are worked out."""
     if not isinstance(messages, Prompt):
         return [*map(value, messages)]

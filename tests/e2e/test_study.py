@@ -497,3 +497,17 @@ def test_a_published_study_is_gone_on_with_and_nothing_of_it_is_paid_again(serve
     assert len(server.books) - asked == 2 * 2  # a third question of each data set, for two architectures
     for run in (tmp_path / "runs").iterdir():
         assert load(run).groupby("architecture", observed=True)["example_id"].nunique().tolist() == [3, 3]
+
+
+def test_a_published_study_is_gone_on_with_after_pandas_wrote_its_tables(server: ModelServer, tmp_path: Path) -> None:
+    file = written(tmp_path, server)
+    only = ("--datasets", "chain")
+    assert study("run", file, "--out", tmp_path / "lost", *only, "-n", 2) == 0
+    assert study("publish", file, "--out", tmp_path / "lost", "--to", tmp_path / "page") == 0
+    for table in (tmp_path / "page").rglob("*.parquet"):
+        rows = pd.read_parquet(table)
+        rows["architecture"] = rows["architecture"].astype("category")
+        rows.sort_values("example_id").to_parquet(table)  # with a column of its index, too
+    assert study("run", file, "--out", tmp_path / "runs", "--from", tmp_path / "page", *only, "-n", 3) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    assert load(run).groupby("architecture", observed=True)["example_id"].nunique().tolist() == [3, 3]

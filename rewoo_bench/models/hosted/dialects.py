@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from rewoo_bench.models.hosted.http_endpoint import documents_of, is_done
@@ -25,6 +25,7 @@ from rewoo_bench.models.hosted.responses import (
 )
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
+from rewoo_bench.text.prompts import Prompts, of_each
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
@@ -149,33 +150,40 @@ class AnswerFacts:
         return "".join(texts)
 
 
-def read_request(path: str, body: Mapping[str, Any]) -> WireFacts:
-    """The facts of a request. A part in an unknown form is read as JSON."""
+def read_request(path: str, body: Mapping[str, Any], conversations: Prompts[Any] | None = None) -> WireFacts:
+    """The facts of a request. A part in an unknown form is read as JSON.
+
+    `conversations` are those of the question: what an earlier request has sent isn't read again.
+    """
     limits = (body.get(name) for name in _MAX_TOKENS)
     limit = next((min(value, _LONGEST_ANSWER) for value in limits if isinstance(value, int) and value > 0), None)
     parts = [body[name] for name in ("system", "instructions", "tools") if body.get(name)]
     messages = [Message("system", text_in(part), ends_prefix=_is_marked(part)) for part in parts]
     given: Any = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
-    is_list = isinstance(given, list) and given and all(isinstance(turn, dict) for turn in given)
-    turns = given if is_list else [given]
-    for position, turn in enumerate(turns):
-        marked = _is_marked(turn) or (position == len(turns) - 1 and "cache_control" in body)
-        role, content = "user", turn
-        if isinstance(turn, dict):
-            role = turn.get("role", "tool" if "output" in turn else "user")
-            calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
-            content = turn.get("content")
-            content = [content, *calls] if calls and content else calls or content
-        known = _ROLES.get(role, "user") if isinstance(role, str) else "user"
-        messages.append(Message(known, text_in(content), ends_prefix=marked))
+    is_list = isinstance(given, list) and {*map(type, given)} == {dict}
+    turns = (conversations or Prompts()).of(given) if is_list else [given]
+    messages += of_each(turns, "message", _message_of)
+    if "cache_control" in body:
+        messages[-1] = replace(messages[-1], ends_prefix=True)
     return WireFacts(messages, limit, body.get("stream") is True)
+
+
+def _message_of(turn: Any) -> Message:
+    role, content = "user", turn
+    if isinstance(turn, dict):
+        role = turn.get("role", "tool" if "output" in turn else "user")
+        calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
+        content = turn.get("content")
+        content = [content, *calls] if calls and content else calls or content
+    known = _ROLES.get(role, "user") if isinstance(role, str) else "user"
+    return Message(known, text_in(content), ends_prefix=_is_marked(turn))
 
 
 def with_usage(request: WireRequest) -> tuple[bytes, bool]:
     """The body of a request that makes a stream say its usage, and whether the agent didn't ask for that."""
     if request.path not in (CHAT, COMPLETIONS):
         return request.body, False
-    body = json.loads(request.body)
+    body = request.document
     if not body.get("stream") or asks_for_usage(body):
         return request.body, False
     options = body["stream_options"] if isinstance(body.get("stream_options"), dict) else {}

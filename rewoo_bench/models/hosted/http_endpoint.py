@@ -15,13 +15,13 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from importlib.metadata import version
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from rewoo_bench.system.http_session import basic_authorization, open_session
 from rewoo_bench.types import CallCost
@@ -44,6 +44,8 @@ _DEEPEST = 200  # levels of a document: those who read it further call themselve
 
 def load_json(data: str | bytes) -> Any:
     """The JSON of a request or of an answer. Raises `ValueError`, also where it is nested too deeply."""
+    with suppress(ValueError):  # it reads no half of a surrogate pair, and no deeper than `_DEEPEST`
+        return from_json(data)
     try:
         value = json.loads(data)
     except RecursionError:

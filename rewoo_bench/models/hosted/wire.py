@@ -303,7 +303,7 @@ class WireClient:
 
     async def _translated(self, route: providers.Route, wire: WireRequest, relay: _Relay) -> WireResponse:
         providers.use_shared_pool(self._transport)
-        body = json.loads(wire.body)
+        body = wire.document
         translation = Translation(route, wire.path, body, self._transport.timeout)
         if body.get("stream") and "stream" not in translation.dropped:
             relay.hides_usage = not asks_for_usage(body)

@@ -109,7 +109,7 @@ def test_a_reply_has_words_and_calls_in_every_dialect(name: str) -> None:
 
 @pytest.mark.parametrize("path", RESULTS)
 def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
-    assert read_results(path, json.dumps(RESULTS[path]).encode()) == {"c1": Observation("a river")}
+    assert read_results(path, RESULTS[path]) == {"c1": Observation("a river")}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,6 @@ def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 def test_what_cannot_be_read_is_left_out(path: str, body: str) -> None:
     assert read_reply(path, body) == ModelReply("", ())
-    assert read_results(path, body.encode()) == {}
 
 
 @pytest.mark.parametrize("index", [{}, [1], "0", None, 1e400])
@@ -130,11 +129,19 @@ def test_a_call_or_a_block_with_a_strange_index_is_read_by_its_place(index: Any)
     assert read_reply(MESSAGES, events).uses == TWO.uses[:1]
 
 
-@pytest.mark.parametrize("levels", [450, 900, 5000])
-def test_a_result_that_is_nested_too_deeply_is_left_out(levels: int) -> None:
-    content = "[" * levels + "]" * levels
-    body = f'{{"messages": [{{"role": "tool", "tool_call_id": "c1", "content": {content}}}]}}'
-    assert read_results(CHAT, body.encode()) == {}
+@pytest.mark.parametrize(
+    "request_", [{}, {"messages": None, "input": 3}, {"messages": ["x", {"content": 3}], "input": [1]}]
+)
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+def test_a_request_without_results_has_none(path: str, request_: dict[str, Any]) -> None:
+    assert read_results(path, request_) == {}
+
+
+def test_results_of_the_calls_that_are_asked_for_are_read_from_the_end() -> None:
+    turns = [
+        {"role": "tool", "tool_call_id": name, "content": said} for name, said in (("a", "1"), ("b", "2"), ("a", "3"))
+    ]
+    assert read_results(CHAT, {"messages": turns}, ["a"]) == {"a": Observation("3")}
 
 
 @pytest.mark.parametrize(

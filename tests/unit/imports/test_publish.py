@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import warnings
 from functools import partial
 from pathlib import Path
@@ -372,3 +373,18 @@ def test_a_log_that_cant_be_written_leaves_no_folder(run: BenchRun, tmp_path: Pa
     with pytest.raises(UsageError, match=r"need it: pip install 'rewoo-bench\[inspect\]'"):
         publish_as("inspect", run.folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["atif", "every-eval-ever", "inspect"])
+def test_a_run_without_calls_is_published_in_other_formats(form: str, run: BenchRun, tmp_path: Path) -> None:
+    if form == "inspect":
+        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+    folder = tmp_path / "run"
+    shutil.copytree(run.folder, folder)
+    calls = pq.read_table(folder / "calls.parquet")
+    pq.write_table(calls.slice(0, 0), folder / "calls.parquet")
+    (folder / "journal.sqlite").unlink()
+    with pytest.raises(SystemExit) as done:
+        main(["publish", str(folder), "--format", form, "--out", str(tmp_path / "out")])
+    assert done.value.code in (0, None)
+    assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))

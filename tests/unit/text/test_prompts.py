@@ -8,7 +8,7 @@ from rewoo_bench.types import Message
 ASK, SAY, ON = Message("user", "2 + 2?"), Message("assistant", "4"), Message("user", "And 3?")
 
 
-def read_by(prompts: Prompts, *prompt: Message) -> tuple[int, list[str]]:
+def read_by(prompts: Prompts[Message], *prompt: Message) -> tuple[int, list[str]]:
     """The characters of a prompt, and the messages that were read for it."""
     read: list[str] = []
 
@@ -20,21 +20,21 @@ def read_by(prompts: Prompts, *prompt: Message) -> tuple[int, list[str]]:
 
 
 def test_a_prompt_that_goes_on_reads_what_is_new() -> None:
-    prompts = Prompts()
+    prompts = Prompts[Message]()
     assert read_by(prompts, ASK) == (6, ["2 + 2?"])
     assert read_by(prompts, ASK, SAY, ON) == (13, ["4", "And 3?"])
     assert read_by(prompts, ASK, SAY) == (7, [])
 
 
 def test_prompts_that_part_have_their_own_values() -> None:
-    prompts = Prompts()
+    prompts = Prompts[Message]()
     read_by(prompts, ASK, SAY, ON)
     assert read_by(prompts, ASK, Message("assistant", "four")) == (10, ["four"])
     assert read_by(prompts, ASK, SAY, ON, SAY) == (14, ["4"])
 
 
 def test_a_prompt_is_the_sequence_of_its_messages() -> None:
-    prompt = Prompt().with_message(ASK)
+    prompt = Prompt[Message]().with_message(ASK)
     longer, other = prompt.with_message(SAY), prompt.with_message(ON)
     assert (list(prompt), list(longer), list(other)) == ([ASK], [ASK, SAY], [ASK, ON])
     assert (longer[-1], len(longer), longer[1:], longer == (ASK, SAY)) == (SAY, 2, [SAY], True)
