@@ -18,7 +18,7 @@ from gateway_runs import check_books, rows, run_agents, traces, write_program
 from open_questions import OpenQuestion, open_question
 
 from rewoo_bench.models.hosted import providers
-from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RESPONSES, misfit_in
+from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RESPONSES
 from rewoo_bench.models.hosted.wire import FIELDS
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Usage
@@ -81,12 +81,6 @@ def thief() -> Iterator[DialectServer]:
         yield server
 
 
-def sent(thief: DialectServer, *, listed: bool) -> dict[str, Any]:
-    """The keywords with a value each, without those whose value the gateway refuses for its type."""
-    values = {name: value_of(name, thief.api_base) for name in keywords(listed=listed)}
-    return {name: value for name, value in values.items() if misfit_in({name: value}) is None}
-
-
 async def post(asked: OpenQuestion, path: str, **fields: Any) -> httpx.Response:
     async with httpx.AsyncClient(timeout=120) as web:
         body = {"model": "x", **BODIES[path], **fields}
@@ -107,7 +101,7 @@ def check(asked: OpenQuestion, provider: DialectServer, thief: DialectServer, ca
 @pytest.mark.by_day(2)
 @pytest.mark.parametrize("path", BODIES)
 async def test_no_keyword_of_litellm_is_obeyed(path: str, provider: DialectServer, thief: DialectServer) -> None:
-    own = [name for name in sent(thief, listed=False) if name not in {*FIELDS[path], "model"}]
+    own = [name for name in keywords(listed=False) if name not in {*FIELDS[path], "model"}]
     async with open_question(provider.api_base, "hosted_vllm/x", api_key=KEY, embedding_name="x") as asked:
         for name in own:
             answer = await post(asked, path, **{name: value_of(name, thief.api_base)})
@@ -118,7 +112,7 @@ async def test_no_keyword_of_litellm_is_obeyed(path: str, provider: DialectServe
 
 @pytest.mark.parametrize("path", BODIES)
 async def test_nor_are_all_of_them_at_once(path: str, provider: DialectServer, thief: DialectServer) -> None:
-    every = {name: value for name, value in sent(thief, listed=True).items() if name not in FIELDS[path]}
+    every = {name: value_of(name, thief.api_base) for name in keywords(listed=True) if name not in FIELDS[path]}
     async with open_question(provider.api_base, "hosted_vllm/x", api_key=KEY, embedding_name="x") as asked:
         answer = await post(asked, path, **every)
     assert answer.status_code == 200, answer.text
@@ -130,7 +124,7 @@ async def test_a_provider_that_speaks_the_dialect_gets_every_field_and_keeps_its
     path: str, provider: DialectServer, thief: DialectServer
 ) -> None:
     fields = frozenset().union(*FIELDS.values())
-    every = {name: value for name, value in sent(thief, listed=True).items() if name not in fields}
+    every = {name: value_of(name, thief.api_base) for name in keywords(listed=True) if name not in fields}
     headers = dict.fromkeys(("X-Api-Base", "X-Forwarded-Host", "X-Portkey-Custom-Host", "Location"), thief.api_base)
     name = "anthropic/claude-x" if path == MESSAGES else "openai/x"
     async with (
