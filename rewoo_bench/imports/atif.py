@@ -303,7 +303,7 @@ class _Reader:
 
     def _agent_step(
         self, step: Mapping[str, Any], text: str, prompt: Prompt[Message], model: str, tools: Sequence[Any], agent: str
-    ) -> Prompt:
+    ) -> Prompt[Message]:
         """Adds what the agent did. Returns the prompt of its next call."""
         metrics = object_at(step, "metrics")
         ours = _extra(step, _OURS)

@@ -287,7 +287,7 @@ def read_conversation(
     What has a role that nobody knows is a tool's result where one is waited for, else said by the user.
     """
     found = Conversation()
-    prompt, tools = Prompt(), tuple(tools)
+    prompt, tools = Prompt[Message](), tuple(tools)
     waiting: list[ToolCall] = []  # of the last reply, without a result yet
     asked_at = start  # where the last reply stands
     moment: float | None = None  # of the message before

@@ -27,8 +27,9 @@ from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import SentCall, recorded_prompts
+from rewoo_bench.runs.journal.prefixes import recorded_prompts
 from rewoo_bench.runs.journal.records import form_of
+from rewoo_bench.runs.journal.sent import SentCall
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _TEXTS_KNOWN = 2_000

@@ -34,7 +34,7 @@ from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import JournalFile, is_sound
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
-from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, Sent
+from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, RequestForm, Sent, SentCall
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
 
 if TYPE_CHECKING:
@@ -275,32 +275,6 @@ _KEPT = np.dtype(
     [("number", "i8"), ("task", "i4"), ("role", "i2"), ("place", "i4"), ("start", "f8"), ("end", "f8"),
      ("input", "i4"), ("output", "i4")]
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SentCall:
-    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970.
-
-    `last` is the id of its last message, and `marks` are positions of messages at which a cacheable prefix ends.
-    """
-
-    number: int
-    task: int
-    start: float
-    end: float
-    input_tokens: int
-    last: int
-    form: RequestForm
-    marks: tuple[int, ...] = ()
-
-
-class RequestForm(NamedTuple):
-    """What a recorded request has beside the contents of its messages; `calls` are the tool calls of each message."""
-
-    roles: tuple[str, ...]
-    tools: str
-    schema: str
-    calls: tuple[str, ...]
 
 
 @lru_cache(maxsize=256)

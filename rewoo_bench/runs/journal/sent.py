@@ -19,19 +19,43 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
 from rewoo_bench.runs.journal.records import form_of
 
-if TYPE_CHECKING:
-    from rewoo_bench.runs.journal.prefixes import SentCall
-
 _CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _MOST = 500_000  # prefixes that are remembered; the branches not sent for longest are forgotten
 _FINISHED = -1
 _FIRST_TIME = 1.0  # in seconds since 1970; earlier ones are missing, or made up for an order
+
+
+@dataclass(frozen=True, slots=True)
+class SentCall:
+    """An answered model call. `number` is its position in `kept`; times are in seconds since 1970.
+
+    `last` is the id of its last message, and `marks` are positions of messages at which a cacheable prefix ends.
+    """
+
+    number: int
+    task: int
+    start: float
+    end: float
+    input_tokens: int
+    last: int
+    form: RequestForm
+    marks: tuple[int, ...] = ()
+
+
+class RequestForm(NamedTuple):
+    """What a recorded request has beside the contents of its messages; `calls` are the tool calls of each message."""
+
+    roles: tuple[str, ...]
+    tools: str
+    schema: str
+    calls: tuple[str, ...]
 
 
 class _Branch:

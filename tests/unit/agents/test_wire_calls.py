@@ -89,7 +89,7 @@ REPLIES = {
         ),
     ),
 }
-RESULTS = {
+RESULTS: dict[str, dict[str, Any]] = {
     CHAT: {"messages": [{"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a river"}]}]},
     RESPONSES: {"input": [{"type": "function_call_output", "call_id": "c1", "output": "a river"}]},
     MESSAGES: {
