@@ -257,7 +257,7 @@ class Pricing:
 
     def of(self, rows: _Rows) -> _Rows:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
-        if self.cost_usd is None:
+        if self.cost_usd is None or self.cached is None:
             return rows
         columns, found = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}, cast("Any", rows)
         if not isinstance(found, pa.Table):

@@ -78,7 +78,9 @@ def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | N
     for flag, limit in (("--run-cost", options.run_cost), ("--question-cost", options.question_cost)):
         if limit is not None:
             where = " at --api-base" if options.api_base else ""
-            why = f"the price of {model!r}{where} isn't known; give it (--price input=0.15,output=0.6), or limit tokens"
+            role = next((role for role, wanted in options.role_models.items() if wanted.name == model), "")
+            price = f"--price {role and role + ':'}input=0.15,output=0.6"  # without a role it is for --model alone
+            why = f"the price of {model!r}{where} isn't known; give it ({price}), or limit tokens"
             raise UnknownPrice(flag, limit, f"{why} (--run-tokens, --question-tokens)")
 
 

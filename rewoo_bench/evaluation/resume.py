@@ -345,6 +345,8 @@ class StudyRound:
     """Whether this process has asked nothing of the run before."""
     asks_failed: bool
     """Whether questions that the infrastructure failed are asked again."""
+    run_cost: float | None = None
+    """Most US dollars of the run in this session, where the study leaves less than the run's own limit."""
 
 
 def begin_manifest(

@@ -140,6 +140,9 @@ async def run(
     options = with_recorded_ids(options)
     if study is None:
         options = with_first_questions(options)
+    declared = options
+    if study is not None and study.run_cost is not None:  # of this session alone: the manifest keeps what was declared
+        options = replace(options, run_cost=study.run_cost)
     async with AsyncExitStack() as stack:
         with notices_to(say):
             prepared_run = await stack.enter_async_context(prepared(options, python_inputs))
@@ -147,7 +150,7 @@ async def run(
             run_id = new_run_id([architecture.name for architecture in prepared_run.architectures])
             folder = options.resume or options.out or RESULTS / run_id
             stack.enter_context(taken(folder, is_new=options.resume is None))
-            manifest = begin_manifest(options, prepared_run, folder, run_id, study)
+            manifest = begin_manifest(declared, prepared_run, folder, run_id, study)
             columns = run_columns(options, prepared_run, manifest.run_id)
             opened = await stack.enter_async_context(
                 open_run(folder, columns, recorded_calls=manifest.recorded_calls or 0, accept_loss=options.accept_loss)

@@ -231,10 +231,9 @@ class _Session:
         facts |= {"declared": str(declared)} if declared else {}
         facts |= {DATASET_SIZE: self.wanted[cell.name]} if self._most(cell) is None else {}
         facts |= {DECLARED_N: cell.options.questions} if cell.options.questions else {}
-        study = StudyRound(facts, is_new_session=cell.name not in self._resumed, asks_failed=again)
+        study = StudyRound(facts, is_new_session=cell.name not in self._resumed, asks_failed=again, run_cost=most_usd)
         try:
             options = self._options(cell, folder, limit, is_new=is_new)
-            options = options if most_usd is None else replace(options, run_cost=most_usd)
             outcome = await run(options, PythonInputs(n_caches=n_caches), study=study)
         except UnknownPrice as error:
             return str(error) if most_usd is None else f"{self._limit_flag}: {error.why}"  # the study's is the limit

@@ -19,6 +19,7 @@ import pytest
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.text.words import counted
 
@@ -220,6 +221,16 @@ def test_a_limit_for_all_runs_together_holds_over_sessions(
     assert study("run", file, "--out", tmp_path / "without", "--study-cost", 5) == 3
     assert "--study-cost 5: the price of 'openai/mine' at --api-base isn't known" in capsys.readouterr().err
     assert len(server.books) == 24
+
+
+def test_a_limit_of_the_study_binds_no_later_session(tmp_path: Path, server: ModelServer) -> None:
+    file = written(tmp_path, server)
+    price = ("--set", "models.hosted.price=input=100,output=1000")
+    arguments = ("run", file, "--out", tmp_path / "runs", "--datasets", "sample", *price)
+    assert study(*arguments, "--study-cost", 0.001) == 3  # the first call ends it
+    run = tmp_path / "runs/main-sample-hosted-temperature=0.0"
+    assert read_manifest(run).options["run_cost"] is None  # as declared
+    assert study(*arguments) == 0
 
 
 def test_a_limit_counts_the_table_of_a_run_whose_journal_is_lost(
