@@ -123,6 +123,7 @@ async def test_so_does_an_agents_request(path: str, name: str, streamed: bool, p
 
 async def test_no_connection_of_a_translated_stream_stays_open(provider: Place) -> None:
     body = {"model": "x", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "2 + 2?"}]}
+    before = open_sessions()  # of tests that ran in this process
     for _ in range(2):  # the second finds litellm's client of the first
         async with (
             open_question(f"{provider.origin}/v1", "gemini/gemini-x", api_key=KEY) as question,
@@ -131,8 +132,12 @@ async def test_no_connection_of_a_translated_stream_stays_open(provider: Place) 
             with suppress(httpx.RemoteProtocolError):
                 await web.post(f"{question.base_url}{MESSAGES}", content=json.dumps(body))
     assert len(provider.seen) == 2
+    assert [each for each in open_sessions() if each not in before] == []
+
+
+def open_sessions() -> list[aiohttp.ClientSession]:
     sessions = [each for each in gc.get_objects() if type(each) is aiohttp.ClientSession]
-    assert [each for each in sessions if not each.closed] == []
+    return [each for each in sessions if not each.closed]
 
 
 def test_a_run_whose_provider_has_moved_ends_with_its_new_place(
