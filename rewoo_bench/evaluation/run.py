@@ -137,10 +137,8 @@ async def run(
     that this is a part of one.
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
-    options = with_recorded_ids(options)
-    if study is None:
-        options = with_first_questions(options)
-    declared = options
+    chosen = with_recorded_ids(options)
+    declared = options = with_first_questions(chosen) if study is None else chosen
     if study is not None and study.run_cost is not None:  # of this session alone: the manifest keeps what was declared
         options = replace(options, run_cost=study.run_cost)
     async with AsyncExitStack() as stack:
