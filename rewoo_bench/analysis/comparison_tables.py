@@ -415,6 +415,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(dollars)
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where no usage was reported")
+    if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
+        lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
     if ratios:
         n = min(ratio.n for ratio in ratios)

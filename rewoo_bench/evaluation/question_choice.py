@@ -1,7 +1,7 @@
 """Which questions of a data set a run asks: `--ids`, `--type`, `--failed-in`, `--wrong-in`, then `--questions`.
 
     options = with_recorded_ids(options)    # questions that failed or were wrong in an earlier run, by id
-    options = with_first_questions(options) # ten for a first run: the sample and the embedded model
+    options = with_first_questions(options) # eight for a first run: the sample and the embedded model
     dataset = load_chosen(options)
 
 A question has to fit `--ids`, `--type` and, where they are given, one of `--failed-in` and `--wrong-in`. The order
@@ -25,9 +25,9 @@ from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions
 from rewoo_bench.types import Example
 
-FIRST_QUESTIONS = 10
+FIRST_QUESTIONS = 8
 """Questions of a first run: with two architectures about a minute of the embedded model on two cores."""
-_ANSWERS_A_MINUTE = 20  # of the embedded model on two idle cores
+_ANSWERS_A_MINUTE = 16  # of the embedded model on two idle cores
 _SHOWN = 5  # ids in an error message
 _MOST_MADE = 1_000  # generated questions, without a larger -n, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}

@@ -80,7 +80,7 @@ class RunOptions:
     questions: Count | None = option(
         None, group=WHAT, flags=("-n", "--questions"),
         help="Number of questions, counted after --ids, --type, --failed-in and --wrong-in.  "
-        "[default: 10 of the sample with the embedded model, else all of it or a file; 100 of a hub set or a generated "
+        "[default: 8 of the sample with the embedded model, else all of it or a file; 100 of a hub set or a generated "
         "one]",
     )
     ids: tuple[str, ...] = option(

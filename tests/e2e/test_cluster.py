@@ -59,12 +59,13 @@ class Nodes:
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
 
-    def kill_one(self) -> None:
+    def do(self, what: str) -> None:
+        """`kill` or `freeze` a node."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write("\n")
+        self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()
-        assert self._process.stdout.readline().strip() == "killed"
+        assert self._process.stdout.readline().strip() == "done"
 
     def close(self) -> None:
         self._process.communicate()  # the end of its input is its end
@@ -132,7 +133,7 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
         deadline = time.monotonic() + 120
         while server.open_connections < AT_ONCE and time.monotonic() < deadline and run.poll() is None:
             time.sleep(0.01)  # until every worker is asking
-        nodes.kill_one()
+        nodes.do("kill")
         killed_at = time.monotonic()
         assert run.poll() is None
         assert "its questions go to others" in ended(run)
@@ -281,3 +282,17 @@ def test_each_question_on_a_worker_has_an_mcp_server_of_its_own(tmp_path: Path) 
         output, _ = start(*asked, *where, "--mcp", server).communicate(timeout=300)
     lines = (tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["steps"][0]["observation"] for line in lines] == ["mine."] * 4, output
+
+
+@pytest.mark.nightly
+def test_a_node_that_no_longer_answers_is_said_and_left_out(tmp_path: Path, questions: Path) -> None:
+    nodes = Nodes()
+    try:
+        nodes.do("freeze")
+        with ModelServer(answer) as server:
+            said = ended(start(*new_run(server, questions, tmp_path / "run"), *on(nodes)))
+    finally:
+        nodes.close()
+    assert "doesn't answer; Ray drops a node that is gone" in said
+    assert "is left out" in said
+    assert load(tmp_path / "run")["stop_reason"].eq("answered").all()

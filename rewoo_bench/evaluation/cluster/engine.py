@@ -365,8 +365,11 @@ class RayEngine:
 # Nodes and workers of the connected cluster.
 
 
-async def check_nodes(resources: Mapping[str, float]) -> None:
-    """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process."""
+async def check_nodes(resources: Mapping[str, float], say: Callable[[str], None]) -> None:
+    """Raises `UsageError` where no node has room for a worker, or a node has other versions than this process.
+
+    A node that has just died counts as alive until Ray notices, which takes half a minute: that is said.
+    """
     nodes = [node for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
     if not any(all(node["Resources"].get(name, 0) >= much for name, much in resources.items()) for node in nodes):
         raise UsageError(f"--worker-resources: no node of the cluster has {json.dumps(dict(resources))}")
@@ -374,8 +377,19 @@ async def check_nodes(resources: Mapping[str, float]) -> None:
     here = probe.versions()
     ask = ray.remote(num_cpus=0, max_retries=0)(probe.versions)
     for node in nodes:
-        there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
-        check_versions(here, there, node["NodeManagerAddress"])
+        address = node["NodeManagerAddress"]
+        try:
+            async with background_task(partial(_say_that_it_waits, address, say)):
+                there = await ask.options(scheduling_strategy=_on(node["NodeID"])).remote()
+        except RayError as error:
+            say(f"the Ray node {address} is left out: {last_line(error)}")
+        else:
+            check_versions(here, there, address)
+
+
+async def _say_that_it_waits(address: str, say: Callable[[str], None]) -> None:
+    await anyio.sleep(_SAID_AFTER_S)
+    say(f"the Ray node {address} doesn't answer; Ray drops a node that is gone within about a minute")
 
 
 def _on(node: str) -> Any:
@@ -441,7 +455,7 @@ async def ray_engine(
 ) -> AsyncIterator[RayEngine]:
     """Workers on the connected cluster, for as long as the context lasts. Raises `UsageError`."""
     resources = json.loads(options.worker_resources) if options.worker_resources else {}
-    await check_nodes(resources)
+    await check_nodes(resources, say)
     workers = options.workers or 1
     path = options.corpus or run.dataset.corpus
     share = options.concurrency and ceil(options.concurrency / workers)  # of the questions at the same time

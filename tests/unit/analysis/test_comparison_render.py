@@ -112,6 +112,12 @@ def test_a_judges_column_is_there_where_it_judged(form: ComparisonFormat) -> Non
     assert "judged" not in render_comparison(compare(frame(system(), system("react"))), form)
 
 
+def test_a_provider_whose_totals_do_not_add_up_is_said() -> None:
+    doubtful = str(compare(frame(system(usage_source="inconsistent"), system("react"))))
+    assert "tokens are in doubt" in doubtful
+    assert "tokens are in doubt" not in str(compare(frame(system(), system("react"))))
+
+
 def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
     shown = str(compare(frame(system(planner_model="big"), system("react", planner_model="big"))))
     assert "sample, openai/small_1 (planner big): tokens per question" in shown

@@ -33,8 +33,8 @@ def asked_first(*architectures: str, **options: Any) -> int | None:
     return with_first_questions(RunOptions(architectures or ("rewoo",), **options)).questions
 
 
-def test_a_first_run_asks_ten_questions() -> None:
-    assert asked_first() == asked_first("rewoo", "react", trials=2) == 10
+def test_a_first_run_asks_a_few_questions() -> None:
+    assert asked_first() == asked_first("rewoo", "react", trials=2) == 8
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_the_number_that_somebody_gave_stays() -> None:
 
 def test_the_first_line_says_how_many_how_long_and_how_to_ask_all() -> None:
     first = with_first_questions(RunOptions(("rewoo", "react")))
-    said = "10 of the sample's 100 questions, about a minute with the small built-in model; -n 100 asks all"
+    said = "8 of the sample's 100 questions, about a minute with the small built-in model; -n 100 asks all"
     assert first_questions_notes(first) == [said]
     (longer,) = first_questions_notes(with_first_questions(RunOptions(("rewoo", "react"), trials=2)))
     assert "about 2 minutes" in longer
-    assert first_questions_notes(RunOptions(("rewoo",), model="oracle", questions=10)) == []
+    assert first_questions_notes(RunOptions(("rewoo",), model="oracle", questions=8)) == []
