@@ -15,12 +15,14 @@ while it waits.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import re
 import shutil
 import sys
 import sysconfig
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -253,6 +255,8 @@ class Programs:
     async def _open(self, stack: AsyncExitStack) -> AsyncMonty:
         from pydantic_monty import AsyncMonty  # an extra, and 20 ms
 
+        atexit.unregister(_let_threads_end)
+        atexit.register(_let_threads_end)
         pool = AsyncMonty(
             min_processes=0,
             max_processes=_MOST_WORKERS,
@@ -260,6 +264,15 @@ class Programs:
             max_checkouts_per_worker=_SESSIONS_OF_WORKER,
         )
         return await stack.enter_async_context(pool)
+
+
+def _let_threads_end() -> None:
+    """Waits at the interpreter's end until the sandbox's own threads have let go of it.
+
+    Nothing can join them (PyO3/pyo3-async-runtimes, issue 40). One that still gives back a Python object while the
+    interpreter ends aborts the process, whose work is done by then: 5 in 100 short processes.
+    """
+    time.sleep(0.1)
 
 
 class ProgramSession:

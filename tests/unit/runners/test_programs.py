@@ -319,6 +319,21 @@ async def test_questions_share_the_workers_of_a_run() -> None:
     assert (await lab.run("1 + 1")).output == "2"  # after the run, with a worker of its own
 
 
+@pytest.mark.nightly
+def test_a_process_that_ran_programs_ends_in_peace() -> None:
+    code = """
+import anyio
+from pathlib import Path
+from rewoo_bench.runners.programs import Programs, ProgramTools
+async def main():
+    async with Programs(5, 32).session(ProgramTools({}, None, slot_tokens=200, max_calls=1)) as session:
+        assert (await session.run("1 + 1")).output == "2"
+anyio.run(main)
+"""
+    for _ in range(60):  # 1 in 20 was aborted
+        assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
 async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
     lab = Lab(timeout_s=60)
     async with AsyncExitStack() as run:
