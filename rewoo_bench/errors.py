@@ -5,6 +5,7 @@
     │   ├── SpecError       architecture.toml or dataset.toml, or the code they name
     │   ├── DataError       a data file, a corpus, a hub that can't be reached
     │   │   └── NothingToDraw   rows that lack what a figure needs
+    │   ├── OptionChanged   a resumed run has another value of an option
     │   ├── ModelNotFound   no such model, or it can't be fetched
     │   └── MissingKey      a provider needs an API key that isn't set
     ├── PlanError           a plan that can't be read or run; holds every fault found
@@ -144,6 +145,14 @@ class HarnessFault(RewooBenchError):
 
 class RunStopped(RewooBenchError):
     """The run ended before its last question; finished questions are kept."""
+
+
+class OptionChanged(UsageError):
+    """A resumed run has another value of an option: `what`, the option and its value when the run began."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"--resume: {what}; leave it out, or start a new run")
+        self.what = what
 
 
 class UnknownPrice(UsageError):

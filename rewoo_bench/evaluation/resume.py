@@ -28,7 +28,7 @@ from typing import Any
 
 from rewoo_bench.config.named import known_names
 from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, WIRE_NAME, file_names, is_oracle
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import OptionChanged, UsageError
 from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
@@ -237,8 +237,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         elif OPTIONS[name].role.addable and not recorded.get(name):
             continue
         elif OPTIONS[name].role.resume and recorded.get(name) not in (value, shown[name]):
-            what = f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run"
-            raise UsageError(f"--resume: {what}; leave it out, or start a new run")
+            raise OptionChanged(f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run")
     check_trusted(manifest.as_json(), given, "--resume", trust=trust)
     if not trust and not has_its_options(folder):
         raise UsageError(

@@ -27,7 +27,15 @@ from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, REPLAY, file_names, is_oracle
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import DataError, JournalError, ModelNotFound, RewooBenchError, UnknownPrice, UsageError
+from rewoo_bench.errors import (
+    DataError,
+    JournalError,
+    ModelNotFound,
+    OptionChanged,
+    RewooBenchError,
+    UnknownPrice,
+    UsageError,
+)
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.progress import duration
@@ -238,7 +246,7 @@ class _Session:
         except UnknownPrice as error:
             return str(error) if most_usd is None else f"{self._limit_flag}: {error.why}"  # the study's is the limit
         except RewooBenchError as error:  # of this run alone: changed settings, a refused key, a damaged folder
-            return str(error).removeprefix("--resume: ")
+            return _in_words_of_a_study(error)
         self._cost_usd[cell.name] = outcome.cost_usd
         self._resumed.add(cell.name)
         self.end.was_interrupted = outcome.was_interrupted
@@ -538,8 +546,15 @@ def _changed(cell: Cell, folder: Path) -> str | None:
         questions = max(cell.options.questions or 0, read_manifest(folder).dataset.limit or 0) or None
         resumed(folder, cell.declared_options | {"questions": questions})
     except RewooBenchError as error:
-        return str(error).removeprefix("--resume: ")
+        return _in_words_of_a_study(error)
     return None
+
+
+def _in_words_of_a_study(error: RewooBenchError) -> str:
+    """The error without the flag that nobody gave, and with advice that one can follow in a file."""
+    if isinstance(error, OptionChanged):
+        return f"{error.what}: take that back in the file, or give the cell another name"
+    return str(error).removeprefix("--resume: ")
 
 
 def _total(found: Sequence[CellStatus]) -> str:

@@ -121,7 +121,10 @@ def test_a_run_that_was_begun_with_other_settings_is_stale_and_the_others_go_on(
     text = file.read_text().replace('chain.dataset = "chain?hops=2"', 'chain = { dataset = "chain?hops=2", seed = 5 }')
     file.write_text(text)
     assert study("run", file, "--out", tmp_path / "runs", "-n", 2) == 3
-    assert "main-chain-hosted-temperature=0.0: --seed was 0 in this run" in capsys.readouterr().err
+    assert (
+        "main-chain-hosted-temperature=0.0: --seed was 0 in this run: take that back in the file, or give the cell "
+        "another name\n"
+    ) in capsys.readouterr().err
     assert len(load(tmp_path / "runs/main-sample-hosted-temperature=0.0")) == 4
     assert len(load(tmp_path / "runs/main-chain-hosted-temperature=0.0")) == 2
     assert study("status", file, "--out", tmp_path / "runs") == 0
