@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
-from rewoo_bench.runs.journal.beginnings import Beginnings
-from rewoo_bench.runs.journal.database import JournalFile, is_sound
+from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
+from rewoo_bench.runs.journal.database import JournalFile, KnownTexts, is_sound
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
 from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, RequestForm, Sent, SentCall
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
@@ -179,19 +179,18 @@ def common_prefixes(
         if example_id not in questions or architecture not in tools:
             continue  # a replay of a part of a run
         last, form_id = unpacked(prompt)
+        if (form := beginnings.text(form_id)) is None:
+            continue
         try:
+            if (common := found.get((architecture, role))) is not None:
+                common.add(example_id, last, read_form(form).tools)
+                continue
             parts = beginnings.parts(last)
         except DataError:
             continue
-        contents, form = [part.text for part in parts], beginnings.text(form_id)
-        if form is None:
-            continue
-        if (common := found.get((architecture, role))) is not None:
-            common.add(example_id, contents, read_form(form).tools)
-            continue
         whole = read_form(whole_form([part.form for part in parts], form))
-        if len(whole.roles) == len(contents):
-            found[architecture, role] = _Common(example_id, contents, whole, beginnings.text)
+        if len(whole.roles) == len(parts):
+            found[architecture, role] = _Common(example_id, [part.text for part in parts], whole, beginnings)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
@@ -202,25 +201,23 @@ def common_prefixes(
 
 
 class _Common:
-    """What prompts have in common: texts of the first prompt, tools first, and the beginning of the next one.
+    """What prompts have in common: texts of the first prompt, tools first, and the beginning of the next one."""
 
-    `text` reads a text by its id.
-    """
-
-    def __init__(
-        self, example_id: str, contents: Sequence[int], form: RequestForm, text: Callable[[int], str | None]
-    ) -> None:
+    def __init__(self, example_id: str, contents: Sequence[int], form: RequestForm, beginnings: Beginnings) -> None:
         self.first_id = example_id
         self.asked = {example_id}
-        self._text = text
+        self._beginnings = beginnings
+        self._firsts = KnownTexts[int, tuple[int, ...]]()
         self._ids: tuple[int | str, ...] = (form.tools, *contents)  # a text beside the ids of texts
-        self._texts = [form.tools, *(text(id_) or "" for id_ in contents)]
+        self._texts = [form.tools, *(beginnings.text(id_) or "" for id_ in contents)]
         self._roles = form.roles
         self._whole = len(self._ids)
         self._rest = ""
         self._seen: set[int | str] = set()
 
-    def add(self, example_id: str, contents: Sequence[int], tools: str) -> None:
+    def add(self, example_id: str, last: int, tools: str) -> None:
+        """Raises `DataError` where messages are missing."""
+        contents = self._first_of(last)
         self.asked.add(example_id)
         ids: tuple[int | str, ...] = (tools, *contents)
         most = min(self._whole, len(ids))
@@ -231,8 +228,20 @@ class _Common:
             self._rest = ""
         elif self._rest and ids[same] not in self._seen:
             self._seen.add(ids[same])
-            other = (self._text(contents[same - 1]) or "") if same else tools
+            other = (self._beginnings.text(contents[same - 1]) or "") if same else tools
             self._rest = commonprefix([self._rest, other])  # noqa: RUF071 - of texts, character by character
+
+    def _first_of(self, last: int) -> tuple[int, ...]:
+        """The texts of a prompt's first messages, as many as may be common and one more; what is new is read."""
+        new: list[Beginning] = []
+        while last and last not in self._firsts:
+            new.append(self._beginnings.part(last))
+            last = new[-1].before
+        contents = self._firsts.get(last, ())
+        for part in reversed(new):
+            contents = contents if len(contents) >= self._whole else (*contents, part.text)
+            self._firsts.keep(part.id, contents, len(contents))
+        return contents
 
     @property
     def tokens(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tracemalloc
 from contextlib import closing
 from functools import partial
@@ -14,7 +15,7 @@ import pytest
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import shared_prefixes
+from rewoo_bench.runs.journal.prefixes import answered_calls, common_prefixes, shared_prefixes
 
 
 @pytest.mark.nightly
@@ -48,3 +49,34 @@ def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] - peaks[0] < 300 * 2_500
+
+
+def test_what_a_runs_prompts_share_is_found_in_the_time_of_what_is_new_in_each(tmp_path: Path) -> None:
+    """Functions that are called, for two conversations of n and of 2 n turns."""
+    counted = []
+    for turns in (50, 100):
+        file, run = tmp_path / f"{turns}.jsonl", tmp_path / str(turns)
+        with file.open("w") as lines:
+            for question in ("Which river?", "Which town?"):
+                said = [
+                    {"role": role, "content": f"{role} {n}"} for n in range(turns) for role in ("assistant", "user")
+                ]
+                asked = [{"role": "system", "content": "Answer well."}, {"role": "user", "content": question}]
+                lines.write(json.dumps({"messages": [*asked, *said[:-1]]}) + "\n")
+        anyio.run(partial(import_run, [file], run))
+        with closing(connect_to_read(run / "journal.sqlite")) as database:
+            tasks = [json.loads(record[0]) for _, record in answered_calls(database)]
+            questions = {example_id: "Which" for _, example_id, _ in tasks}
+            called = [0]
+
+            def count(frame: object, event: str, argument: object, called: list[int] = called) -> None:
+                called[0] += event in ("call", "c_call")
+
+            sys.setprofile(count)
+            found = common_prefixes(database, questions, {tasks[0][0]: []})
+            sys.setprofile(None)
+            assert len(tasks) == 2 * turns
+            (facts,) = found[tasks[0][0]].values()
+            assert facts["ends_in"] == "question"
+            counted.append(called[0])
+    assert counted[1] < 2.5 * counted[0]
