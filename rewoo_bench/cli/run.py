@@ -157,7 +157,8 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
 
 def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     """The options of a new run, or of a resumed one, for which only flags of the command itself count."""
-    from rewoo_bench.evaluation.resume import check_trusted, check_whole, resumed  # as above
+    from rewoo_bench.evaluation.resume import resumed  # as above
+    from rewoo_bench.evaluation.trust import check_trusted, check_whole
 
     agents = tuple(f"agent:{command}" for command in flags.pop("agents"))
     trust = flags.pop("trust")

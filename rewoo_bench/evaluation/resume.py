@@ -7,18 +7,13 @@ options = resumed(Path("results/local/my-run"), given={"run_tokens": 2_000_000, 
 
 from __future__ import annotations
 
-import hmac
 import json
-import os
 import platform
 import re
-import secrets
 import subprocess
 import sys
-import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -26,177 +21,24 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from rewoo_bench.config.named import known_names
-from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, WIRE_NAME, file_names, is_oracle
+from rewoo_bench.config.names import WIRE_NAME, file_names
 from rewoo_bench.errors import OptionChanged, UsageError
 from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
+from rewoo_bench.evaluation.trust import check_trusted, check_whole, was_begun_here
 from rewoo_bench.loaders.sampling import ids_hash
-from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.manifest import (
     LOOSE,
     MANIFEST,
     Manifest,
     changed_values,
-    has_its_options,
     manifest_of,
     read_manifest,
 )
 from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
-from rewoo_bench.text.escaping import plain_line
-from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
+from rewoo_bench.text.redaction import redact_settings, sent_in
 from rewoo_bench.text.tokens import TOKENIZER
-
-# A run that this user begins on this machine is sealed: `seal` in its run.json is an HMAC over the run's id and the
-# options that name a program, code, an address, a model or a file, or that decide what it may spend. A folder that
-# somebody else made, or whose options were edited afterwards, has no valid seal, and `check_trusted` refuses what was
-# not given again.
-
-
-_MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
-_FILES = ("corpus", "failed_in", "wrong_in", "prices")
-_SPENDING = (
-    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "drop_params", "provider_cache"),
-    *("max_retries", "max_steps"),
-)
-_SEALED = (
-    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body"),
-    *_SPENDING,
-)
-_DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
-_KEY_BYTES = 32
-_MOST_CHARACTERS = 60  # of a value in an error message
-
-
-def seal(run_id: str, options: Mapping[str, Any]) -> str | None:
-    """The seal of a run's options as its manifest has them; None where the user's key can't be kept."""
-    return _signed(run_id, redact_settings(options, sent_in(options.get("api_base"))))  # as they are written
-
-
-def seal_of_sent(run_id: str, sent: Mapping[str, Any]) -> str | None:
-    """The seal of what a session learnt of its endpoints."""
-    return _mac({"run_id": run_id, "sent": redact_settings(sent)})
-
-
-def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: str, *, trust: bool) -> None:
-    """Raises `UsageError` for what a run.json would run, read, contact or spend, unless this user began its run here.
-
-    `given` are the options that the command names itself; `flag` is the one that the run.json comes from. With `trust`
-    nothing is refused.
-    """
-    options = manifest.get("options")
-    options = options if isinstance(options, Mapping) else {}
-    again = set(given)
-    again |= {"failed_in", "wrong_in"} if options.get("ids") else set()  # `ids` has their questions
-    again |= {"ids"} if "questions" in given else set()  # and no more of them are asked
-    models = [str({**options, **given}.get(name) or "") for name in _MODELS]
-    if all(is_oracle(model) or model.startswith((LOCAL, REPLAY)) for model in models if model):
-        again |= set(_SPENDING)  # nothing is paid for
-    dangers = [danger for name in _SEALED if name not in again for danger in _dangers(name, options.get(name))]
-    if trust or not dangers:
-        return
-    found = manifest.get("seal")
-    if isinstance(found, str) and _is_seal(found, _signed(str(manifest.get("run_id")), options)):
-        return
-    raise UsageError(
-        f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
-        "Give these flags again, or --trust"
-    )
-
-
-def check_whole(options: Mapping[str, Any], given: Collection[str], flag: str) -> None:
-    """Raises `UsageError` for an option of a run.json whose credentials aren't kept, unless it is `given` again."""
-    for name, value in options.items():
-        if name in OPTIONS and name not in given and was_redacted(str(value)):
-            raise UsageError(f"{flag}: give {OPTIONS[name].flag} again; its credentials aren't kept in the run")
-
-
-def _dangers(name: str, value: Any) -> Iterator[str]:
-    """What an option of a manifest would run, read, contact or spend.
-
-    Of architectures and data sets only plain names are none: options behind a name may name files, folders and code,
-    and set limits.
-    """
-    if name in _SPENDING:
-        if value and value != _DEFAULTS[name]:
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"spend by its own {plain_line(shown[:_MOST_CHARACTERS])!r} ({OPTIONS[name].flag})"
-        return
-    for each in map(str, value if isinstance(value, list) else [value] if value else []):
-        shown = repr(plain_line(each))
-        match name:
-            case "mcp":
-                web = each.startswith(("http://", "https://"))
-                yield f"{'contact' if web else 'run'} the MCP server {shown} (--mcp)"
-            case "llama_server":
-                yield f"run {shown} (--llama-server)"
-            case "api_base":
-                yield f"send prompts and the model's key to {shown} (--api-base)"
-            case "architectures" if each.startswith("agent:"):
-                yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
-            case "architectures" if each not in known_names("architectures"):
-                yield f"run code or commands of {shown} (--arch)"
-            case "dataset" if each not in known_names("datasets"):
-                yield f"read {shown}, or run its code (--dataset)"
-            case "tools" if each.startswith(RECORDED):
-                yield f"read {shown} (--tools)"
-            case "tools" if ":" in each:
-                yield f"import {shown} (--tools)"
-            case "extra_body":
-                yield f"send {shown} with every request (--extra-body)"
-            case _ if name in _FILES:
-                yield f"read {shown} ({OPTIONS[name].flag})"
-            case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
-                yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
-
-
-def _use_of_a_model(name: str) -> str:
-    shown = repr(plain_line(name))
-    if name.startswith((LOCAL, REPLAY)):
-        return f"read {shown}"
-    if ":" in name and "/" not in name and not name.startswith("ft:"):
-        return f"import the model {shown}"
-    if "://" in name:
-        return f"send prompts and your key to the address in the model's name {shown}"
-    return f"ask the model {shown} with your key"
-
-
-def _signed(run_id: str, options: Mapping[str, Any]) -> str | None:
-    return _mac({"run_id": run_id, **{name: options.get(name) for name in _SEALED}})
-
-
-def _mac(facts: Mapping[str, Any]) -> str | None:
-    if (key := _key()) is None:
-        return None
-    text = json.dumps(facts, sort_keys=True, default=str)
-    return hmac.new(key, text.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
-
-
-def _is_seal(found: str, expected: str | None) -> bool:
-    return expected is not None and hmac.compare_digest(found.encode(), expected.encode())
-
-
-def _key() -> bytes | None:
-    """The user's key, which is made at its first use; None where it can't be kept."""
-    from platformdirs import user_state_path  # some milliseconds, and most commands need none
-
-    path = user_state_path("rewoo_bench", appauthor=False) / "key"
-    with suppress(OSError):
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, part = tempfile.mkstemp(dir=path.parent)  # for its owner alone
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(secrets.token_bytes(_KEY_BYTES))
-                with suppress(FileExistsError):  # another process was quicker
-                    os.link(part, path)
-            finally:
-                Path(part).unlink()
-        key = path.read_bytes()
-        return key if len(key) == _KEY_BYTES else None
-    return None
-
 
 _MOST_SHOWN = 20  # values of a list in an error message
 
@@ -239,11 +81,6 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         elif OPTIONS[name].role.resume and recorded.get(name) not in (value, shown[name]):
             raise OptionChanged(f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run")
     check_trusted(manifest.as_json(), given, "--resume", trust=trust)
-    if not trust and not has_its_options(folder):
-        raise UsageError(
-            f"--resume: {str(folder / MANIFEST)!r} has options that were damaged or edited, and they would ask and pay "
-            "for calls again; bring back the file, or take it as it stands with --trust"
-        )
     check_whole(options, given, "--resume")
     paths = {name: Path(value) for name, value in options.items() if value and is_path(OPTIONS[name])}
     lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
@@ -366,7 +203,6 @@ def begin_manifest(
         "started_at": now(),
         "command": command_line(),
         "options": options.as_json(),
-        "seal": seal(run_id, options.as_json()),
         "concurrency": questions_at_once(options, run),
         "dataset": dict(run.dataset.manifest),
         "corpus": corpus,
@@ -387,10 +223,11 @@ def begin_manifest(
     before = read_manifest(options.resume)
     check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
     check_same(before, manifest, [example.id for example in run.dataset.examples])
+    is_own = bool(before.sent) and was_begun_here(before.as_json())
     for role, model in options.role_models.items():
         learnt = before.sent.get(role or "default")  # by earlier sessions, of its endpoint
         # What this user's sessions didn't learn is learnt again.
-        if learnt and _is_seal(before.sent_seal or "", seal_of_sent(before.run_id, before.sent)):
+        if learnt and is_own:
             run.models[model].recall(learnt)
     same = ("run_id", "started_at", "command", "recorded_calls", "restored_rows", "sessions")
     kept = {name: getattr(before, name) for name in same}
@@ -398,7 +235,6 @@ def begin_manifest(
         kept["study"] = before.study
     if study is None or study.is_new_session:
         kept["sessions"] = [*before.sessions, {"command": command_line(), "started_at": now()}]
-    kept["seal"] = seal(before.run_id, manifest.options)
     if before.engine:
         kept["engine"] = manifest.engine or before.engine
     return manifest.model_copy(update=kept)

@@ -65,9 +65,9 @@ from rewoo_bench.evaluation.resume import (
     begin_manifest,
     new_run_id,
     now,
-    seal_of_sent,
     sent_differences,
 )
+from rewoo_bench.evaluation.trust import remember
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
@@ -164,6 +164,7 @@ async def run(
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         begin(folder, manifest, "--out" if options.resume is None else "--resume")
+        remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, replay=prepared_run.replay, live_roles=live, cache=prepared_run.cache)
@@ -274,7 +275,7 @@ async def _evaluated(
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
             facts = evaluator.engine.facts(facts)
-        facts["sent_seal"] = seal_of_sent(manifest.run_id, facts["sent"])
+        remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
     is_empty = not rows and options.resume is None and not opened.journal.has_answers_or_bills()

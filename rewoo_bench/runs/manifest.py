@@ -13,7 +13,6 @@ import shlex
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
@@ -134,12 +133,6 @@ class Manifest(_Facts):
     """Calls in the journal when the last session ended."""
     sent: dict[str, Any] = {}
     """By role: differences of the requests from the options, after the endpoint refused them."""
-    seal: str | None = None
-    """Shows that the user began the run on this machine (evaluation/resume.py)."""
-    sent_seal: str | None = None
-    """The same over `sent`, which a later session obeys."""
-    options_sha256: str | None = None
-    """Of `options`, as they were written."""
     study: dict[str, Any] | None = None
     """Of a run that is a cell of a study: the study's file, its hash when the run began, and the cell."""
     imported: dict[str, Any] | None = None
@@ -231,22 +224,11 @@ def manifest_of(values: Mapping[str, Any], where: str = MANIFEST) -> Manifest:
         raise DataError(f"{where}: not a manifest of a run: {key}: {fault['msg']}") from None
 
 
-def has_its_options(folder: Path) -> bool:
-    """Whether the options of run.json are as this program wrote them, and neither damaged nor edited."""
-    values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    return bool(values.get("options_sha256") == _sha256(values.get("options")))
-
-
-def _sha256(options: Any) -> str:
-    return sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
-
-
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes run.json atomically, without API keys and user info of addresses. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
     shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
-    shown["options_sha256"] = _sha256(shown.get("options"))
     text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
     with replaced(folder / MANIFEST, follows=False) as file:
         file.write(f"{text}\n".encode())

@@ -82,8 +82,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
         **manifest.as_json(),
         "published": {"without": list(without), "left_out": [] if texts else PRIVATE_COLUMNS},
     }
-    for name in ("seal", "sent_seal"):
-        facts.pop(name, None)
     facts |= {"rows": len(tables[QUESTIONS_FILE])} if "rows" in facts else {}
     if "architectures" in facts:
         kept = [each["name"] not in without for each in facts["architectures"]]
@@ -114,7 +112,7 @@ async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> in
     """Makes a run that can be resumed from a published copy; returns its number of rows.
 
     The questions that the copy has are finished; their calls, prompts and traces are not there, and what they cost is
-    in no cap. `facts` replace those of the copy's manifest: its `options`, whose paths are lost, and their seal.
+    in no cap. `facts` replace those of the copy's manifest: its `options`, whose paths are lost.
 
     Raises `DataError` where the copy can't be read or isn't one, and `UsageError` where the folder can't be written.
     """

@@ -39,8 +39,9 @@ from rewoo_bench.errors import (
 from rewoo_bench.evaluation.inputs import PythonInputs, RunInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
 from rewoo_bench.evaluation.progress import duration
-from rewoo_bench.evaluation.resume import StudyRound, resumed, seal
+from rewoo_bench.evaluation.resume import StudyRound, resumed
 from rewoo_bench.evaluation.run import dry_run, run
+from rewoo_bench.evaluation.trust import remember
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, load, open_table
@@ -180,7 +181,8 @@ class _Session:
         if other := _differing_option(cell.options, before):
             raise UsageError(f"--from: {cell.name}: {OPTIONS[other].flag} was another one in the published run")
         options = replace(cell.options, questions=before.dataset.limit).as_json()
-        rows = await restore(copy, folder, {"options": options, "seal": seal(before.run_id, options)})
+        rows = await restore(copy, folder, {"options": options})
+        remember(read_manifest(folder).as_json())
         self._choices.say(f"{cell.name}: goes on from {counted(rows, 'published row')}")
 
     def _most(self, cell: Cell) -> int | None:

@@ -1,0 +1,154 @@
+"""Which runs this user began on this machine, and what a run.json of somebody else would run, contact or spend.
+
+    remember(manifest)                                          # when a run begins, and when a session ends
+    check_trusted(manifest, given, "--resume", trust=False)     # UsageError: it would run the MCP server '…' (--mcp)
+
+A file in the user's state folder has a line for each run that was begun or resumed here: its id and a digest of what
+its run.json would run, read, contact or spend, and of what its sessions learnt of their endpoints. A folder that
+somebody else made isn't among them, nor is one whose options were edited afterwards: then the command has to give these
+flags again, or --trust.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rewoo_bench.config.named import known_names
+from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
+from rewoo_bench.errors import UsageError
+from rewoo_bench.models.local.catalogue import catalogue
+from rewoo_bench.runs.options import OPTIONS, RunOptions
+from rewoo_bench.text.escaping import plain_line
+from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
+
+_MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
+_FILES = ("corpus", "failed_in", "wrong_in", "prices")
+_SPENDING = (
+    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "drop_params", "provider_cache"),
+    *("max_retries", "max_steps"),
+)
+_ASKED_ABOUT = (
+    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body"),
+    *_SPENDING,
+)
+_DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
+_MOST_CHARACTERS = 60  # of a value in an error message
+
+
+def remember(manifest: Mapping[str, Any]) -> None:
+    """Notes a run of this user's; where that can't be written, to resume it takes --trust."""
+    with suppress(OSError):
+        file = _begun_here()
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(_line_of(manifest))
+
+
+def was_begun_here(manifest: Mapping[str, Any]) -> bool:
+    """Whether this user began or resumed the run on this machine, with what its run.json has now."""
+    with suppress(OSError), _begun_here().open(encoding="utf-8") as lines:
+        return _line_of(manifest) in lines
+    return False
+
+
+def _begun_here() -> Path:
+    from platformdirs import user_state_path  # some milliseconds, and most commands need none
+
+    return user_state_path("rewoo_bench", appauthor=False) / "runs.txt"
+
+
+def _line_of(manifest: Mapping[str, Any]) -> str:
+    options = manifest.get("options")
+    options = options if isinstance(options, Mapping) else {}
+    shown = redact_settings(options, sent_in(options.get("api_base")))  # as they are written
+    facts = {name: shown.get(name) for name in _ASKED_ABOUT}
+    facts |= {"run_id": manifest.get("run_id"), "sent": redact_settings(manifest.get("sent") or {})}
+    return sha256(json.dumps(facts, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest() + "\n"
+
+
+def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: str, *, trust: bool) -> None:
+    """Raises `UsageError` for what a run.json would run, read, contact or spend, unless this user began its run here.
+
+    `given` are the options that the command names itself; `flag` is the one that the run.json comes from. With `trust`
+    nothing is refused.
+    """
+    options = manifest.get("options")
+    options = options if isinstance(options, Mapping) else {}
+    again = set(given)
+    again |= {"failed_in", "wrong_in"} if options.get("ids") else set()  # `ids` has their questions
+    again |= {"ids"} if "questions" in given else set()  # and no more of them are asked
+    models = [str({**options, **given}.get(name) or "") for name in _MODELS]
+    if all(is_oracle(model) or model.startswith((LOCAL, REPLAY)) for model in models if model):
+        again |= set(_SPENDING)  # nothing is paid for
+    dangers = [danger for name in _ASKED_ABOUT if name not in again for danger in _dangers(name, options.get(name))]
+    if trust or not dangers:
+        return
+    if was_begun_here(manifest):
+        return
+    raise UsageError(
+        f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
+        "Give these flags again, or --trust"
+    )
+
+
+def check_whole(options: Mapping[str, Any], given: Collection[str], flag: str) -> None:
+    """Raises `UsageError` for an option of a run.json whose credentials aren't kept, unless it is `given` again."""
+    for name, value in options.items():
+        if name in OPTIONS and name not in given and was_redacted(str(value)):
+            raise UsageError(f"{flag}: give {OPTIONS[name].flag} again; its credentials aren't kept in the run")
+
+
+def _dangers(name: str, value: Any) -> Iterator[str]:
+    """What an option of a manifest would run, read, contact or spend.
+
+    Of architectures and data sets only plain names are none: options behind a name may name files, folders and code,
+    and set limits.
+    """
+    if name in _SPENDING:
+        if value and value != _DEFAULTS[name]:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"spend by its own {plain_line(shown[:_MOST_CHARACTERS])!r} ({OPTIONS[name].flag})"
+        return
+    for each in map(str, value if isinstance(value, list) else [value] if value else []):
+        shown = repr(plain_line(each))
+        match name:
+            case "mcp":
+                web = each.startswith(("http://", "https://"))
+                yield f"{'contact' if web else 'run'} the MCP server {shown} (--mcp)"
+            case "llama_server":
+                yield f"run {shown} (--llama-server)"
+            case "api_base":
+                yield f"send prompts and the model's key to {shown} (--api-base)"
+            case "architectures" if each.startswith("agent:"):
+                yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
+            case "architectures" if each not in known_names("architectures"):
+                yield f"run code or commands of {shown} (--arch)"
+            case "dataset" if each not in known_names("datasets"):
+                yield f"read {shown}, or run its code (--dataset)"
+            case "tools" if each.startswith(RECORDED):
+                yield f"read {shown} (--tools)"
+            case "tools" if ":" in each:
+                yield f"import {shown} (--tools)"
+            case "extra_body":
+                yield f"send {shown} with every request (--extra-body)"
+            case _ if name in _FILES:
+                yield f"read {shown} ({OPTIONS[name].flag})"
+            case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
+                yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
+
+
+def _use_of_a_model(name: str) -> str:
+    shown = repr(plain_line(name))
+    if name.startswith((LOCAL, REPLAY)):
+        return f"read {shown}"
+    if ":" in name and "/" not in name and not name.startswith("ft:"):
+        return f"import the model {shown}"
+    if "://" in name:
+        return f"send prompts and your key to the address in the model's name {shown}"
+    return f"ask the model {shown} with your key"
