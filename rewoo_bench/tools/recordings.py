@@ -41,7 +41,7 @@ from rewoo_bench.errors import DataError, NotRecorded, ToolError
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import kind_of
 from rewoo_bench.runs.folder import JOURNAL_FILE, TRACES_FILE
-from rewoo_bench.runs.journal.database import connect_to_read, is_sound
+from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
@@ -94,7 +94,7 @@ class Recording:
                 _log.warning("%s: %s; a recorded tool can't answer them", path, loss)
             nameless = 0
             for row in database.each("calls"):
-                if row[2] != "tool" or not is_sound(row) or (task := _task(row[0])) is None:
+                if row[2] != "tool" or (task := _task(row[0])) is None:
                     continue
                 tasks[task.example_id][task] = None
                 if not row[3]:
