@@ -275,7 +275,7 @@ def sample_example(row: RawRow) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
     key = next((key for key in ANSWER_KEYS if key in row), None)
     if key is None:
-        has = ", ".join(sorted(map(str, row)))
+        has = ", ".join(sorted(str(key) for key, value in row.items() if key != "id" or not isinstance(value, int)))
         raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {HIDDEN_ANSWER}")
     golds = row[key]
     if isinstance(golds, str):

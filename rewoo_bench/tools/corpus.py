@@ -62,7 +62,8 @@ _QUOTED_LINE = re.compile(r'"([^"\n]+)"\n')
 def check_passages(path: Path) -> None:
     """Raises `DataError` where a file is missing, empty or of another format, without reading it."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; expected a corpus in jsonl, json, txt or parquet")
+        what = "a folder" if path.is_dir() else "no such file"
+        raise DataError(f"{path}: {what}; expected a corpus in jsonl, json, txt or parquet")
     if not plain_name(path).endswith(_PASSAGE_SUFFIXES) and path.suffix.lower() != ".parquet":
         raise DataError(
             f"{path}: unknown extension {path.suffix!r}; expected {', '.join(_PASSAGE_SUFFIXES)} (or .gz), .parquet"

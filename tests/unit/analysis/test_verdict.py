@@ -225,7 +225,9 @@ def test_cached_input_that_an_endpoint_counted_is_no_rules(
     run = run_of_two(tmp_path / "run")
     for name, column in (("calls", "name"), ("questions", "model")):
         path = run / f"{name}.parquet"
-        pd.read_parquet(path).assign(**{column: model, "cached_input_tokens": 900}).to_parquet(path)
+        table = pd.read_parquet(path).assign(cached_input_tokens=900)
+        table[column] = model
+        table.to_parquet(path)
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under.endswith("'s prices, cached input as the endpoint counted it")
     assert pricing.cached is not None
