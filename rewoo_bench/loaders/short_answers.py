@@ -128,7 +128,7 @@ def physics_example(row: RawRow) -> Example:
     if target.startswith(_CHOICE):
         try:
             golds = ast.literal_eval(target.removeprefix(_CHOICE))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError):
             golds = None
     if not isinstance(golds, list):
         raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")

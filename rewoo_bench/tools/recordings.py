@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
-_FAULTS = (ValueError, TypeError, RecursionError, OverflowError, struct.error)  # of what a stranger may have written
+_FAULTS = (ValueError, TypeError, OverflowError, struct.error)  # of what a stranger may have written
 
 
 class RecordedCall(NamedTuple):
