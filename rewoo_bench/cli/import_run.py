@@ -30,8 +30,8 @@ _SHOWN_FIELDS = 5
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
-              help="Format of the files: messages, claude-code, otel, langfuse, langsmith, mlflow, inspect, atif, "
-                   "every-eval-ever.  [default: by what they hold]")
+              help="Format of the files: messages, claude-code, otel, langfuse, langsmith, mlflow, inspect, atif.  "
+                   "[default: by what they hold]")
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
@@ -53,8 +53,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
     (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
     exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor
-    and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is
-    standard input.
+    and NeMo Agent Toolkit, with sub-agents. A folder is searched for such files; "-" is standard input.
 
     What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
     aren't read. Tokens that weren't recorded are counted

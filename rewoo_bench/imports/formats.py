@@ -23,7 +23,6 @@ from rewoo_bench.imports.atif import is_atif, read_atif, with_files
 from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
-from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
 from rewoo_bench.imports.observability import (
@@ -71,8 +70,7 @@ MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif, beside=with_files)
 CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
-EVERY_EVAL_EVER = Format("every-eval-ever", is_every_eval_ever, read_samples, sample_parts, with_samples)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):

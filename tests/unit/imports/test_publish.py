@@ -28,7 +28,6 @@ from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.publish import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of what inspect_ai imports
-SCHEMAS = Path(__file__).parents[2] / "golden" / "every_eval_ever"
 TOKENS = [f"{name}_tokens" for name in ("input", "cached_input", "output", "reasoning", "cache_write")]
 OF_QUESTIONS = [
     "architecture", "example_id", "trial", "model", "prediction", "exact_match", "f1", "stop_reason", "llm_calls",
@@ -72,10 +71,9 @@ def test_what_was_written_is_imported_as_the_same_rows(form: str, texts: bool, r
                 assert other["latency_s"] == pytest.approx(one["latency_s"], abs=5e-6)
 
 
-@pytest.mark.parametrize("form", ["atif", "every-eval-ever"])
-def test_texts_are_left_out_unless_they_are_asked_for(form: str, run: BenchRun, tmp_path: Path) -> None:
+def test_texts_are_left_out_unless_they_are_asked_for(run: BenchRun, tmp_path: Path) -> None:
     for texts in (False, True):
-        publish_as(form, run.folder, tmp_path / str(texts), texts=texts)
+        publish_as("atif", run.folder, tmp_path / str(texts), texts=texts)
         files = [path for path in (tmp_path / str(texts)).rglob("*") if path.is_file()]
         told = "".join(path.read_text("utf-8") for path in files)
         questions = {json.dumps(question, ensure_ascii=False)[1:-1] for question in run.rows["question"]}
@@ -92,46 +90,6 @@ def test_nemos_models_accept_what_is_written(run: BenchRun, tmp_path: Path) -> N
         assert made.final_metrics.total_prompt_tokens == sum(
             step.metrics.prompt_tokens for step in made.steps if step.metrics
         )
-
-
-@pytest.mark.parametrize("texts", [False, True])
-def test_every_eval_ever_accepts_what_is_written(texts: bool, run: BenchRun, tmp_path: Path) -> None:
-    from jsonschema import Draft7Validator
-
-    assert publish_as("every-eval-ever", run.folder, tmp_path / "out", texts=texts) == 40
-    whole, instance = (
-        Draft7Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
-        for name in ("eval", "instance_level_eval")
-    )
-    documents = sorted((tmp_path / "out/data").rglob("*.json"))
-    assert len(documents) == 4
-    tokens: dict[str, int] = {}
-    for file in documents:
-        document = json.loads(file.read_text())
-        whole.validate(document)
-        lines = (tmp_path / "out" / document["detailed_evaluation_results"]["file_path"]).read_text().splitlines()
-        assert len(lines) == document["detailed_evaluation_results"]["total_rows"] == 20  # exact match and F1
-        agent = document["evaluation_results"][0]["generation_config"]["additional_details"]["agent"]
-        mine = run.rows[run.rows["architecture"] == agent]
-        means = [each["score_details"]["score"] for each in document["evaluation_results"]]
-        assert means == pytest.approx([mine["exact_match"].mean(), mine["f1"].mean()])
-        for line in map(json.loads, lines):
-            instance.validate(line)
-            if line["evaluation_name"] == "sample f1":
-                tokens[agent] = tokens.get(agent, 0) + line["token_usage"]["total_tokens"]
-    assert tokens == run.rows.groupby("architecture")["total_tokens"].sum().to_dict()
-
-
-def test_every_eval_ever_has_the_rows_that_somebody_scored(tmp_path: Path) -> None:
-    scored, unscored = conversation("Oslo"), conversation("Moss")
-    del unscored["reward"]
-    (tmp_path / "mine.json").write_text(json.dumps([scored, unscored]))
-    (tmp_path / "bare.json").write_text(json.dumps([unscored]))
-    first, bare = (imported(tmp_path / f"{name}.json", tmp_path / name) for name in ("mine", "bare"))
-    assert publish_as("every-eval-ever", first.folder, tmp_path / "out") == 1
-    with pytest.raises(UsageError, match="nobody scored"):
-        publish_as("every-eval-ever", bare.folder, tmp_path / "none")
-    assert not (tmp_path / "none").exists()
 
 
 def test_inspect_reads_scores_and_sums_of_the_log(run: BenchRun, tmp_path: Path) -> None:
@@ -300,16 +258,6 @@ def test_tau_bench_is_the_same_after_it_was_written_and_read(real_data: RealData
     check_same_after("atif", json.loads(path.read_text())[:10], tmp_path)
 
 
-def test_what_a_user_says_later_stands_in_every_form(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo")]))
-    first = imported(tmp_path / "mine.json", tmp_path / "first")
-    publish_as("every-eval-ever", first.folder, tmp_path / "out", texts=True)
-    (file,) = (tmp_path / "out").rglob("*_samples.jsonl")
-    said = [each["role"] for each in json.loads(file.read_text().splitlines()[0])["messages"]]
-    assert said.count("user") == 4
-    assert said[:5] == ["system", "user", "assistant", "user", "assistant"]
-
-
 def test_an_own_run_has_no_user_who_speaks_again(tmp_path: Path) -> None:
     names = "rewoo,react,react-json,rewoo-code"
     own = bench(names, model="oracle?wrong_title=0.3", out=tmp_path / "run", questions=3)
@@ -375,7 +323,7 @@ def test_a_log_that_cant_be_written_leaves_no_folder(run: BenchRun, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("form", ["atif", "every-eval-ever", "inspect"])
+@pytest.mark.parametrize("form", ["inspect", "atif"])
 def test_a_run_without_calls_is_published_in_other_formats(form: str, run: BenchRun, tmp_path: Path) -> None:
     if form == "inspect":
         pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
