@@ -1,6 +1,6 @@
-"""A finished run in a form that other programs read: logs of inspect_ai, or ATIF.
+"""A finished run as logs of inspect_ai, which `inspect view` shows.
 
-    publish_as("inspect", Path("results/local/mine"), Path("shared"), texts=False)
+    publish_logs(Path("results/local/mine"), Path("shared"), texts=False)
 
 A run becomes the trajectories that an import would have read (record.py), and these are written. Without texts, a
 trajectory has its numbers, times, names and predictions, as the copy of a published run has (runs/publish.py): prompts,
@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.imports.atif import as_atif
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
@@ -35,19 +34,16 @@ from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.types import Message, ToolCall, Usage
 
-PUBLISHED_FORMATS = ("inspect", "atif")
 _OF_SUB_AGENT = re.compile(r"(.+)/turn \d+", re.DOTALL)
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 
 
-def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without: Sequence[str] = ()) -> int:
-    """Writes a run in a format into a new folder; returns the number of rows in it.
+def publish_logs(run: Path, out: Path, *, texts: bool = False, without: Sequence[str] = ()) -> int:
+    """Writes a log of each architecture of a run into a new folder; returns the number of rows in them.
 
     Raises `UsageError`, and `DataError` where the run can't be read.
     """
-    if form not in PUBLISHED_FORMATS:
-        raise UsageError(f"--format: {unknown('format', form, PUBLISHED_FORMATS)}")
-    if form == "inspect" and importlib.util.find_spec("inspect_ai") is None:
+    if importlib.util.find_spec("inspect_ai") is None:
         raise UsageError("--format: logs of inspect_ai need it: pip install 'rewoo-bench[inspect]'")
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"--out: {str(out)!r} isn't empty; choose a new folder")
@@ -63,22 +59,17 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
                 "run_id": manifest.run_id,
                 "dataset": file_name(manifest.dataset.name or "unknown"),
                 "agent": file_name(name),
-                "version": str((manifest.environment.get("packages") or {}).get("rewoo-bench", "unknown")),
                 "model": file_name(recorded.models[name]),
                 "started_at": manifest.started_at or "1970-01-01T00:00:00+00:00",
                 "finished_at": manifest.finished_at,
             }
-            trajectories = recorded.trajectories(name)
+            trajectories = list(recorded.trajectories(name))
             try:
                 out.mkdir(parents=True, exist_ok=True)
-                if form == "atif":
-                    rows += _write_atif(out / short, facts, trajectories)
-                    continue
                 from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
 
-                whole = list(trajectories)
-                write_log(out / f"{short}.eval", facts, whole)
-                rows += len(whole)
+                write_log(out / f"{short}.eval", facts, trajectories)
+                rows += len(trajectories)
             except OSError as error:
                 raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return rows
@@ -91,17 +82,6 @@ def _short_names(names: Sequence[str]) -> list[str]:
         short = re.sub(r"[^\w.-]+", "-", file_name(name)).strip("-.")[:80] or "agent"
         found.append(short if short not in found else f"{short}-{len(found)}")
     return found
-
-
-def _write_atif(folder: Path, facts: Mapping[str, Any], trajectories: Iterator[RecordedTrajectory]) -> int:
-    """A file a trajectory, as the format's other tools read them; sorted by name they are in the run's order."""
-    number = 0
-    folder.mkdir()
-    for number, each in enumerate(trajectories, 1):
-        name = re.sub(r"[^\w.-]+", "-", each.task).strip("-.")[:80]
-        document = json.dumps(as_atif(each, facts), ensure_ascii=False, indent=1, default=str)
-        (folder / f"{number:06}-{name}.json").write_bytes(document.encode("utf-8", "replace"))
-    return number
 
 
 class _Run:

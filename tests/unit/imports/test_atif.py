@@ -304,7 +304,6 @@ def test_broken_documents_end_in_rows_or_faults(tmp_path: Path, draws: Callable[
     random_ = random.Random(5)
     whole = with_reference(trajectory_id="t1", trajectory_path="none.json") | {
         "subagent_trajectories": [sub_agent(trajectory_id="t1")],
-        "extra": {"rewoo_bench": {"trial": 1, "solved": True, "answers": ["4"], "stop_reason": "answered"}},
         "final_metrics": {"total_cost_usd": 1.0},
     }
     path = tmp_path / "a.json"

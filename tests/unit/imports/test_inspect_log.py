@@ -18,7 +18,7 @@ import pytest
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.imports.formats import read_files
-from rewoo_bench.imports.publish import publish_as
+from rewoo_bench.imports.publish import publish_logs
 from rewoo_bench.imports.write import ImportChoices, import_run
 
 with warnings.catch_warnings():
@@ -150,10 +150,9 @@ def test_a_tool_beside_an_agent_that_is_a_tool_belongs_to_the_call_that_asked_fo
     ]
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_an_imported_run_is_published_with_its_costs_and_sub_agents(form: str, log: Any, tmp_path: Path) -> None:
+def test_an_imported_run_is_published_with_its_costs_and_sub_agents(log: Any, tmp_path: Path) -> None:
     before, calls_before, _ = imported([Path(log.location)], tmp_path / "run")
-    publish_as(form, tmp_path / "run", tmp_path / "out", texts=True)
+    publish_logs(tmp_path / "run", tmp_path / "out", texts=True)
     after, calls_after, _ = imported([tmp_path / "out"], tmp_path / "again")
     told = ["example_id", "trial", "exact_match", "prediction", "stop_reason", "llm_calls", "tool_calls", "cost_usd"]
     told += [f"{name}_tokens" for name in ("input", "output", "cached_input", "cache_write", "reasoning")]
