@@ -52,8 +52,8 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
     requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
     (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
-    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor
-    and NeMo Agent Toolkit, with sub-agents. A folder is searched for such files; "-" is standard input.
+    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of
+    Harbor, with sub-agents. A folder is searched for such files; "-" is standard input.
 
     What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
     aren't read. Tokens that weren't recorded are counted

@@ -1,11 +1,11 @@
-"""ATIF, the Agent Trajectory Interchange Format of Harbor, which NeMo Agent Toolkit writes, too (schema 1.0 to 1.7).
+"""ATIF, the Agent Trajectory Interchange Format of Harbor (schema 1.0 to 1.7).
 
     {"schema_version": "ATIF-v1.7", "agent": {...}, "steps": [{"step_id": 1, "source": "user", "message": "2 + 2?"}]}
 
 A step of the source `agent` is a model call with its tool calls and their results; one with `llm_call_count` 0 has tool
 calls alone. ATIF records no prompts: the prompt of a call is rebuilt from the steps before it. Sub-agents' calls count
-for the trajectory that refers to them, also where they stand in a file of their own. NeMo puts a trajectory into a
-sample of its data set, and means other things by its steps: nemo.py.
+for the trajectory that refers to them, also where they stand in a file of their own. A step's timestamp alone is no
+duration, so calls have no times.
 """
 
 from __future__ import annotations
@@ -20,21 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
-from rewoo_bench.imports.nemo import as_specified, is_nemo
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
-    Times,
     ToolUse,
     Turn,
     Unreadable,
-    as_time,
     count,
     known,
     number,
     object_at,
     objects_at,
-    times_of,
 )
 from rewoo_bench.system.files import is_file
 from rewoo_bench.text.prompts import Prompt
@@ -49,9 +45,9 @@ _REFERENCE = re.compile(rb'"(?:trajectory_path|continued_trajectory_ref)"\s*:\s*
 
 
 def is_atif(record: Any) -> bool:
-    """Whether a record is a trajectory in ATIF, or a sample of NeMo with one."""
-    found = record.get("trajectory", record) if isinstance(record, Mapping) else None
-    return isinstance(found, Mapping) and str(found.get("schema_version")).startswith("ATIF-v1.") and "agent" in found
+    """Whether a record is a trajectory in ATIF."""
+    is_named = isinstance(record, Mapping) and str(record.get("schema_version")).startswith("ATIF-v1.")
+    return is_named and "agent" in record
 
 
 def with_files(record: Any, path: Path, folder: Path) -> Any:
@@ -173,11 +169,8 @@ def _references(step: Any) -> Iterator[dict[str, Any]]:
 
 def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     """The trajectory of a document. Raises `Unreadable`."""
-    sample: Mapping[str, Any] = {}
-    if "trajectory" in record:
-        sample, record = record, record["trajectory"]
     reader = _Reader(object_at(record, "files"))
-    reader.read(as_specified(record) if is_nemo(record) else record, "")
+    reader.read(record, "")
     extra, harbor = object_at(record, "extra"), object_at(record, _HARBOR)
     agent = record["agent"]
     metrics = object_at(record, "final_metrics")
@@ -186,13 +179,12 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     task = next(
         (
             str(each)
-            for each in (extra.get("task_id"), sample.get("item_id"), harbor.get("task"), record.get("session_id"),
+            for each in (extra.get("task_id"), harbor.get("task"), record.get("session_id"),
                          record.get("trajectory_id"))
             if each is not None
         ),
         default_task,
     )  # fmt: skip
-    expected = sample.get("expected_output_obj")
     found = RecordedTrajectory(
         task=task,
         question=reader.question,
@@ -200,7 +192,6 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),
         system=reader.system,
         answer=reader.answer,
-        answers=[] if expected in (None, "") else [text_of(expected)],
         solved=as_verdict(harbor.get("reward")),
         error=str(harbor["error"]) if harbor.get("error") else None,
         cost_usd=number(metrics.get("total_cost_usd")) if None in priced or not priced else None,
@@ -298,7 +289,6 @@ class _Reader:
                     tools,
                     text_of(step.get("reasoning_content")),
                     cost_usd=number(metrics.get("cost_usd")),
-                    times=_times(step),
                     agent=agent,
                     role="tool" if self._tools_around else "agent",
                 )
@@ -315,7 +305,7 @@ class _Reader:
             content = None if mine is None or mine.get("content") is None else text_of(mine["content"])
             failed = content is not None and says_error(content)
             arguments = call.arguments if raw.get("arguments") is not None else None
-            self.events.append(ToolUse(call.name, arguments, content, failed, _times(raw), agent, call.id))
+            self.events.append(ToolUse(call.name, arguments, content, failed, agent=agent, call_id=call.id))
             prompt = prompt.with_message(Message("tool", content or "", tool_call_id=call.id))
         for each in results:  # of actions that were no tool calls
             prompt = prompt.with_message(Message("user", text_of(each.get("content"))))
@@ -342,12 +332,6 @@ def _total(metrics: Mapping[str, Any]) -> Usage | None:
     """Tokens of the whole trajectory, which is all that some of Harbor's agents write; None where there are none."""
     given, cached, written = (count(metrics.get(f"total_{name}_tokens")) for name in ("prompt", "cached", "completion"))
     return Usage(given, min(cached, given), written) if given or written else None
-
-
-def _times(part: Mapping[str, Any]) -> Times | None:
-    """When a step or tool call began and ended, where NeMo's `invocation` says it: a timestamp alone is no duration."""
-    invocation = object_at(object_at(part, "extra"), "invocation")
-    return times_of(as_time(invocation.get("start_timestamp")), as_time(invocation.get("end_timestamp")))
 
 
 def _usage(metrics: Mapping[str, Any]) -> Usage | None:

@@ -24,10 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import new_class
 from typing import Any
-
-import anyio
 
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall, Usage
@@ -68,11 +65,6 @@ SCRIPT: Mapping[str, list[Any]] = {
     SUM: ["4"],
     TWICE: [[("search", {"query": "open"})], [("search", {"query": "open"})], "Yes, twice"],
 }
-DELEGATED: Mapping[str, list[Any]] = {
-    "Ask the guide.": [[("guide", {"input_message": "How high?"})], [("search", {"query": "foot"})], "1,083 feet"],
-    "How high?": [[("search", {"query": "tower"})], "330 m"],
-}
-SCRIPTS = {**SCRIPT, **DELEGATED}
 
 
 def reply_of(served: list[int]) -> Callable[[dict[str, Any]], ServerReply]:
@@ -83,7 +75,7 @@ def reply_of(served: list[int]) -> Callable[[dict[str, Any]], ServerReply]:
         messages = request["messages"]
         question = next(m["content"] for m in messages if m["role"] == "user")
         question = question if isinstance(question, str) else question[0]["text"]
-        step = SCRIPTS[question][sum(m["role"] == "assistant" for m in messages)]
+        step = SCRIPT[question][sum(m["role"] == "assistant" for m in messages)]
         if isinstance(step, str):
             return ServerReply(step, usage=usage)
         calls = [ToolCall(f"call_{n}_{i}", name, arguments) for i, (name, arguments) in enumerate(step)]
@@ -102,7 +94,7 @@ def ledger_of(server: ModelServer) -> list[dict[str, Any]]:
         assert entry.usage is not None
         assert isinstance(entry.answer, ServerReply)
         of = found.setdefault(
-            question, {"question": question, "calls": [], "tools": [], "answer": SCRIPTS[question][-1]}
+            question, {"question": question, "calls": [], "tools": [], "answer": SCRIPT[question][-1]}
         )
         calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in entry.answer.tool_calls]
         of["calls"].append(
@@ -382,68 +374,6 @@ def mlflow(base: str, receiver: Receiver) -> None:
         receiver.lines.append(record)
 
 
-def nemo(is_delegated: bool) -> Callable[[str, Receiver], None]:
-    """An evaluation of NeMo Agent Toolkit's agent with tools, as the samples that it writes in ATIF.
-
-    Delegated: the agent has another one as a tool.
-    """
-
-    def record(base: str, receiver: Receiver) -> None:
-        info = import_module("nat.builder.function_info").FunctionInfo
-        register = import_module("nat.cli.register_workflow").register_function
-        config = import_module("nat.data_models.function").FunctionBaseConfig
-
-        async def searched(query: str) -> str:
-            return search(query)
-
-        async def divided(by: int) -> str:
-            return divide(by)
-
-        async def search_tool(config: Any, builder: Any) -> Any:
-            yield info.from_fn(searched, description=search.__doc__)
-
-        async def divide_tool(config: Any, builder: Any) -> Any:
-            yield info.from_fn(divided, description=divide.__doc__)
-
-        for name, tool in {"search": search_tool, "divide": divide_tool}.items():
-            register(config_type=new_class(name, (config,), {"name": f"bench_{name}"}))(tool)
-        agent = {"_type": "tool_calling_agent", "llm_name": "model", "system_prompt": SYSTEM}
-        tools = ["guide", "search"] if is_delegated else list(TOOLS)
-        questions = list(DELEGATED)[:1] if is_delegated else list(SCRIPT)
-        folder = Path(os.environ["STORE"])
-        rows = [
-            {"id": f"q{place}", "question": each, "answer": SCRIPTS[each][-1]} for place, each in enumerate(questions)
-        ]
-        (folder / "questions.json").write_text(json.dumps(rows))
-        model = {"_type": "openai", "model_name": MODEL, "base_url": base, "api_key": "none", "max_retries": 0}
-        whole = {
-            "llms": {"model": model},
-            "functions": {
-                "search": {"_type": "bench_search"},
-                "divide": {"_type": "bench_divide"},
-                **({"guide": {**agent, "tool_names": ["search"], "description": "Helps."}} if is_delegated else {}),
-            },
-            "workflow": {**agent, "tool_names": tools},
-            "eval": {
-                "general": {
-                    "max_concurrency": 1,
-                    "output": {"dir": str(folder / "out"), "write_atif_workflow_output": True},
-                    "dataset": {"_type": "json", "file_path": str(folder / "questions.json")},
-                },
-                "evaluators": {},
-            },
-        }
-        (folder / "config.yaml").write_text(json.dumps(whole))
-        chosen = import_module("nat.data_models.evaluate_runtime").EvaluationRunConfig(
-            config_file=folder / "config.yaml"
-        )
-        run = import_module("nat.plugins.eval.runtime.evaluate").EvaluationRun(chosen)
-        anyio.run(run.run_and_evaluate)
-        receiver.lines = [each.model_dump(mode="json") for each in run.atif_eval_samples]
-
-    return record
-
-
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"}
 V2 = "opentelemetry.instrumentation.openai_v2"
@@ -464,8 +394,6 @@ RECORDINGS: Mapping[str, tuple[Callable[[str, Receiver], None], Mapping[str, str
     "langsmith": (langsmith(False), {}),
     "langsmith-langgraph": (langsmith(True), {}),
     "mlflow": (mlflow, {}),
-    "nemo": (nemo(False), {}),  # the last two: of requirements-nemo.txt
-    "nemo-delegated": (nemo(True), {}),
 }
 
 
