@@ -24,17 +24,8 @@ from rewoo_bench.imports.claude_code import is_claude_code, read_session, sessio
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
+from rewoo_bench.imports.langfuse import is_langfuse, langfuse_parts, read_langfuse
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
-from rewoo_bench.imports.observability import (
-    is_langfuse,
-    is_langsmith,
-    is_mlflow,
-    langfuse_parts,
-    langsmith_parts,
-    read_langfuse,
-    read_langsmith,
-    read_mlflow,
-)
 from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.imports.unread import unread_in
@@ -65,12 +56,10 @@ class Format:
 MESSAGES = Format("messages", lambda record: conversation_of(record) is not None, read_messages)
 OTEL = Format("otel", is_spans, read_spans, span_parts)
 LANGFUSE = Format("langfuse", is_langfuse, read_langfuse, langfuse_parts)
-LANGSMITH = Format("langsmith", is_langsmith, read_langsmith, langsmith_parts)
-MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif, beside=with_files)
 CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):

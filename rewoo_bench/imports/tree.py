@@ -369,13 +369,13 @@ def _turns(before: Sequence[Message] | None, prompt: Sequence[Message]) -> Itera
 
 
 _SPAN_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("llm", "generation", "chat_model"), "model"),
+    **dict.fromkeys(("llm", "generation"), "model"),
     **{"tool": "tool", "agent": "agent"},
 }
 
 
 def kind_of(word: Any) -> Kind:
-    """The kind that a word of OpenInference, Traceloop, Langfuse, LangSmith or MLflow names."""
+    """The kind that a word of OpenInference, Traceloop or Langfuse names."""
     return _SPAN_KINDS.get(str(word).casefold(), "")
 
 

@@ -130,13 +130,6 @@ class Receiver:
                     receiver.lines.append(json.loads(body))
                 self.answer(b"{}")
 
-            do_PATCH = do_POST
-
-            def do_GET(self) -> None:
-                limits = {"size_limit": 100, "size_limit_bytes": 1 << 24}
-                limits |= {"scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1000}
-                self.answer(json.dumps({"batch_ingest_config": {"use_multipart_endpoint": False, **limits}}).encode())
-
             def answer(self, body: bytes) -> None:
                 self.send_response(200)
                 self.send_header("content-length", str(len(body)))
@@ -326,54 +319,6 @@ def langfuse_api(base: str, receiver: Receiver) -> None:
     receiver.lines = [{"data": rows, "meta": {}}]
 
 
-def langsmith(uses_langgraph: bool) -> Callable[[str, Receiver], None]:
-    """OpenAI's client in LangSmith's wrapper with tools as runs, or an agent of LangGraph."""
-
-    def record(base: str, receiver: Receiver) -> None:
-        os.environ.update(LANGSMITH_ENDPOINT=receiver.address, LANGSMITH_API_KEY="none", LANGSMITH_TRACING="true")
-        package = import_module("langsmith")
-        if uses_langgraph:
-            run_langgraph(base)
-            import_module("langchain_core.tracers.langchain").wait_for_all_tracers()
-        else:
-            client = import_module("langsmith.wrappers").wrap_openai(openai_client(base))
-            tools = {name: package.traceable(run_type="tool")(tool) for name, tool in TOOLS.items()}
-            traced = package.traceable(name="guide")(lambda question: ask(client, question, tools))
-            for question in SCRIPT:
-                traced(question)
-            import_module("langsmith.run_trees").get_cached_client().flush()
-        runs: dict[str, Any] = {}
-        for line in receiver.lines:  # as the server joins what a run began and ended with
-            for run in [*line.get("post", ()), *line.get("patch", ())]:
-                known = {name: value for name, value in run.items() if value is not None and value != {}}
-                runs.setdefault(run["id"], {}).update(known)
-        for run in runs.values():
-            run.get("extra", {}).pop("runtime", None)
-            run.get("extra", {}).get("metadata", {}).pop("revision_id", None)
-            run.pop("serialized", None)
-        receiver.lines = list(runs.values())
-
-    return record
-
-
-def mlflow(base: str, receiver: Receiver) -> None:
-    """OpenAI's client traced by MLflow, with tools and the agent as spans."""
-    package = import_module("mlflow")
-    os.environ.update(MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false", MLFLOW_ALLOW_FILE_STORE="true")
-    package.set_tracking_uri(Path(os.environ["STORE"], "new").as_uri())
-    import_module("mlflow.openai").autolog()
-    client = openai_client(base)
-    tools = {name: package.trace(tool, span_type="TOOL") for name, tool in TOOLS.items()}
-    for question in SCRIPT:
-        package.trace(lambda question: ask(client, question, tools), name="guide", span_type="AGENT")(question)
-        trace = package.get_trace(package.get_last_active_trace_id(), flush=True)
-        record = json.loads(trace.to_json())
-        facts = record["info"]["trace_metadata"]
-        for fact in [name for name in facts if name.startswith(("mlflow.source.", "mlflow.user"))]:
-            del facts[fact]
-        receiver.lines.append(record)
-
-
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"}
 V2 = "opentelemetry.instrumentation.openai_v2"
@@ -391,9 +336,6 @@ RECORDINGS: Mapping[str, tuple[Callable[[str, Receiver], None], Mapping[str, str
     "pydantic-ai-twice": (pydantic_ai(True), {**LATEST, CONTENT: "span_only"}),
     "langfuse-sdk": (langfuse, {}),
     "langfuse-api": (langfuse_api, {}),
-    "langsmith": (langsmith(False), {}),
-    "langsmith-langgraph": (langsmith(True), {}),
-    "mlflow": (mlflow, {}),
 }
 
 

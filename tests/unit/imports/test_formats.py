@@ -229,7 +229,7 @@ def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:
 SAMPLES = {
     "messages": json.dumps(rows(1)),
     "atif": json.dumps({"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": []}),
-    "otel": "traceloop", "langfuse": "langfuse-api", "langsmith": "langsmith", "mlflow": "mlflow",
+    "otel": "traceloop", "langfuse": "langfuse-api",
 }  # fmt: skip
 """A record of each format, or the name of a file that a package wrote."""
 
