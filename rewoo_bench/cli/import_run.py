@@ -26,7 +26,7 @@ _SHOWN_FIELDS = 5
 
 # fmt: off
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL|-...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",

@@ -8,10 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -262,41 +259,6 @@ def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="has no files of traces"):
         list(read_files([tmp_path]))
-
-
-def test_an_address_is_fetched_and_what_isnt_there_is_said(tmp_path: Path) -> None:
-    write(tmp_path / "runs.json", json.dumps(rows(2)))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    try:
-        with local_files([f"{address}/runs.json?key=abc"]) as paths:
-            assert paths[0].name == "runs.json"
-            assert tasks([*read_files(paths)]) == ["t0", "t1"]
-        assert not paths[0].exists()
-        with pytest.raises(UsageError, match=r"no.json: can't be fetched: .*404"), local_files([f"{address}/no.json"]):
-            pass
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def test_a_server_chooses_no_other_host(tmp_path: Path) -> None:
-    class Elsewhere(SimpleHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(302)
-            self.send_header("Location", "http://127.0.0.1:1/secret.json?key=abc123456")
-            self.end_headers()
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        wanted = r"it leads to another address, which you may give yourself: http://127.0.0.1:1/secret.json"
-        with pytest.raises(UsageError, match=wanted), local_files([f"http://127.0.0.1:{server.server_port}/runs.json"]):
-            pass
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_large_document_is_read_item_by_item(tmp_path: Path) -> None:
