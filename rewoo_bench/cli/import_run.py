@@ -56,8 +56,9 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     folder is searched for such files; "-" is standard input.
 
     What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
-    aren't read. Tokens that weren't recorded are counted with a tokenizer. A record that can't be read is a line on
-    standard error, and the exit code is then 3.
+    aren't read. Tokens that weren't recorded are counted with a tokenizer. A damaged file is an error with its line.
+    A record of no known format, or with a value that its format doesn't have, is a line on standard error, and the exit
+    code is then 3.
     """
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))

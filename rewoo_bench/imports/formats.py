@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
 from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
 from rewoo_bench.imports.conversations import Logged, RequestLog
@@ -114,7 +114,10 @@ def _at(value: Any, path: str) -> Any:
 
 
 def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields = NO_FIELDS) -> Iterator[Found]:
-    """The trajectories of files, and of all files of folders. Raises `UsageError` for a format that doesn't exist."""
+    """The trajectories of files, and of all files of folders.
+
+    Raises `UsageError` for a format that doesn't exist, and `DataError` for a file that can't be read to its end.
+    """
     if chosen is not None and chosen not in {each.name for each in FORMATS}:
         raise UsageError(f"--format: {unknown('format', chosen, [each.name for each in FORMATS])}")
     files = [(file, path if path.is_dir() else path.parent) for path in paths for file in files_of(path)]
@@ -151,9 +154,6 @@ def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, par
     log = RequestLog(named)
     try:
         for where, record in records_of(path, named):
-            if isinstance(record, Unreadable):
-                yield Found(None, fault=f"{where}: {record}")
-                continue
             fitting = [each for each in FORMATS if _matches(each, record)]
             format_ = next((each for each in fitting if chosen in (None, each.name)), None)
             if format_ is not None:
@@ -164,7 +164,7 @@ def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, par
             else:
                 yield Found(None, fault=f"{where}: not of the format {chosen}: it looks like {fitting[0].name}")
     except OSError as error:
-        yield Found(None, fault=f"{path}: can't be read: {error.strerror or error}")
+        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     for logged in log.rest():
         yield from _logged(logged, fields)
 

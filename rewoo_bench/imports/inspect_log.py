@@ -19,7 +19,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
@@ -62,7 +62,7 @@ def is_inspect_log(path: Path, start: bytes) -> bool:
 
 
 def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
-    """The samples of a log as JSON, each with its place, or `Unreadable`. Raises `UsageError` without inspect_ai.
+    """The samples of a log as JSON, each with its place. Raises `DataError`, and `UsageError` without inspect_ai.
 
     Of a `.eval` file one sample at a time is in memory, and none that is larger than `_LARGEST`; inspect_ai reads the
     JSON form as a whole.
@@ -73,42 +73,31 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{path}: logs of inspect_ai need it: pip install 'rewoo-bench[inspect]'") from None
     with ThreadPoolExecutor(1) as thread:  # inspect_ai runs an event loop of its own for each of these
 
-        def done(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def done(place: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:
                 return thread.submit(function, *args, **options).result()
             except Exception as error:  # whatever a zip, JSON and a schema can be wrong in
-                return Unreadable(
-                    f"inspect_ai can't read it: {str(error).partition(chr(10))[0] or type(error).__name__}"
-                )
+                said = str(error).partition("\n")[0] or type(error).__name__
+                raise DataError(f"{place}: inspect_ai can't read it: {said}") from None
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
         if is_zip and (deep := next(_deep_members(path), None)):
-            yield path.name, Unreadable(f"{deep} in it is nested more than {_DEEPEST} deep")
-            return
-        large = set(_large_members(path)) if is_zip else set()
-        if of_log := sorted(each for each in large if not each.startswith("samples/")):
-            yield path.name, Unreadable(f"{of_log[0]} in it has more than {_LARGEST >> 20} MB")
-            return
-        log = done(read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
-        summaries = done(read_eval_log_sample_summaries, name) if is_zip and not isinstance(log, Unreadable) else []
-        for failed in (log, summaries):
-            if isinstance(failed, Unreadable):
-                yield path.name, failed
-                return
+            raise DataError(f"{path.name}: {deep} in it is nested more than {_DEEPEST} deep")
+        if is_zip and (large := next(_large_members(path), None)):
+            raise DataError(f"{path.name}: {large} in it has more than {_LARGEST >> 20} MB")
+        log = done(path.name, read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
+        summaries = done(path.name, read_eval_log_sample_summaries, name) if is_zip else []
         header = _header(log)
         for sample in log.samples or ():
             yield f"{path.name}, sample {sample.id}, epoch {sample.epoch}", _record(header, sample)
         for summary in summaries:
             place = f"{path.name}, sample {summary.id}, epoch {summary.epoch}"
-            if f"samples/{summary.id}_epoch_{summary.epoch}.json" in large:
-                yield place, Unreadable(f"a sample of more than {_LARGEST >> 20} MB")
-                continue
             found = done(
-                read_eval_log_sample, name, summary.id, summary.epoch, resolve_attachments=True,
+                place, read_eval_log_sample, name, summary.id, summary.epoch, resolve_attachments=True,
                 exclude_fields=set(_UNREAD),
             )  # fmt: skip
-            yield place, found if isinstance(found, Unreadable) else _record(header, found)
+            yield place, _record(header, found)
 
 
 def _large_members(path: Path) -> Iterator[str]:

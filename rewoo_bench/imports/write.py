@@ -125,21 +125,19 @@ async def import_run(
                     await opened.export(writer.keys)
             await to_thread.run_sync(compact, out / JOURNAL_FILE)
             if not done.rows:
-                raise DataError(f"nothing could be read: {_nothing(done, paths)}")
+                names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
+                fault = done.faults[0] if done.faults else f"no trajectory in {names}"
+                raise DataError(f"nothing could be read: {fault}")
             done.models = list(writer.models)
             write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
-        except BaseException:  # so that the same command can be given again
-            remove_run(out)
+        except BaseException as error:
+            remove_run(out)  # so that the same command can be given again
+            if isinstance(error, DataError) and not done.rows:
+                known = ", ".join(each.name for each in FORMATS)
+                known = f"files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
+                raise DataError(f"{error}; {known}") from None
             raise
     return done
-
-
-def _nothing(done: Imported, paths: Sequence[Path]) -> str:
-    """Why an import has no trajectory, and what it can read."""
-    names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
-    fault = done.faults[0] if done.faults else f"no trajectory in {names}"
-    known = ", ".join(each.name for each in FORMATS)
-    return f"{fault}; files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
 
 
 def _dataset_name(paths: Sequence[Path]) -> str:

@@ -17,7 +17,7 @@ from langfuse_traces import asks, langfuse_trace, observation
 import rewoo_bench
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable
-from rewoo_bench.cli.main import group
+from rewoo_bench.cli.main import group, main
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.gate.check import check_run
@@ -337,7 +337,7 @@ def test_an_import_cant_be_resumed(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + "\nnonsense\n")
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + '\n{"rows": 1}\n')
     out = tmp_path / "run"
     result = CliRunner().invoke(
         group, ["import", str(path), "--out", str(out), "--agent", "bot"], standalone_mode=False
@@ -345,7 +345,17 @@ def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(
     assert result.return_value == 3
     assert result.stdout.splitlines()[0] == f"{out}: 1 trace, read as messages (1)"
     assert "note: no tokens were recorded: they are counted with a tokenizer, and marked as estimated" in result.stdout
-    assert result.stderr.startswith("not read: mine.jsonl, line 2: not valid JSON, or cut off")
+    assert result.stderr.startswith("not read: mine.jsonl, line 2: no known format: an object with 'rows'")
+
+
+def test_a_damaged_file_is_one_line_and_leaves_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + "\nnonsense\n")
+    with pytest.raises(SystemExit) as done:
+        main(["import", str(path), "--out", str(tmp_path / "run")])
+    assert done.value.code == 2
+    assert capsys.readouterr().err.startswith("rewoo-bench: mine.jsonl, line 2: not valid JSON, or cut off")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_help_names_every_format() -> None:
