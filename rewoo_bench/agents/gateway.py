@@ -34,7 +34,6 @@ from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
 from rewoo_bench.agents.chat_forms import TranslatedChat, TranslatedRequest
 from rewoo_bench.agents.session import AgentCall, AgentSession, SessionClosed
-from rewoo_bench.agents.wire_calls import UnknownResponse
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import (
@@ -153,8 +152,6 @@ class Gateway:
             return error_response(path, response.status, str(error), headers, response.fields)
         except SessionClosed:
             return error_response(path, 401, "this question has ended", _NO_RETRY)
-        except UnknownResponse as error:
-            return error_response(path, error.status, str(error), _NO_RETRY, error.fields)
         except BadRequest as error:
             return error_response(path, error.status, str(error), _NO_RETRY)
 
@@ -166,8 +163,6 @@ class Gateway:
             return json_response(facts)
         if method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
             return await self._translate(request, session, path)
-        if dialect.startswith(f"{RESPONSES}/"):
-            return json_response(session.responses.answer(method, dialect, request.query))
         if (found := _MODELS.fullmatch(dialect)) is not None:
             models = []  # as in the lists of OpenAI, Anthropic and Gemini
             for name in filter(None, (self.model_name, self.embedding_name)):
@@ -217,24 +212,17 @@ class Gateway:
             raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
         if misfit := misfit_in(body, FIELDS.get(dialect, ())):
             raise BadRequest(f"the request can't be read: {misfit}")
+        if dialect in (RESPONSES, INPUT_TOKENS):
+            check_whole(body)
         passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
         facts = read_request(dialect, passed, session.conversations)
         sender = Sender(request, session, form)
-
-        def keep_response(answer: str | bytes) -> None:
-            if dialect == RESPONSES:
-                session.responses.add(passed, answer, body.get("previous_response_id"))
-
-        async def send(piece: bytes) -> None:
-            keep_response(piece)  # before the client has it, whose next request may refer to it
-            await sender.send(piece)
-
         headers = passed_on(request.headers.items(), key=session.key)
         is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
         query = "" if is_foreign else passed_query(request.query_string, key=session.key)
-        on_bytes = send if facts.streamed else None
+        on_bytes = sender.send if facts.streamed else None
         wire = WireRequest(
             dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets, parsed=passed
         )
@@ -253,8 +241,6 @@ class Gateway:
                 raise
             sender.break_off()
             return sender.response
-        if (answer := call.answer.result().wire) is not None:
-            keep_response(answer.body)
         try:
             return await sender.finish(call)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -272,11 +258,10 @@ class Gateway:
             raise BadRequest(
                 "this run has no --embedding-model; name one, such as --embedding-model openai/text-embedding-3-small"
             )
-        passed = session.responses.unfold(body) if path in (RESPONSES, INPUT_TOKENS) else body
         if body.get("model") == name:
-            return passed
+            return body
         session.notes[f"asked for the {'embedding ' if is_embedding else ''}model {str(body.get('model'))[:80]}"] += 1
-        return {**passed, "model": name}
+        return {**body, "model": name}
 
 
 # Its requests and answers over HTTP: bodies, keys, errors in the form of each dialect.
@@ -307,6 +292,26 @@ async def read_body(request: web.Request) -> tuple[bytes, Any]:
         return data, load_json(data)
     except ValueError as error:
         raise BadRequest(f"the request isn't JSON that can be read: {error}") from None
+
+
+def check_whole(body: Mapping[str, Any]) -> None:
+    """Raises `BadRequest` for a request of Responses that lacks a part of its conversation, or would lack its answer.
+
+    So the meter, the limits and the journal have the whole prompt, and no request refers to another question.
+    """
+    if body.get("background") is True:
+        raise BadRequest("background responses can't be metered; leave `background` out")
+    refers = body.get("previous_response_id") is not None
+    items = body["input"] if isinstance(body.get("input"), list) else []
+    if refers or any(isinstance(each, Mapping) and _is_reference(each) for each in items):
+        said = "earlier responses aren't kept: send the whole conversation as `input`, with `store: false`"
+        raise BadRequest(f"{said}, instead of {'`previous_response_id`' if refers else 'a reference to an item'}")
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    """The type may be left out of a reference, which has nothing but an id then."""
+    is_bare = item.get("type") is None and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}
+    return item.get("type") == "item_reference" or is_bare
 
 
 def dialect_of(path: str) -> tuple[str, str | None]:
