@@ -19,8 +19,7 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.agents.chat_forms import ToolUse
-from rewoo_bench.agents.wire_calls import by_ids_of_replies, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError

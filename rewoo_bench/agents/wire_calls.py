@@ -11,16 +11,71 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import ChatAnswer, ToolUse, text_or_empty
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, text_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of
+from rewoo_bench.models.hosted.responses import read_usage, usages_in
 from rewoo_bench.runners.notation.tools import Observation
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.model_output import objects_in
+from rewoo_bench.text.model_output import as_object, objects_in
+from rewoo_bench.types import Usage
+
+
+@dataclass(slots=True)
+class ToolUse:
+    """A call that a model asks for; a stream gives its `arguments`, which are JSON or any text, in parts."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The arguments as an object; text that isn't one stands under `raw`."""
+        try:
+            fields = load_json(self.arguments or "{}")
+        except ValueError:
+            return {"raw": self.arguments}
+        return fields if isinstance(fields, dict) else {"raw": self.arguments}
+
+
+@dataclass(slots=True)
+class ChatAnswer:
+    """The calls, end and usage of a chat's first choice, or of the part of its stream that was read."""
+
+    calls: dict[int, ToolUse] = field(default_factory=dict)
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+
+    def read(self, document: Mapping[str, Any]) -> tuple[str, str]:
+        """Adds a whole answer or an event; the text and the thoughts in it. What can't be read is left out."""
+        for usage in usages_in(document):
+            self.usage = read_usage(usage) or self.usage
+        choices = document.get("choices")
+        choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
+        if choice.get("index") or not choice:
+            return "", ""
+        self.finish_reason = text_or_empty(choice.get("finish_reason")) or self.finish_reason
+        said = as_object(choice.get("message") or choice.get("delta"))
+        earlier = {known.id: number for number, known in self.calls.items()}
+        for place, call in enumerate(objects_in(said.get("tool_calls"))):
+            number, id_, function = call.get("index"), text_or_empty(call.get("id")), as_object(call.get("function"))
+            if not isinstance(number, int):  # some servers send whole calls without it, one in each event
+                number = earlier.get(id_, len(self.calls)) if id_ else place
+            known = self.calls.setdefault(number, ToolUse())
+            known.id = known.id or id_
+            known.name += text_or_empty(function.get("name"))
+            known.arguments += text_or_empty(function.get("arguments"))
+        text = text_or_empty(said.get("content"))
+        return text, text_or_empty(said.get("reasoning_content")) or text_or_empty(said.get("reasoning"))
+
+
+def text_or_empty(value: Any) -> str:
+    """A JSON value that may be a text; anything else is none."""
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +170,8 @@ def by_ids_of_replies(
 ) -> dict[str, Observation]:
     """The results of a chat's request by the ids that its replies gave.
 
-    A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
-    with the same name and arguments. Of equal calls the last ones are open, since each request repeats those before.
+    A request translated from Gemini's dialect has others: there a result belongs to the call with the same name and
+    arguments. Of equal calls the last ones are open, since each request repeats those before.
     """
     turns = objects_in(body.get("messages"))
     calls = [call for turn in turns for call in objects_in(turn.get("tool_calls"))]
