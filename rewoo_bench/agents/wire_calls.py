@@ -58,22 +58,22 @@ class ChatAnswer:
         choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
         if choice.get("index") or not choice:
             return "", ""
-        self.finish_reason = text_or_empty(choice.get("finish_reason")) or self.finish_reason
+        self.finish_reason = _text_or_empty(choice.get("finish_reason")) or self.finish_reason
         said = as_object(choice.get("message") or choice.get("delta"))
         earlier = {known.id: number for number, known in self.calls.items()}
         for place, call in enumerate(objects_in(said.get("tool_calls"))):
-            number, id_, function = call.get("index"), text_or_empty(call.get("id")), as_object(call.get("function"))
+            number, id_, function = call.get("index"), _text_or_empty(call.get("id")), as_object(call.get("function"))
             if not isinstance(number, int):  # some servers send whole calls without it, one in each event
                 number = earlier.get(id_, len(self.calls)) if id_ else place
             known = self.calls.setdefault(number, ToolUse())
             known.id = known.id or id_
-            known.name += text_or_empty(function.get("name"))
-            known.arguments += text_or_empty(function.get("arguments"))
-        text = text_or_empty(said.get("content"))
-        return text, text_or_empty(said.get("reasoning_content")) or text_or_empty(said.get("reasoning"))
+            known.name += _text_or_empty(function.get("name"))
+            known.arguments += _text_or_empty(function.get("arguments"))
+        text = _text_or_empty(said.get("content"))
+        return text, _text_or_empty(said.get("reasoning_content")) or _text_or_empty(said.get("reasoning"))
 
 
-def text_or_empty(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     """A JSON value that may be a text; anything else is none."""
     return value if isinstance(value, str) else ""
 
@@ -106,9 +106,9 @@ def read_reply(path: str, body: str) -> ModelReply:
             for item in items:
                 if item.get("type") in ("function_call", "custom_tool_call"):
                     name, given = str(item.get("call_id") or ""), item.get("arguments", item.get("input"))
-                    uses[name] = ToolUse(name, str(item.get("name") or ""), text_or_empty(given))
+                    uses[name] = ToolUse(name, str(item.get("name") or ""), _text_or_empty(given))
                 parts = [part for part in objects_in(item.get("content")) if part.get("type") == "output_text"]
-                texts += [text_or_empty(part.get("text")) for part in parts]
+                texts += [_text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
     found = (
@@ -125,14 +125,14 @@ def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any,
     blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(objects_in(document.get("content"))))
     blocks += [(index, block) for block in objects_in([document.get("content_block")])]
     for position, block in blocks:
-        texts.append(text_or_empty(block.get("text")))
+        texts.append(_text_or_empty(block.get("text")))
         if block.get("type") == "tool_use":
             given = json.dumps(block["input"]) if block.get("input") else ""
             uses[position] = ToolUse(str(block.get("id") or ""), str(block.get("name") or ""), given)
     for delta in objects_in([document.get("delta")]):
-        texts.append(text_or_empty(delta.get("text")))
+        texts.append(_text_or_empty(delta.get("text")))
         if index in uses:
-            uses[index].arguments += text_or_empty(delta.get("partial_json"))
+            uses[index].arguments += _text_or_empty(delta.get("partial_json"))
 
 
 def read_results(path: str, request: Mapping[str, Any], asked: Collection[str] | None = None) -> dict[str, Observation]:

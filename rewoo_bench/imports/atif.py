@@ -242,8 +242,13 @@ class _Reader:
             if source == "agent":
                 prompt = self._agent_step(step, text, prompt, str(about.get("model_name") or ""), tools, agent)
             else:
-                self._said(source, text, agent)
                 prompt = prompt.with_message(Message(source, text))
+            if source == "system" and not agent:
+                self.system += ("\n\n" if self.system else "") + text
+            elif source == "user" and not agent and not self.question:
+                self.question = text
+            elif source == "user" and not agent:
+                self.events.append(Turn(text))
             for ref in _references(step):
                 self._tools_around += 1
                 self._sub_agent(self._found(ref, embedded))
@@ -252,16 +257,6 @@ class _Reader:
             if id(each) not in self._read:
                 self._sub_agent(each)
         self._open.pop()
-
-    def _said(self, source: str, text: str, agent: str) -> None:
-        if agent:
-            return
-        if source == "system":
-            self.system += ("\n\n" if self.system else "") + text
-        elif not self.question:
-            self.question = text
-        else:
-            self.events.append(Turn(text))
 
     def _agent_step(
         self, step: Mapping[str, Any], text: str, prompt: Prompt[Message], model: str, tools: Sequence[Any], agent: str

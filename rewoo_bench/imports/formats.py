@@ -46,18 +46,13 @@ class Format:
     """The trajectories of a record, or of all collected parts of one. Gets the name of a task that has none."""
     parts: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
     """For a format whose records are parts: the id of the trajectory of each part, and the part."""
-    beside: Callable[[Any, Path, Path], Any] | None = None
-    """For a format with references to other files: the record with what those hold; None where it belongs to one.
-
-    Gets the record's file, and the folder that the user gave, which has it.
-    """
 
 
 MESSAGES = Format("messages", lambda record: conversation_of(record) is not None, read_messages)
 OTEL = Format("otel", is_spans, read_spans, span_parts)
 LANGFUSE = Format("langfuse", is_langfuse, read_langfuse, langfuse_parts)
 INSPECT = Format("inspect", is_sample, read_sample)
-ATIF = Format("atif", is_atif, read_atif, beside=with_files)
+ATIF = Format("atif", is_atif, read_atif)
 CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
 FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
@@ -181,7 +176,7 @@ def _read_record(
 ) -> Iterator[Found]:
     """What a record holds; of a format whose records are parts it is kept until all are there."""
     try:
-        if format_.beside is not None and (record := format_.beside(record, path, folder)) is None:
+        if format_ is ATIF and (record := with_files(record, path, folder)) is None:
             return
         if format_ is MESSAGES:
             for logged in log.add(where, record):

@@ -32,8 +32,6 @@ from rewoo_bench.imports.record import (
     count,
     number,
     object_at,
-    role_of,
-    share,
     times_of,
 )
 from rewoo_bench.models.hosted.responses import read_usage
@@ -52,6 +50,7 @@ _LIMITS: Mapping[str, StopReason] = {
 _FINISHED = {"max_tokens": "length"}  # inspect's words for what providers call otherwise
 _VERDICTS = {"P": False, "N": False}
 """Of inspect's grades those for a partial answer and for none; `as_verdict` knows C and I."""
+_ROLES = ("planner", "solver", "tool", "router")  # of our own logs; a judge's tokens would be in no sum
 OURS = "rewoo_bench"
 """Key of metadata that holds what inspect has no field for."""
 
@@ -157,10 +156,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         else:
             found.append(_tool(event, spans.agents.get(spans.around.get(span, span), "")))
     ours = object_at(record.get("metadata"), OURS)
-    of_models = [object_at(event.get("metadata"), OURS) for event in events if event.get("event") == "model"]
-    is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
     scores = record.get("scores") or {}
-    f1 = share(scores["f1"].get("value")) if ours and "f1" in scores else None
+    f1 = number(scores["f1"].get("value")) if ours and "f1" in scores else None
     error, stop_reason = _end(record, ours)
     notes = {
         "scorer_calls": of_scorers,
@@ -183,8 +180,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         error=error,
         stop_reason=stop_reason,
         cost_usd=number(ours.get("cost_usd")),
-        is_without_texts=bool(ours.get("without_texts")) or is_marked,
-        f1=f1,
+        is_without_texts=bool(ours.get("without_texts")),
+        f1=f1 if f1 is not None and 0 <= f1 <= 1 else None,
         notes={name: value for name, value in notes.items() if value},
     )
 
@@ -309,7 +306,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
         "input_tokens_cache_read" in (usage or {}) and not ours.get("without_cached"),
-        "tool" if is_in_tool else role_of(ours),
+        "tool" if is_in_tool else str(ours["role"]) if ours.get("role") in _ROLES else "agent",
     )
 
 

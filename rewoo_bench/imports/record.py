@@ -63,14 +63,6 @@ class ModelCall:
     """Whether the total that whoever recorded `usage` gives isn't the sum of its parts."""
 
 
-_ROLES = ("planner", "solver", "tool", "router")  # a judge's tokens would be in no sum
-
-
-def role_of(ours: Mapping[str, Any]) -> str:
-    """The role of a call that rewoo_bench wrote; that of an agent for what isn't one."""
-    return str(ours.get("role")) if ours.get("role") in _ROLES else "agent"
-
-
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     """A call of a tool and its result; `arguments` and `result` are None where they weren't recorded."""
@@ -265,12 +257,6 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
-
-
-def share(value: Any) -> float | None:
-    """A number from 0 to 1, such as an F1; None for anything else."""
-    found = number(value)
-    return found if found is not None and 0 <= found <= 1 else None
 
 
 _MOST_TOKENS = 2**31 - 1

@@ -368,10 +368,7 @@ def _turns(before: Sequence[Message] | None, prompt: Sequence[Message]) -> Itera
         yield from (Turn(message.content) for message in prompt[len(before) :] if message.role == "user")
 
 
-_SPAN_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("llm", "generation"), "model"),
-    **{"tool": "tool", "agent": "agent"},
-}
+_SPAN_KINDS: Mapping[str, Kind] = {"llm": "model", "generation": "model", "tool": "tool", "agent": "agent"}
 
 
 def kind_of(word: Any) -> Kind:
