@@ -43,6 +43,8 @@ from rewoo_bench.errors import LimitReached, UsageError
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.system.crashes import text_of
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
+from rewoo_bench.text.json_text import load_json
+from rewoo_bench.text.model_output import decode
 from rewoo_bench.text.redaction import plain_environment
 
 # Beginnings of variables that an agent gets from its question alone.
@@ -183,8 +185,8 @@ def answer_in_output(output: str) -> str | None:
     lines = [line.strip() for line in output.split("\n") if line.strip()]  # an answer may hold other separators
     for text in (output, *lines[-1:]):
         try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
+            document = load_json(text)
+        except ValueError:
             continue
         if isinstance(document, dict) and "answer" in document:
             return as_answer(document["answer"])
@@ -343,8 +345,8 @@ class WorkerProcess:
             shown = rest = line.decode("utf-8", "replace").strip()
             while rest:  # threads that print at the same time share a line
                 try:
-                    reply, end = json.JSONDecoder().raw_decode(rest)
-                except (ValueError, RecursionError):
+                    reply, end = decode(rest)
+                except ValueError:
                     reply, end = None, 0
                 if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
                     return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"

@@ -6,7 +6,6 @@ evaluator -> AgentRunner -> process or function -> gateway -> meter -> provider
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import asdict, replace
@@ -26,6 +25,7 @@ from rewoo_bench.models.open import OpenModel
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.system.processes import ProcessGroups
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import of_environment, redact, without_in
 from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
 
@@ -157,8 +157,8 @@ def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:
         if "own_count" not in line:
             continue
         try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
+            document = load_json(line)
+        except ValueError:
             continue
         if isinstance(document, dict) and document.get("id", key) == key:
             count = document.get("own_count")

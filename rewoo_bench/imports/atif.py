@@ -10,7 +10,6 @@ duration, so calls have no times.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from rewoo_bench.imports.record import (
     objects_at,
 )
 from rewoo_bench.system.files import is_file
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, Usage
@@ -111,8 +111,8 @@ class _Others:
         content = _content(path, self._left)
         self._left -= len(content)
         try:
-            found = json.loads(content)
-        except (ValueError, RecursionError):
+            found = load_json(content)
+        except ValueError:
             return None
         return _located(found, path) if is_atif(found) and isinstance(found.get("steps"), list) else None
 
@@ -144,12 +144,12 @@ def _of_harbor(path: Path) -> dict[str, Any]:
     """Task and reward of a trial's folder (`TRIAL/result.json`, `TRIAL/agent/trajectory.json`); empty elsewhere."""
     file = path.parent.parent / "result.json"
     try:
-        result = json.loads(_content(file, _LARGEST))
+        result = load_json(_content(file, _LARGEST))
         rewards = (result.get("verifier_result") or {}).get("rewards") or {}
         error = (result.get("exception_info") or {}).get("exception_type")
         reward = rewards.get("reward", next(iter(rewards.values()), None))
         return known({"task": result.get("task_name"), "reward": reward, "error": error})
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         return {}
 
 

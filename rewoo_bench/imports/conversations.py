@@ -148,10 +148,7 @@ def _grouped(name: str, keyed: _Keyed) -> Iterator[_Place]:
             sizes[id_] += 1
             if sizes[id_] > _MOST_MESSAGES:
                 raise DataError(f"{where}: a conversation of more than {_MOST_MESSAGES:,} messages")
-            try:
-                parts.add("messages", id_, Path(name), where, message)
-            except RecursionError:
-                raise DataError(f"{where}: nested too deeply") from None
+            parts.add("messages", id_, Path(name), where, message)
         for *_, begun, messages in parts.whole():
             yield name if len(sizes) == 1 else begun, _conversation(messages)
 

@@ -25,6 +25,7 @@ from rewoo_bench.imports.conversations import conversations_in, with_conversatio
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
 from rewoo_bench.imports.messages import conversation_of
 from rewoo_bench.imports.record import Unreadable, object_at
+from rewoo_bench.text.json_text import DEEPEST, TOO_DEEP, is_too_deep
 
 _WHOLE = 64 * 2**20  # characters of a value that is read at once
 _PIECE = 1 << 16  # bytes that are read at once
@@ -147,11 +148,14 @@ class _Reader:
                 if length <= _WHOLE:
                     if end == len(self._text) and self._more():  # a number may go on
                         continue
-                    self._at += length
-                    return value
-                is_cut = True
+                    brackets = self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
+                    if brackets <= DEEPEST or not is_too_deep(value):
+                        self._at += length
+                        return value
+                    fault = TOO_DEEP
+                is_cut = not fault
             except RecursionError:
-                fault = "nested too deeply"
+                fault = TOO_DEEP
             except json.JSONDecodeError as error:
                 fault = f"not valid JSON, or cut off: {_PLACE.sub('', error.msg)}"
                 if below := self._text.count("\n", self._at, error.pos):

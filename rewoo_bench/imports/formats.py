@@ -32,7 +32,7 @@ from rewoo_bench.imports.unread import unread_in
 from rewoo_bench.text.redaction import without_credentials
 
 # What a stranger's values raise where they aren't what a reader expects.
-FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +222,6 @@ def _logged(logged: Logged, fields: Fields) -> Iterator[Found]:
 
 def _fault(format_: Format, where: str, error: Exception) -> Found:
     said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    if isinstance(error, RecursionError):
-        said = "nested too deeply"
     return Found(None, format_.name, f"{where}: not readable as {format_.name}: {without_credentials(said)}")
 
 

@@ -33,6 +33,7 @@ from rewoo_bench.imports.record import (
     times_of,
 )
 from rewoo_bench.imports.replies import with_whole_replies
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
@@ -455,8 +456,8 @@ def tool_call(id_: Any, name: Any, arguments: Any) -> ToolCall:
     """A sound tool call; arguments that are no JSON object stay text (`RAW_ARGUMENTS`)."""
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
+            arguments = load_json(arguments) if arguments.strip() else {}
+        except ValueError:
             arguments = {RAW_ARGUMENTS: arguments}
     if arguments is None:
         arguments = {}

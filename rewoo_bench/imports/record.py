@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.models.hosted.responses import CountedUsage, count_usage
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Message, StopReason, ToolCall, Usage
 
@@ -227,8 +228,8 @@ def parsed(value: Any) -> Any:
     """The value of a text that holds a JSON object or list; any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return load_json(value)
+        except ValueError:
             return value
     return value
 

@@ -15,6 +15,7 @@ from pydantic_core import from_json
 
 DEEPEST = 200
 """Levels of a document."""
+TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 def load_json(data: str | bytes) -> Any:
@@ -22,20 +23,27 @@ def load_json(data: str | bytes) -> Any:
 
     NaN and Infinity, which are no JSON and which some programs write, are read as null.
     """
-    with suppress(ValueError):  # it reads no half of a surrogate pair, and no deeper than `DEEPEST`
+    with suppress(ValueError, TypeError):  # it reads no half of a surrogate pair, and no deeper than `DEEPEST`
         return from_json(data, allow_inf_nan=False)
     try:
         value = json.loads(data, parse_constant=lambda _: None)
     except RecursionError:
-        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
+        raise ValueError(TOO_DEEP) from None
     except json.JSONDecodeError:
         raise
     except ValueError:
         raise ValueError("a whole number with too many digits") from None
+    if is_too_deep(value):
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value of JSON has more than `DEEPEST` levels."""
     level = [value]
     for _ in range(DEEPEST + 1):
         parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
         level = [each for inner in parts for each in inner if isinstance(each, dict | list)]
         if not level:
-            return value
-    raise ValueError(f"it is nested deeper than {DEEPEST} levels")
+            return False
+    return True

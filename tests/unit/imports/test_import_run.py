@@ -263,9 +263,8 @@ def test_the_model_of_calls_that_dont_say_theirs(tmp_path: Path) -> None:
         {"usage": {"prompt_tokens": 10**12, "completion_tokens": 1}},
         {"usage": {"prompt_tokens": 10**30, "completion_tokens": 1}},
         {"finish_reason": {"a": [1]}},
-        {"content": json.loads("[" * 900 + "]" * 900)},
     ],
-    ids=["10^12 tokens", "10^30 tokens", "a reason that is an object", "nested 900 deep"],
+    ids=["10^12 tokens", "10^30 tokens", "a reason that is an object"],
 )
 def test_an_odd_value_costs_its_own_record_at_most(change: dict[str, Any], tmp_path: Path) -> None:
     odd = record("Oslo", 0, 1.0)
