@@ -5,8 +5,9 @@
     claude -p … --output-format stream-json                         the same with `session_id`, and a line `result`
 
 A session is a trajectory. What its sub-agents did follows the tool's call that asked for them. After a compaction a
-prompt begins anew; where the user went back to an earlier message, it goes on from there. Lines that are neither a
-message nor the result are the program's own, and are left out.
+prompt begins anew; where the user went back to an earlier message, it goes on from there. A session that goes on with
+another one begins with its lines: they are its prompt, and their replies count where they were given. Lines that are
+neither a message nor the result are the program's own, and are left out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rewoo_bench.imports.replies import with_whole_replies
 _Line = Mapping[str, Any]
 _MESSAGES = ("user", "assistant")
 _OWN = ("sessionId", "session_id", "leafUuid", "snapshot", "isSidechain")  # a line of another type has one of these
+_HISTORY = "rewoo_bench_history"
 _SYNTHETIC = "<synthetic>"  # the model of what the program itself says in a reply's place
 
 
@@ -40,6 +42,18 @@ def session_parts(record: Any) -> Iterator[tuple[str, Any]]:
     key = str(record.get("sessionId") or record.get("session_id") or "")
     if key or record["type"] in _MESSAGES:
         yield key, record
+
+
+def with_history(lines: Sequence[_Line], told: set[str]) -> Sequence[_Line]:
+    """The lines of a session, those marked that an earlier one has; `told` has these, and then its own, too.
+
+    None where all of its messages are an earlier one's.
+    """
+    names = [str(object_at(line, "message").get("id") or line.get("uuid")) for line in lines]
+    marked: list[_Line] = [{**line, _HISTORY: name in told} for line, name in zip(lines, names, strict=True)]
+    told.update(names)
+    is_new = any(_message(line) is not None and not line[_HISTORY] for line in marked)
+    return marked if is_new else []
 
 
 def read_session(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
@@ -149,6 +163,7 @@ def _read(agent: _Agent) -> None:
                 messages, start = messages[:parent], parent
             messages.append(message)
             agent.error, place = None, len(messages)
+            start = place if line.get(_HISTORY) else start
         elif line.get("isApiErrorMessage"):
             agent.error = text_of(object_at(line, "message").get("content"))
         places[str(line.get("uuid"))] = place

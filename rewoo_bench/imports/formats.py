@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
-from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
+from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts, with_history
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
@@ -121,8 +121,12 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
         for file, folder in files:
             for found in _read_file(file, folder, chosen, fields, parts):
                 yield _checked(found, file, seen)
+        told = set[str]()
         for name, key, file, where, records in parts.whole():
             format_ = next(each for each in FORMATS if each.name == name)
+            if format_ is CLAUDE_CODE and not (records := with_history(records, told)):
+                yield Found(None, is_copy=True)
+                continue
             for found in _trajectories(format_, records, where, key, fields):
                 yield _checked(found, file, seen)
 

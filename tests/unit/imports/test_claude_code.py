@@ -198,6 +198,23 @@ def test_lines_that_stand_twice_count_once(tmp_path: Path) -> None:
     assert len(list(read(tmp_path, [*lines, *lines]).calls)) == 2
 
 
+def test_replies_that_a_later_session_begins_with_count_once(tmp_path: Path) -> None:
+    first, second = session(), session()
+    second.said("Mend them.")
+    second.replied("msg_3", text("They pass."))
+    for number, (id_, lines) in enumerate((("one", first.lines), ("two", second.lines), ("three", first.lines))):
+        text_ = "\n".join(json.dumps({**line, "sessionId": id_}) for line in lines)
+        (tmp_path / f"{number}.jsonl").write_text(text_)
+    one, two, three = read_files([tmp_path])
+    assert one.trajectory is not None
+    assert two.trajectory is not None
+    assert [len(list(each.trajectory.calls)) for each in (one, two) if each.trajectory] == [2, 1]
+    (prompt,) = prompts(two.trajectory)
+    assert (prompt[0], prompt[-1]) == (ASKED, "Mend them.")
+    assert two.trajectory.answer == "They pass."
+    assert three.is_copy
+
+
 @pytest.mark.parametrize("have_all_an_id", [True, False])
 def test_replies_in_plain_messages_are_joined_by_their_id(have_all_an_id: bool, tmp_path: Path) -> None:
     messages = [each["message"] for each in session().lines]
