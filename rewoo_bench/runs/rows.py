@@ -158,13 +158,11 @@ def _bits(buffer: pa.Buffer, count: int) -> NDArray[Any]:
 
 
 UNMETERED = "unmetered"
-INFERRED = "inferred_loop"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
     "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
-    INFERRED: "ended in a loop, as far as the sizes of its calls tell: the run is older than the column",
 }
 """What each flag of a row says of its question, the worst first."""
 _MOST_ADDRESSES = 3

@@ -228,11 +228,10 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
             raise DataError(f"{folder}: {architecture!r} has the question {indexed.index[twice][0]} twice")
         fact = facts.get(architecture) or ArchitectureFacts(name=architecture)
         form = fact.settings or {}
-        at_limit = form.get("answer_at_limit", form.get("partial_answer"))  # older runs have the second name
         is_unlike = {
             "ReWOO's solver has an exemplar": architecture == "rewoo" and fact.exemplars.get("solver"),
             "a broken plan is made anew": architecture == "rewoo" and form.get("max_replans"),
-            "ReAct is asked for an answer at its limit": architecture == "react" and at_limit,
+            "ReAct is asked for an answer at its limit": architecture == "react" and form.get("answer_at_limit"),
         }
         architectures[architecture] = ArchitectureRows(
             architecture,
