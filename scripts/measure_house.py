@@ -1,6 +1,7 @@
 """Counts that say how large the project is for whoever keeps it.
 
-    python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them
+    python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them,
+                                             # calls that clean or escape text, handlers of RecursionError, tests
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
     python scripts/measure_house.py compare tests/golden/models/hotpotqa-qwen-1.5b    # what a comparison runs through
 
@@ -16,7 +17,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
@@ -29,6 +30,13 @@ GENERATED = re.compile(r"results/study/(README|captions)\.md|tests/golden/.*")
 GENERATED_TABLES = ("results/coverage.md", "results/gate.md")
 _PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->|\{\{[^{}]+\}\}", re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
+
+
+_CLEANING: dict[str | None, Callable[[str], bool]] = {
+    "rewoo_bench.text.escaping": lambda _: True,
+    "rewoo_bench.text.redaction": lambda _: True,
+    "rewoo_bench.text.model_output": lambda name: name.startswith("check_"),
+}
 
 
 def hand_written(page: str, text: str) -> str:
@@ -74,7 +82,7 @@ def code(root: Path = ROOT, package: str = "rewoo_bench") -> dict[str, int]:
     folder = root / package
     files = sorted(path for path in folder.rglob("*.py") if "node_modules" not in path.parts)
     entries = {path.relative_to(folder).parts[0].removesuffix(".py") for path in files} - {"__init__"}
-    arrows, lines, within, functions = set(), 0, 0, 0
+    arrows, lines, within, functions, cleaning, handlers = set(), 0, 0, 0, 0, 0
     for path in files:
         text = path.read_text(encoding="utf-8")
         lines += len(text.splitlines())
@@ -86,6 +94,8 @@ def code(root: Path = ROOT, package: str = "rewoo_bench") -> dict[str, int]:
                 other = name.split(".")[1] if name.startswith(f"{package}.") else ""
                 if other in entries - {parts[1]} and parts[1] in entries:
                     arrows.add((parts[1], other))
+        cleaning += _cleaning_calls(tree)
+        handlers += sum(isinstance(node, ast.Name) and node.id == "RecursionError" for node in ast.walk(tree))
         found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         functions += len(found)
         within += len(
@@ -99,7 +109,21 @@ def code(root: Path = ROOT, package: str = "rewoo_bench") -> dict[str, int]:
         "import arrows between them": len(arrows),
         "floors": floors(arrows),
         "imports inside functions": within,
+        "calls that clean, redact or escape text": cleaning,
+        "handlers of RecursionError": handlers,
+        "lines of tests": sum(len(path.read_text("utf-8").splitlines()) for path in (root / "tests").rglob("*.py")),
     }
+
+
+def _cleaning_calls(tree: ast.AST) -> int:
+    """Calls of functions that a module has from the rooms of escaping and redaction, or that check a model's text."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in _CLEANING:
+            checked = [each for each in node.names if _CLEANING[node.module](each.name)]
+            names |= {each.asname or each.name for each in checked}
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return sum(isinstance(call.func, ast.Name) and call.func.id in names for call in calls)
 
 
 def compared(runs: Sequence[str], package: Path = ROOT / "rewoo_bench") -> dict[str, list[str]]:

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS
-from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
+from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.models.hosted.responses import read_usage, usages_in
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Usage, WireResponse
 

@@ -49,9 +49,9 @@ from rewoo_bench.models.hosted.dialects import (
     misfit_in,
     read_request,
 )
-from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.models.hosted.wire import FIELDS, passed_on, passed_query
 from rewoo_bench.system.http_session import server_log
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.types import BAD_GATEWAY, NO_FIELDS, ErrorResponse, Tool, WireRequest, input_schema
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")

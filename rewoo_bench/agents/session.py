@@ -26,10 +26,10 @@ from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.events import AGENT_PLACE, RowNotes, at_place, current_notes, flag
 from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
-from rewoo_bench.models.hosted.http_endpoint import load_json
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.tools import Observation, call_tool
 from rewoo_bench.system.processes import Tail
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import check_text
 from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.types import Completion, Request, Step, Tool, WireRequest

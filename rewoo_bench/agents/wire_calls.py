@@ -16,9 +16,10 @@ from typing import Any
 
 from rewoo_bench.agents.chat_forms import ChatAnswer, ToolUse, text_or_empty
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, text_in
-from rewoo_bench.models.hosted.http_endpoint import documents_of, load_json
+from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.runners.notation.tools import Observation
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import objects_in
 
 

@@ -419,10 +419,9 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
     ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
     if ratios:
-        n = min(ratio.n for ratio in ratios)
-        lines.append(
-            f"with {counted(n, 'question')} a rare event may be missing from every ratio (results/coverage.md)"
-        )
+        least, most = min(ratio.n for ratio in ratios), max(ratio.n for ratio in ratios)
+        questions = counted(most, "question") if least == most else f"{least:,} to {counted(most, 'question')}"
+        lines.append(f"with {questions} a rare event may be missing from every ratio (results/coverage.md)")
     if any(pair.both_answered for pair in comparison.pairs):
         lines.append(f"{BOTH_ANSWERED}: leaves out questions by how they ended, which may be the hard ones")
     intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
@@ -441,8 +440,10 @@ def notes(comparison: Comparison) -> list[str]:
         )
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
+        has_trials = any(pair.rows > pair.questions for pair in comparison.pairs)
+        test = "a sign-flip test of whole questions" if has_trials else "exact McNemar"
         lines.append(
-            f"p: of EM (exact McNemar), total tokens and cost, adjusted for these {size} tests together (Holm); "
+            f"p: of EM ({test}), total tokens and cost, adjusted for these {size} tests together (Holm); "
             "other measures are exploratory and have none"
         )
         lines.append(

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Floats
+from rewoo_bench.config.names import LOCAL, is_oracle
 from rewoo_bench.config.price_sheets import (
     PRICE_KINDS,
     RULES,
@@ -72,6 +73,13 @@ class Calls:
     `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
     unrecorded: NDArray[np.bool_]
     """The calls of which no cached tokens were recorded."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether an endpoint counted the cached tokens of every answered call, and no local model or oracle."""
+        answered = self.columns["input_tokens"] > 0
+        hosted = not any(model.startswith(LOCAL) or is_oracle(model) for model in set(self.model))
+        return bool(hosted and answered.any() and not self.unrecorded[answered].any())
 
     def of_rows(self, values: Floats) -> Floats:
         """Sums of the calls of each row."""
@@ -288,6 +296,8 @@ class PricedRows:
     usd: Floats
     cached: Floats
     """Input tokens of each row that are cached under the same rules."""
+    is_counted: bool
+    """Whether cached input is as the endpoints counted it, and not as the rules have it."""
     models: tuple[str, ...]
     """Those of the calls, sorted."""
 
@@ -298,8 +308,11 @@ def priced_rows(
     names: Sequence[Sequence[str]],
     *,
     own_roles: bool = False,
+    as_counted: bool = False,
 ) -> list[PricedRows]:
     """Dollars of each row of some runs under each of some prices.
+
+    With `as_counted` cached input is as the endpoints counted it, where they did of every call.
 
     A price is a short name (`RULES`) or SHEET:MODEL, and others for the planner's or solver's own model:
     `["openai", "planner:openai:gpt-5"]`; with `own_roles` these have their own, where a sheet lists them. `rows` are
@@ -310,6 +323,7 @@ def priced_rows(
     of_runs = list(_calls_of_runs(runs, columns))
     models = [own_models(mine) for _, mine, _ in of_runs]
     of_calls = tuple(sorted({model for _, _, calls in of_runs for model in calls.model}))
+    is_counted = as_counted and all(calls.is_counted for _, _, calls in of_runs)
     found = []
     for chosen in names:
         (price, *more), given = split_by_role(chosen, {role for each in models for role in each})
@@ -318,9 +332,9 @@ def priced_rows(
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
         usd, cached = np.full((2, len(columns["run_id"].values)), np.nan)
         for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
-            costs = priced(calls, of_roles)
+            costs = priced(calls, of_roles, recorded=is_counted)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
-        found.append(PricedRows(tariffs, usd, cached, of_calls))
+        found.append(PricedRows(tariffs, usd, cached, is_counted, of_calls))
     return found
 
 
@@ -409,17 +423,19 @@ def _at_given_prices(
 def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
     """The dollars that the runs recorded, else each call's at the price of its own model, where all have one.
 
-    Those of a run that was given its prices count cached input as it was reported, as its recorded dollars do.
-    None where neither is known of all rows that haven't failed.
+    Cached input is as the endpoint counted it, where it did of every call or the run was given its prices; else as the
+    rule of the price has it. None where neither is known of all rows that haven't failed.
     """
     scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
     if not np.isnan(columns["cost_usd"].values[scored]).any():
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
     usd, cached = np.full((2, len(scored)), np.nan)
-    tariffs: dict[tuple[str, str], Tariff] = {}
+    tariffs, is_counted = dict[tuple[str, str], Tariff](), False
     try:
-        for own, mine, calls in _calls_of_runs(runs, columns):
+        of_runs = list(_calls_of_runs(runs, columns))
+        is_counted = all(calls.is_counted for _, _, calls in of_runs)
+        for own, mine, calls in of_runs:
             asked = set(calls.model)
             of_run = {name: manifests[name] for name in mine["run_id"].names_in_use if name in manifests}
             found = own_tariffs(asked, of_run)
@@ -427,13 +443,13 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
                 return None
             tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
             is_given = all(tariff.source == GIVEN for tariff in found.values())
-            costs = priced(replace(calls, role=calls.model), found, recorded=is_given)
+            costs = priced(replace(calls, role=calls.model), found, recorded=is_given or is_counted)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
     except DataError:
         return None
     if not tariffs or np.isnan(usd[scored]).any():
         return None
-    if all(tariff.source == GIVEN for tariff in tariffs.values()):
+    if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
         return _as_counted((model for model, _ in tariffs), manifests, usd, cached)
     under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
     note = "each model is at its own prices" if len(under) > 1 else ""
@@ -475,7 +491,8 @@ def pricing_of(
     main, planners, solvers = (each.names_in_use for each in columns.values())
     listed = price_of(main[0]) if len(main) == 1 else None
     try:
-        (found,) = priced_rows(runs, rows, [prices or [listed or EXAMPLE]], own_roles=not prices)
+        chosen = [prices or [listed or EXAMPLE]]
+        (found,) = priced_rows(runs, rows, chosen, own_roles=not prices, as_counted=not prices)
         if np.isnan(found.usd[~failed(rows)]).any():
             raise DataError(SHARED_UNKNOWN if any(each.rule for each in found.tariffs[0].values()) else TOKENS_UNKNOWN)
     except DataError as error:
@@ -484,8 +501,12 @@ def pricing_of(
         return Pricing(note=f"no dollars: {error.args[0]}")
     tariff = found.tariffs[0][""]
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
-    under = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests)
+    under, name = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests), tariff.name
     note = ""
+    if found.is_counted:
+        models = [tariff.model, *(each.model for run in found.tariffs for each in run.values())]
+        counted = _as_counted(models, manifests, found.usd, found.cached)
+        under, name = counted.under, counted.name
     if not prices:
         unknown = unlisted([*main, *planners, *solvers]) or unlisted(found.models)
         if not listed:
@@ -493,7 +514,7 @@ def pricing_of(
         elif unknown:
             of = f"no price is known for {' and '.join(unknown)}"
             note = f"{of}, counted as the other calls are (compare --prices gives others)"
-    return Pricing(under, note, tariff.name, found.usd, found.cached)
+    return Pricing(under, note, name, found.usd, found.cached)
 
 
 def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:

@@ -23,22 +23,39 @@ from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.runs.rows import oracle_rows, read_columns
 
 _MOST = 3
-"""Sentences of several pairs of which none is a loop and a plan: one each."""
+"""Sentences of several pairs of which none is a loop and a plan."""
 
 
 def verdict(pair: Pair, pricing: Pricing) -> list[str]:
     """Up to three sentences on a pair; none of what wasn't measured, or of an oracle's accuracy."""
+    return [sentence for _, sentence in _said(pair, pricing)]
+
+
+def _said(pair: Pair, pricing: Pricing) -> list[tuple[float, str]]:
+    """The sentences on a pair, each with its adjusted p."""
     if pair.without_calls:
-        return [f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."]
+        why = f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."
+        return [(math.nan, why)]
     figures = {effect.measure: effect for effect in pair.figures}
     said = []
     if tokens := figures.get("total_tokens"):
-        said.append(_amount(tokens, pair, "", "took", "tokens"))
+        said.append((tokens.p_holm, _amount(tokens, pair, "", "took", "tokens")))
     if dollars := figures.get("cost_usd"):
-        said.append(_amount(dollars, pair, f"At {pricing.name} " if pricing.name else "", "cost", "dollars"))
+        where = f"At {pricing.name} " if pricing.name else ""
+        said.append((dollars.p_holm, _amount(dollars, pair, where, "cost", "dollars")))
     if (score := figures.get("exact_match")) and not pair.oracle:
-        said.append(accuracy(score, pair))
+        said.append((score.p_holm, accuracy(score, pair)))
     return said
+
+
+def _of_several(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
+    """Of pairs of which none is a loop and a plan: the differences that are surest, or that none is shown."""
+    said = [each for pair in pairs for each in _said(pair, pricing)]
+    untold = [sentence for p, sentence in said if math.isnan(p)]
+    shown = sorted(((p, sentence) for p, sentence in said if p < ALPHA), key=lambda each: each[0])
+    if shown or untold or not said:
+        return [*untold, *(sentence for _, sentence in shown)][:_MOST]
+    return [f"All {len(pairs)} pairs are too close to call, in tokens, dollars and accuracy."]
 
 
 def accuracy(score: Effect, pair: Pair) -> str:
@@ -62,7 +79,7 @@ def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str
         said = f"{where}{pair.b} {took} slightly {'more' if ratio.estimate > 1 else 'fewer'} {unit} than {pair.a}"
     if ratio.rare and ratio.n < FEWEST:
         return f"{said}, but {ratio.n} questions are too few to be sure."
-    return f"{said}, but a few questions make most of the difference." if ratio.rare else f"{said}."
+    return f"{said}, but a few questions make most of the spread." if ratio.rare else f"{said}."
 
 
 def two_digits(value: float) -> str:
@@ -75,7 +92,7 @@ def two_digits(value: float) -> str:
 def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
     """The sentences of a comparison, with their data set where there are several.
 
-    They are of the pair of a loop and a plan, the first where there are several; of other pairs one sentence each.
+    They are of the pair of a loop and a plan, the first where there are several; of other pairs the surest ones.
     """
     datasets = list(dict.fromkeys(pair.dataset for pair in pairs))
     lines = []
@@ -83,7 +100,7 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
         own = [pair for pair in pairs if pair.dataset == dataset]
         main = [pair for pair in own if pair.loop_and_plan][:1] or own[: len(own) == 1]
         said = [line for pair in main for line in verdict(pair, pricing)]
-        said = said or [line for pair in own for line in verdict(pair, pricing)[:1]][:_MOST]
+        said = said or _of_several(own, pricing)
         lines += [f"{dataset}: {line}" if len(datasets) > 1 else line for line in said]
     return lines
 

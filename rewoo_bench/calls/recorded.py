@@ -104,7 +104,7 @@ class RecordedModel:
                     raise
                 try:
                     recorded = await self._record(sent, call.cost, "ok", _answer(completion))
-                except (TypeError, ValueError, RecursionError) as error:  # no JSON, but it was paid for
+                except (TypeError, ValueError) as error:  # no JSON, but it was paid for
                     await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
                     raise
                 await self._recorder.cache(key, self._cache_key_part, recorded)

@@ -99,7 +99,7 @@ def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> st
         return None
     try:
         found = json.loads(value)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise click.BadParameter(f"{value!r} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")

@@ -43,7 +43,7 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
         values = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"--from: can't read {str(file)!r}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # of both formats, and of text that isn't UTF-8
+    except ValueError as error:  # of both formats, and of text that isn't UTF-8
         raise UsageError(f"{where}: not valid {'JSON' if is_json else 'TOML'}: {error}") from None
     if not isinstance(values, dict):
         raise UsageError(f"{where}: expected an object with the options of a run")

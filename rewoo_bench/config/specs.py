@@ -167,8 +167,6 @@ def read_values(path: Path) -> dict[str, Any]:
         raise SpecError(f"{path.absolute().parent} has no {path.name}") from None
     except OSError as error:
         raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
-    except RecursionError:
-        raise SpecError(f"{path}: not valid TOML: nested too deeply") from None
     except ValueError as error:  # not TOML, not UTF-8, or an integer of thousands of digits
         raise SpecError(f"{path}: not valid TOML: {error}") from None
 
@@ -194,7 +192,7 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
     place = ": ".join(filter(None, [where, _key(fault["loc"])]))
     try:
         given = repr(fault["input"])
-    except (RecursionError, ValueError):  # tables within tables, or an integer of thousands of digits
+    except ValueError:  # an integer of thousands of digits
         given = f"a {type(fault['input']).__name__}"
     raise SpecError(f"{place}: {message}, got {given if len(given) <= 80 else f'{given[:77]}…'}")
 

@@ -82,6 +82,11 @@ async def evaluate(
     check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
     check_kind("exemplars", exemplars, (str,), "a style of exemplars such as 'multihop'")
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
+    if isinstance(dataset, str):
+        defaults = inspect.signature(evaluate).parameters
+        for name, value in (("exemplars", exemplars), ("scoring", scoring)):
+            if value != defaults[name].default:
+                raise UsageError(f"{name}: it is for examples; the data set {dataset!r} has its own")
     check_callbacks(on_result=on_result, on_event=on_event)
     more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     of_limits: dict[str, Any] = {}

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.types import Example
 
 RawRow = Mapping[str, Any]
@@ -91,8 +92,8 @@ def listed(text: str, *, numbers: bool = False) -> list[object] | None:
     if not text.lstrip().startswith(("[", "(")):
         return None
     try:
-        items = json.loads(text)
-    except (ValueError, RecursionError):
+        items = load_json(text)
+    except ValueError:
         is_list = _LIST_OF_TEXTS.fullmatch(text)
         return [ast.literal_eval(item) for item in re.findall(_QUOTED, text)] if is_list else None
     expected = (str, int, float) if numbers else str

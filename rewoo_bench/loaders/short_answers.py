@@ -128,7 +128,7 @@ def physics_example(row: RawRow) -> Example:
     if target.startswith(_CHOICE):
         try:
             golds = ast.literal_eval(target.removeprefix(_CHOICE))
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, SyntaxError):
             golds = None
     if not isinstance(golds, list):
         raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")
@@ -275,7 +275,7 @@ def sample_example(row: RawRow) -> Example:
     """A row as an example with its gold chain. Raises `RowError`."""
     key = next((key for key in ANSWER_KEYS if key in row), None)
     if key is None:
-        has = ", ".join(sorted(map(str, row)))
+        has = ", ".join(sorted(str(key) for key, value in row.items() if key != "id" or not isinstance(value, int)))
         raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {HIDDEN_ANSWER}")
     golds = row[key]
     if isinstance(golds, str):

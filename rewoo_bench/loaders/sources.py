@@ -30,7 +30,8 @@ from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.row_fields import ANSWER_KEYS, RawRow, RowError, encodable, listed
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, check_no_pipe, read_manifest
-from rewoo_bench.text.data_files import DATA_FAULTS, LONGEST_LINE, data_fault, open_bounded, parse_json, plain_name
+from rewoo_bench.text.data_files import DATA_FAULTS, LONGEST_LINE, data_fault, open_bounded, plain_name
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.scoring import Score, Scorer
 from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example
@@ -65,10 +66,10 @@ def _json_rows(path: Path) -> Iterator[Any]:
         if not first:
             raise DataError(f"{path} is empty")
         try:
-            start = parse_json(first.decode())
+            start = load_json(first.decode())
         except ValueError:
             rest = file.rest(len(first))  # the value goes on over the next lines
-            start = parse_json((first + rest).decode())
+            start = load_json((first + rest).decode())
         if not isinstance(start, dict) or isinstance(start.get("Data"), list):
             yield from start["Data"] if isinstance(start, dict) else start if isinstance(start, list) else [start]
             return
@@ -77,7 +78,7 @@ def _json_rows(path: Path) -> Iterator[Any]:
             if not line.strip():
                 continue
             try:
-                row = parse_json(line.decode())
+                row = load_json(line.decode())
             except UnicodeDecodeError:
                 raise
             except ValueError as error:
@@ -331,7 +332,7 @@ def _told(run: NamedRun) -> Iterator[tuple[str, str]]:
                     turns = [turn["text"] for turn in trace.get("turns") or ()]
                     parts = [trace.get("system") if run.system else "", trace["question"], *turns]
                     text = "\n\n".join(part.strip() for part in parts if part and part.strip())
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                except (ValueError, KeyError, TypeError, AttributeError):
                     raise DataError(f"{path}, line {number}: not a trace of a question") from None
                 seen.add(id_)
                 yield id_, text

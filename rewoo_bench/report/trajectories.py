@@ -118,7 +118,7 @@ def _parsed(line: bytes, *, partial: bool = False) -> dict[str, Any]:
     except ValueError:
         try:
             trace = json.loads(line)
-        except (ValueError, RecursionError):
+        except ValueError:
             return {}
     return trace if isinstance(trace, dict) else {}
 
@@ -540,5 +540,5 @@ def _value_text(value: Any) -> str:
         return value
     try:
         return json.dumps(value, ensure_ascii=False)
-    except (ValueError, RecursionError):  # too many digits or levels
+    except ValueError:  # too many digits
         return "…"

@@ -160,9 +160,8 @@ def read_manifest(folder: Path) -> Manifest:
         raise DataError(f"{path}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        fault = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise DataError(f"{path}: not valid JSON: {fault}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise DataError(f"{path}: not a manifest of a run: expected an object with a run_id")
     manifest = manifest_of(values, str(path))

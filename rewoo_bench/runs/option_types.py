@@ -159,7 +159,7 @@ def check_options(options: Any) -> None:
 def _json_object(text: str) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -269,7 +269,7 @@ def _change(values: dict[str, Any], change: str) -> None:
             place = place[table]
         places = [place]
     value: Any = text
-    with suppress(ValueError, RecursionError):
+    with suppress(ValueError):
         value = json.loads(text)
     for place in places:
         place[name] = value

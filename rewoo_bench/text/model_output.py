@@ -166,7 +166,7 @@ def _raw(arguments: object) -> dict[str, Any]:
         return {RAW_ARGUMENTS: check_argument(arguments)}
     try:
         text = json.dumps(arguments, ensure_ascii=False)
-    except (RecursionError, TypeError, ValueError):
+    except (TypeError, ValueError):
         text = excerpt(arguments)
     return {RAW_ARGUMENTS: check_argument(text)}
 

@@ -22,6 +22,8 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
+from rewoo_bench.text.json_text import load_json
+
 HIDDEN = "***"
 _HIDDEN_KEY = "[key]"
 _LONGEST_NAME = 80  # characters of a field's name that are looked at, from its end
@@ -270,11 +272,11 @@ def _without_fields(text: str) -> str:
     if text.lstrip()[:1] not in ("{", "[") or not _has_names(text):
         return text
     try:
-        value = json.loads(text)
+        value = load_json(text)
         left = _in_texts(value, _without_fields, are_names_kept=True, are_fields_hidden=True)
         separators = None if '": ' in text else (",", ":")
         return text if left == value else json.dumps(left, ensure_ascii=text.isascii(), separators=separators)
-    except (ValueError, RecursionError):
+    except ValueError:
         return text
 
 

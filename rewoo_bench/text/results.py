@@ -8,10 +8,11 @@ says_nothing('{"results": [], "total": 0}')          # True
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from rewoo_bench.text.json_text import load_json
 
 _ERROR = re.compile(
     r"""[\s\[(<*]*(?:(?:error|exception|traceback)(?![^\W_]|[ _-](?:rate|count|margin))
@@ -61,8 +62,8 @@ def says_nothing(text: str) -> bool:
 
 def _json(text: str, otherwise: Any = None) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return load_json(text)
+    except ValueError:
         return otherwise
 
 

@@ -90,7 +90,7 @@ def count_call(name: str, arguments: Mapping[str, object]) -> int:
     """Tokens of a tool call: its name and its arguments as JSON, or their text where they are no JSON."""
     try:
         written = json.dumps(arguments, ensure_ascii=False)
-    except (RecursionError, TypeError, ValueError):
+    except (TypeError, ValueError):
         written = excerpt(arguments)
     return count_tokens(str(name)) + count_tokens(written)
 

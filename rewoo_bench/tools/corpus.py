@@ -46,8 +46,9 @@ from pyarrow import parquet
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
-from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, parse_json, plain_name
+from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, plain_name
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.words import K1, B, clean_title, has_title, index_terms, title_key, with_titles
 from rewoo_bench.tools.search import Hit, Titles
 from rewoo_bench.types import Document
@@ -62,7 +63,8 @@ _QUOTED_LINE = re.compile(r'"([^"\n]+)"\n')
 def check_passages(path: Path) -> None:
     """Raises `DataError` where a file is missing, empty or of another format, without reading it."""
     if not path.is_file():
-        raise DataError(f"{path}: no such file; expected a corpus in jsonl, json, txt or parquet")
+        what = "a folder" if path.is_dir() else "no such file"
+        raise DataError(f"{path}: {what}; expected a corpus in jsonl, json, txt or parquet")
     if not plain_name(path).endswith(_PASSAGE_SUFFIXES) and path.suffix.lower() != ".parquet":
         raise DataError(
             f"{path}: unknown extension {path.suffix!r}; expected {', '.join(_PASSAGE_SUFFIXES)} (or .gz), .parquet"
@@ -87,7 +89,7 @@ def read_passages(path: Path) -> Iterator[Document]:
         with open_bounded(path) as file:
             if kind == ".json":
                 number = 1
-                rows = parse_json(file.rest().decode("utf-8-sig"))
+                rows = load_json(file.rest().decode("utf-8-sig"))
                 if not isinstance(rows, list | dict):
                     raise DataError(f"{path}: found {rows!r:.60}; expected a list of passages, {_EXPECTED} each")
                 for place, row in enumerate(rows.values() if isinstance(rows, dict) else rows, start=1):
@@ -97,7 +99,7 @@ def read_passages(path: Path) -> Iterator[Document]:
                 text = line.decode()
                 if kind == ".jsonl":
                     if text.strip():
-                        yield from _passage(parse_json(text), f"{path}:{number}")
+                        yield from _passage(load_json(text), f"{path}:{number}")
                 elif words := text.split():
                     paragraph += words
                 elif paragraph:

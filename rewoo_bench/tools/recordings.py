@@ -41,7 +41,7 @@ from rewoo_bench.errors import DataError, NotRecorded, ToolError
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import kind_of
 from rewoo_bench.runs.folder import JOURNAL_FILE, TRACES_FILE
-from rewoo_bench.runs.journal.database import connect_to_read, is_sound
+from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
-_FAULTS = (ValueError, TypeError, RecursionError, OverflowError, struct.error)  # of what a stranger may have written
+_FAULTS = (ValueError, TypeError, OverflowError, struct.error)  # of what a stranger may have written
 
 
 class RecordedCall(NamedTuple):
@@ -94,7 +94,7 @@ class Recording:
                 _log.warning("%s: %s; a recorded tool can't answer them", path, loss)
             nameless = 0
             for row in database.each("calls"):
-                if row[2] != "tool" or not is_sound(row) or (task := _task(row[0])) is None:
+                if row[2] != "tool" or (task := _task(row[0])) is None:
                     continue
                 tasks[task.example_id][task] = None
                 if not row[3]:

@@ -15,7 +15,8 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import prepared
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.journal.store import Spent
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.runs.journal.store import Spent, Survey, open_journal
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.testing.server import ModelServer
 
@@ -182,10 +183,16 @@ def test_a_run_that_costs_nothing_is_as_large_as_a_stranger_made_it(server: Mode
     assert len(load(Path("mine"))) == 2 * 2 * 3
 
 
-def test_a_strangers_journal_pays_for_nothing() -> None:
-    spent = Spent(tokens=10, cost_usd=1.0)
-    spent.add(-1_000_000, -1_000.0)
-    assert (spent.tokens, spent.cost_usd) == (10, 1.0)
+def test_a_strangers_journal_pays_for_nothing(tmp_path: Path) -> None:
+    async def survey() -> Survey:
+        async with open_journal(tmp_path / "journal.sqlite") as journal:
+            for nth, (tokens, cost_usd) in enumerate([(10, 1.0), (-1_000_000, -1_000.0)]):
+                key = CallKey("E1", "model", "", b"request", nth)
+                await journal.add_call(CallRecord(TaskKey("react", "q1", 0), key, "ok", ("",), {}, tokens, cost_usd))
+        async with open_journal(tmp_path / "journal.sqlite") as journal:
+            return journal.survey()
+
+    assert anyio.run(survey).spent == Spent(10, 1.0)
 
 
 def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) -> None:
@@ -309,7 +316,7 @@ def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], s
     assert not Path("mark").exists()
 
 
-@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-count", "journal.sqlite-wal", "run.lock"])
+@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-wal", "run.lock"])
 def test_a_link_in_the_place_of_a_runs_file_is_not_written_through(
     name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,7 +120,7 @@ def _rows(architecture: str, id_: str, asked: Sequence[Ask]) -> Iterator[dict[st
         yield {
             "run_id": "r", "architecture": architecture, "example_id": id_, "trial": 0, "call_index": number,
             "kind": "model", "name": "m", "role": call.role, "place": f"turn {number}", "plan_depth": 0,
-            "status": call.status, "attempts": 1, "input_tokens": call.tokens_in * ok, "cached_input_tokens": 0,
+            "status": call.status, "attempts": 1, "input_tokens": call.tokens_in * ok, "cached_input_tokens": None,
             "output_tokens": call.tokens_out * ok, "reasoning_tokens": 0, "cache_write_tokens": 0,
             "billed_tokens": call.tokens_in + call.tokens_out + call.lost, "usage_source": "provider",
             "latency_s": call.end - call.start, "waiting_s": 0.0, "replayed": False,

@@ -193,6 +193,8 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
         ({"modle": "oracle"}, "unknown option 'modle', did you mean 'model'"),
         ({"scorring": "gsm8k"}, "unknown option 'scorring', did you mean 'scoring'"),
+        ({"scoring": "gsm8k"}, "scoring: it is for examples; the data set '"),
+        ({"exemplars": "none"}, "exemplars: it is for examples; the data set '"),
         ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
         ({"otel": "spans.jsonl"}, "otel: give out=, too"),
         ({"engine": "ray"}, "engine: give out=, too"),

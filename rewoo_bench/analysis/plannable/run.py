@@ -175,7 +175,7 @@ def _traces(path: Path, architecture: str, tasks: Container[str]) -> Iterator[di
         for line in lines:
             try:
                 trace = json.loads(line)
-            except (ValueError, RecursionError):
+            except ValueError:
                 continue
             if not isinstance(trace, dict) or trace.get("architecture") != architecture:
                 continue

@@ -23,7 +23,6 @@ where they are three or four: LAS is in "las", not in "Las Vegas".
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -31,6 +30,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.numbers import without_gaps
 from rewoo_bench.text.words import normalized
 
@@ -108,8 +108,8 @@ def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[Leaf]:
     """The single values in a JSON value, those in texts that are JSON included; an empty list or object is one."""
     if isinstance(value, str) and depth < _DEEPEST and value.lstrip()[:1] in ("{", "["):
         try:
-            inner = json.loads(value)
-        except (ValueError, RecursionError):
+            inner = load_json(value)
+        except ValueError:
             inner = None
         value = inner if isinstance(inner, list | Mapping) else value
     if isinstance(value, Mapping) and value and depth < _DEEPEST:

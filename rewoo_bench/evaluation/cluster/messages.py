@@ -110,7 +110,7 @@ class WorkerMessage:
     number: int | None = None
 
 
-RECORDING_ERRORS = (JournalError, TypeError, ValueError, RecursionError)
+RECORDING_ERRORS = (JournalError, TypeError, ValueError)
 """What recording a call raises: where the journal can't be written, and for an answer that is no JSON."""
 
 

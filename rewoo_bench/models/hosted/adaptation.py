@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from rewoo_bench.text.json_text import load_json
+
 _CHANGES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "drop": ("requests are sent without {name!r}", {}),
     "max_completion_tokens": (
@@ -350,8 +352,8 @@ def _error_object(text: str) -> Any:
     """The JSON document in an error's text, which may have words around it; None where there is none."""
     for start in (0, text.find("{")):
         try:
-            return json.loads(text[start:]) if start >= 0 else None
-        except (ValueError, RecursionError):
+            return load_json(text[start:]) if start >= 0 else None
+        except ValueError:
             continue
     return None
 

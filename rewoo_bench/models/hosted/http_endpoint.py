@@ -11,19 +11,19 @@ with the first call. Server-sent events: the HTML standard, "Server-sent events"
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import version
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from rewoo_bench.system.http_session import basic_authorization, open_session
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.types import CallCost
 
 if TYPE_CHECKING:
@@ -38,35 +38,13 @@ _LONGEST_HEADER = 1 << 18
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVENT_END = re.compile(rb"\r?\n\r?\n")  # the blank line behind an event
 _LONGEST_EVENT_END = 4
-_WITHOUT_NAN = json.JSONDecoder(parse_constant=lambda _: None)
-_DEEPEST = 200  # levels of a document: those who read it further call themselves for each
 
 
-def load_json(data: str | bytes) -> Any:
-    """The JSON of a request or of an answer. Raises `ValueError`, also where it is nested too deeply."""
-    with suppress(ValueError):  # it reads no half of a surrogate pair, and no deeper than `_DEEPEST`
-        return from_json(data)
+def read_document(text: str) -> dict[str, Any]:
+    """The JSON object of an answer. Raises `BadAnswer`."""
     try:
-        value = json.loads(data)
-    except RecursionError:
-        raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
-    level = [value]
-    for _ in range(_DEEPEST + 1):
-        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [each for inner in parts for each in inner if isinstance(each, dict | list)]
-        if not level:
-            return value
-    raise ValueError(f"it is nested deeper than {_DEEPEST} levels")
-
-
-def read_document(text: str, decode: Callable[[str], Any] = _WITHOUT_NAN.decode) -> dict[str, Any]:
-    """The JSON object of an answer. Raises `BadAnswer`.
-
-    NaN and Infinity, which some servers send among log-probabilities, are read as null.
-    """
-    try:
-        document = decode(text)
-    except (ValueError, RecursionError) as error:
+        document = load_json(text)
+    except ValueError as error:
         raise BadAnswer(f"an answer that isn't JSON: {error}", text) from None
     if not isinstance(document, dict):
         raise BadAnswer(f"an answer that is not a JSON object but {type(document).__name__}", text)
@@ -134,9 +112,9 @@ class HTTPFailure(Exception):
         self.headers = headers
         self.body: dict[str, Any] | None
         try:
-            error = json.loads(text)["error"]
+            error = load_json(text)["error"]
             self.body = error if isinstance(error, dict) else {"message": str(error)}
-        except (ValueError, TypeError, LookupError, RecursionError):
+        except (ValueError, TypeError, LookupError):
             self.body = None
 
 

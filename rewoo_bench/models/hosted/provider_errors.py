@@ -18,6 +18,7 @@ from typing import Any
 from rewoo_bench.errors import ModelError, causes
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, HTTPFailure, Redirected, Unreachable
 from rewoo_bench.system.http_session import NUMBER, retry_after_s
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact
 
 # Timeout, conflict (a lock), too early, too many requests; and every 5xx.
@@ -137,8 +138,8 @@ def _provider_message(chain: Sequence[BaseException]) -> str:
             return str(body["message"])
     text = _PREFIXES.sub("", str(chain[0])) or type(chain[0]).__name__
     try:
-        return str(json.loads(text)["error"]["message"])
-    except (ValueError, TypeError, LookupError, RecursionError):
+        return str(load_json(text)["error"]["message"])
+    except (ValueError, TypeError, LookupError):
         return text
 
 

@@ -24,6 +24,7 @@ from rewoo_bench.text.model_output import (
     check_fields,
     check_text,
     check_value,
+    decode,
     excerpt,
     note,
     noting_repairs,
@@ -339,10 +340,15 @@ def _short(name: Any) -> str:
 def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as an object. Other text, or JSON nested too deeply, stays text under `RAW_ARGUMENTS`."""
     try:
-        arguments = given if isinstance(given, Mapping) else json.loads(given or "{}")
+        if isinstance(given, str) and given:  # NaN, which `load_json` reads as null, is no argument
+            arguments, end = decode(text := given.strip())
+            if end < len(text):
+                raise ValueError("it goes on behind its end")
+        else:
+            arguments = given or {}
         if isinstance(arguments, Mapping):
             return check_fields(arguments)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError) as error:
         note(f"the arguments of a tool call were read as text: {excerpt(str(error))}")
     return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else excerpt(given))}
 
@@ -475,8 +481,8 @@ def salvage_usage(text: str) -> Usage | None:
     if start < 0 or brace < 0:
         return None
     try:
-        counts, _ = json.JSONDecoder().raw_decode(text, brace)
-    except (ValueError, RecursionError):
+        counts, _ = decode(text, brace)
+    except ValueError:
         return None
     usage = read_usage(counts)
     return usage if usage != Usage() else None

@@ -53,7 +53,6 @@ from rewoo_bench.models.hosted.http_endpoint import (
     documents_of,
     events_of,
     is_done,
-    load_json,
     read_body,
     read_document,
 )
@@ -61,6 +60,7 @@ from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import (
@@ -262,7 +262,7 @@ class WireClient:
                 await relay.relay(response.content.iter_any())
                 return WireResponse(kind, relay.text, headers=relay.headers)
             text = (await read_body(response)).decode("utf-8-sig", "replace")
-            relay.facts.read(read_document(text, load_json))
+            relay.facts.read(read_document(text))
             relay.check_no_error()
             return WireResponse(kind, without(text, relay.secrets), headers=relay.headers)
 
@@ -381,8 +381,8 @@ class Translation:
         for answer in self._exchange.answers():
             for event in documents_of(answer):
                 facts.read(event)
-            with suppress(ValueError, RecursionError):
-                if isinstance(document := json.loads(answer), dict):
+            with suppress(ValueError):
+                if isinstance(document := load_json(answer), dict):
                     facts.read(document)
         return facts
 

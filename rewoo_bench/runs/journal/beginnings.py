@@ -36,7 +36,7 @@ class Beginnings:
         rows = self._database.rows("prompts", "WHERE id = ?", (id_,))
         if not rows:
             raise DataError(f"{self._database.path}: messages of its prompts are missing or damaged")
-        return Beginning(*rows[0][:-1])
+        return Beginning(*rows[0])
 
     def parts(self, last: int) -> list[Beginning]:
         """All messages of a prompt. Raises `DataError`."""

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
-from rewoo_bench.runs.journal.database import JournalFile, KnownTexts, is_sound
+from rewoo_bench.runs.journal.database import JournalFile, KnownTexts
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
 from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, RequestForm, Sent, SentCall
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
@@ -299,10 +299,10 @@ def read_form(text: str) -> RequestForm:
 
 
 def answered_calls(database: JournalFile) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Number and record of each answered model call that counts in a question's cost, damaged ones left out."""
+    """Number and record of each answered model call that counts in a question's cost."""
     for number, record in database.numbered("calls"):
         _, _, kind, role, _, _, status, *_ = record
-        if kind == "model" and status == "ok" and role not in UNPRICED_ROLES and is_sound(record):
+        if kind == "model" and status == "ok" and role not in UNPRICED_ROLES:
             yield number, record
 
 

@@ -5,8 +5,7 @@
 
 Two trials of a question have two answers: with a temperature above 0 they differ. Several runs may use
 a folder at once. Of two equal requests at the same time both are sent and paid. A cache only saves money, so if it
-can't be read or written, there is a warning and the run goes on without it. Each answer has a checksum; if that is
-wrong, the call is made again.
+can't be read or written, there is a warning and the run goes on without it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,11 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.journal.records import as_bytes
 
 CACHE = "answers.sqlite"
-_CHECKSUM = "crc32"  # a field of the answer
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +34,6 @@ class ResponseCache:
         self.path = folder / CACHE
         self._lock = threading.Lock()
         self._database: sqlite3.Connection | None = None
-        self._has_warned = False  # of damaged answers
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -47,31 +43,19 @@ class ResponseCache:
         except sqlite3.Error as error:
             self._disable(error)
             return
-        self._database.text_factory = bytes  # one damaged row that isn't UTF-8 must not be an error of the whole file
         self._run("PRAGMA journal_mode = WAL")
         self._run("PRAGMA synchronous = NORMAL")
         self._run("CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """The cached answer; None where it is missing or damaged."""
+        """The cached answer; None where there is none."""
         rows = self._run("SELECT answer FROM answers WHERE key = ?", key)
-        if not rows:
-            return None
-        with suppress(ValueError, TypeError, RecursionError):
-            answer = json.loads(rows[0][0])
-            if isinstance(answer, dict) and answer.pop(_CHECKSUM, None) == _checksum(answer):
-                return answer
-        if not self._has_warned:
-            self._has_warned = True
-            _log.warning("--answer-cache: %r has damaged answers; those calls are made again", str(self.path))
-        self._run("DELETE FROM answers WHERE key = ?", key)
-        return None
+        return dict(json.loads(rows[0][0])) if rows else None
 
     def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
         """Stores an answer, if the cache can be written."""
-        plain = json.loads(as_bytes(answer))  # as the journal has it, whatever a user's own model returned
-        whole = json.dumps({**plain, _CHECKSUM: _checksum(plain)})
-        self._run("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, whole)
+        text = as_bytes(answer).decode()  # as the journal has it, whatever a user's own model returned
+        self._run("INSERT OR IGNORE INTO answers VALUES (?, ?)", key, text)
 
     def close(self) -> None:
         with self._lock:
@@ -96,10 +80,6 @@ class ResponseCache:
         if database is not None:
             with suppress(sqlite3.Error):
                 database.close()
-
-
-def _checksum(answer: Mapping[str, Any]) -> int:
-    return crc32(json.dumps(answer).encode())
 
 
 def cache_key(model_part: str, request: bytes, trial: int, nth: int) -> bytes:

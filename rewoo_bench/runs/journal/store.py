@@ -11,9 +11,9 @@ requests in one place; never the order of arrival, since parallel steps finish i
 is stored once, however often it is sent; a prompt is its last message and the prompt before it, so one that goes on
 with an earlier one adds what is new.
 
-One thread writes, a commit for all records that arrive while it writes. In a run that goes on or was
-killed, `journal.sqlite-wal` has the records of the last second and `journal.sqlite-count` their number: a resume
-that finds fewer says how many are missing, and makes those calls again only if it is told to.
+One thread writes, a commit for all records that arrive while it writes, and moves them into the one file at once.
+run.json has the number of calls at the end of the last session: a resume that finds fewer says how many are missing,
+and makes those calls again only if it is told to.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import asyncio
 import logging
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
@@ -36,15 +35,11 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import DataError, JournalError
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import (
-    CountFile,
     JournalFile,
     KnownTexts,
-    begin_writing,
-    checksum,
     connect_to_read,
     connect_to_write,
     damaged,
-    is_sound,
 )
 from rewoo_bench.runs.journal.records import (
     CallKey,
@@ -74,7 +69,6 @@ _INSERTS: dict[_Table, str] = {
     "questions": "INSERT OR REPLACE INTO questions",
 }
 _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a row of its own would, too
-_CHECKPOINT_S = 1.0
 _LONG = 64  # characters of an answer's text: a longer one is kept beside the texts of prompts
 _TEXT_ID = "text_id"
 _LEVEL = 6  # of compression: rows of calls repeat their names
@@ -89,15 +83,13 @@ class _Handed(NamedTuple):
 class Writer:
     """The thread that writes into an existing journal, which has `calls`. Made on the event loop that hands in rows.
 
-    What was handed in while it wrote is one group, and one commit. A group is on disk before the number of its calls is
-    in the count file, and that before anyone hears of it: so the count is never too high for a process that was killed.
-    Once a second the log is moved into the file.
+    What was handed in while it wrote is one group, and one commit. A group is on disk before anyone hears of it; then
+    the log is moved into the file.
     """
 
-    def __init__(self, path: Path, database: sqlite3.Connection, count_file: CountFile, calls: int) -> None:
+    def __init__(self, path: Path, database: sqlite3.Connection, calls: int) -> None:
         self._path = path
         self._database = database
-        self._count_file = count_file
         self.calls = calls
         self._failure: str | None = None
         self._queue: SimpleQueue[_Handed | None] = SimpleQueue()
@@ -125,40 +117,24 @@ class Writer:
             raise JournalError(f"can't write {str(self._path)!r}: {self._failure}; what was finished before is in it")
 
     async def close(self) -> None:
-        """Writes what was handed in, and leaves one file; after a failure its log and its count stay beside it."""
+        """Writes what was handed in, and leaves one file; after a failure its log stays beside it."""
         self._queue.put(None)
         with CancelScope(shield=True):
             await to_thread.run_sync(self._thread.join)
 
     def _run(self) -> None:
-        checkpoint_at: float | None = None
         group: list[_Handed | None] = []
         while None not in group:
-            try:
-                wait_s = None if checkpoint_at is None else max(0.0, checkpoint_at - time.monotonic())
-                group = [self._queue.get(timeout=wait_s)]
-            except Empty:
-                checkpoint_at = None
-                self._checkpoint("PASSIVE")
-                continue
+            group = [self._queue.get()]
             with suppress(Empty):
                 while True:
                     group.append(self._queue.get_nowait())
             self._write([handed for handed in group if handed is not None])
-            if checkpoint_at is None:
-                checkpoint_at = time.monotonic() + _CHECKPOINT_S
-            elif time.monotonic() > checkpoint_at:
-                checkpoint_at = None
-                self._checkpoint("PASSIVE")
-        # Nothing is removed beside the file before all is in it, which SQLite says by leaving the mode of a log.
-        mode = "wal"
+            self._checkpoint("PASSIVE")
         with suppress(sqlite3.Error):  # somebody reads it, or the disk is full
             self._database.execute("PRAGMA busy_timeout = 1000")
-            ((mode,),) = self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
+            self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
         self._database.close()
-        self._count_file.close()
-        if mode == "delete":
-            self._count_file.path.unlink(missing_ok=True)
 
     def _write(self, group: Sequence[_Handed]) -> None:
         rows = [row for handed in group for row in handed.rows]
@@ -183,17 +159,15 @@ class Writer:
         of_table: dict[_Table, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
         for table, values in rows:
             plain = [replace_surrogates(value) if isinstance(value, str) else value for value in values]
-            of_table[table].append((*plain, checksum(plain)))
-        calls = self.calls + len(of_table["calls"])
+            of_table[table].append(tuple(plain))
         try:
-            self._transact(of_table, calls)
+            self._transact(of_table)
         except sqlite3.OperationalError:  # of a full disk: once the log is in the file, its space is free
             self._checkpoint("TRUNCATE")
-            self._transact(of_table, calls)
-        self.calls = calls
-        self._count_file.write(calls)
+            self._transact(of_table)
+        self.calls += len(of_table["calls"])
 
-    def _transact(self, of_table: dict[_Table, list[tuple[Any, ...]]], calls: int) -> None:
+    def _transact(self, of_table: dict[_Table, list[tuple[Any, ...]]]) -> None:
         self._database.execute("BEGIN IMMEDIATE")
         try:
             for table, insert in _INSERTS.items():
@@ -202,7 +176,6 @@ class Writer:
                     places = f"({', '.join('?' * len(part[0]))})"
                     values = [value for row in part for value in row]
                     self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
-            self._database.execute("UPDATE counts SET calls = ?, crc = ?", (calls, checksum((calls,))))
             self._database.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
@@ -223,22 +196,19 @@ class Spent:
     unpriced: bool = False
 
     def add(self, tokens: int, cost_usd: float | None) -> None:
-        # Never less than nothing: somebody else's journal would raise the cap of who resumes it.
-        self.tokens += max(tokens, 0)
-        self.cost_usd += max(cost_usd or 0.0, 0.0)
+        self.tokens += tokens
+        self.cost_usd += cost_usd or 0.0
         self.unpriced |= bool(tokens) and cost_usd is None
 
 
 @dataclass(slots=True)
 class Survey:
-    """What is in a journal, and what isn't: the number of sound calls, their cost, and what is lost in words."""
+    """What is in a journal: the number of calls, their cost, and what is lost in words."""
 
     calls: int = 0
     spent: Spent = field(default_factory=Spent)
-    damaged: dict[int, str] = field(default_factory=dict)
-    """Number of a row with a wrong checksum -> its task."""
     loss: str = ""
-    """Empty where no call is missing or damaged."""
+    """Empty where no call is missing."""
 
 
 class JournalReader:
@@ -249,28 +219,15 @@ class JournalReader:
         self.beginnings = Beginnings(database)
 
     def survey(self, recorded_calls: int = 0) -> Survey:
-        """Reads every call. `recorded_calls` is the least number that there should be. Raises `JournalError`."""
-        found = Survey()
-        for number, row in self.database.numbered("calls"):
-            if is_sound(row):
-                found.calls += 1
-                found.spent.add(row[9], row[10])
-            else:
-                found.damaged[number] = str(row[0])
-        counted = self.database.counted_calls()
-        if counted is None:
-            count = f"its number of calls ({CountFile(self.database.path).path.name}) is missing or damaged"
-            found.loss = f"{count}, so calls may be missing beside the {found.calls:,} that it has"
-            return found
-        present = found.calls + len(found.damaged)
-        expected = max(counted, recorded_calls, present)
-        lost = []
-        if found.damaged:
-            first = next(iter(found.damaged.values()))
-            lost.append(f"{len(found.damaged):,} of {expected:,} recorded calls are damaged, first that of {first}")
-        if present < expected:
-            lost.append(f"{expected - present:,} of {expected:,} recorded calls are missing")
-        found.loss = ", and ".join(lost)
+        """`recorded_calls` is the least number of calls that there should be. Raises `JournalError`."""
+        unpriced = "max(billed_tokens > 0 AND cost_usd IS NULL)"
+        ((calls, tokens, cost_usd, unpriced),) = self.database.read(
+            # Never less than nothing: somebody else's journal would raise the cap of who resumes it.
+            f"SELECT count(*), sum(max(billed_tokens, 0)), sum(max(cost_usd, 0)), {unpriced} FROM calls"
+        )
+        found = Survey(calls, Spent(tokens or 0, cost_usd or 0.0, bool(unpriced)))
+        if found.calls < recorded_calls:
+            found.loss = f"{recorded_calls - found.calls:,} of {recorded_calls:,} recorded calls are missing"
         return found
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
@@ -306,7 +263,7 @@ class JournalReader:
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
-        return {row[0] for row in self.database.each("questions") if not row[1] and is_sound(row)}
+        return {row[0] for row in self.database.each("questions") if not row[1]}
 
     def mean_cost(self) -> Spent:
         """The mean cost of a finished task; of one that was begun, where none is finished."""
@@ -320,14 +277,14 @@ class JournalReader:
 
     def failed(self) -> set[str]:
         """The tasks that the infrastructure failed when they were last asked, as text."""
-        return {row[0] for row in self.database.each("questions") if row[1] and is_sound(row)}
+        return {row[0] for row in self.database.each("questions") if row[1]}
 
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
         names = [str(task) for task in tasks]
         places = ", ".join("?" * len(names))
         results = self.database.rows("questions", f"WHERE task IN ({places})", names)
-        by_task = {task: (decompress(rows).decode(), decompress(trace).decode()) for task, _, rows, trace, _ in results}
+        by_task = {task: (decompress(rows).decode(), decompress(trace).decode()) for task, _, rows, trace in results}
         return [by_task[name] for name in names if name in by_task]
 
 
@@ -422,12 +379,12 @@ class Journal(JournalReader):
 async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool = False) -> AsyncIterator[Journal]:
     """The journal in a file, created if it doesn't exist. Its folder is locked, or nobody else's: one process writes.
 
-    `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing or
-    damaged, unless `accept_loss`, and for another kind of file.
+    `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing,
+    unless `accept_loss`, and for another kind of file.
     """
-    connection, count_file, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
+    connection, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
     reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
-    journal = Journal(JournalFile(path, reading), Writer(path, connection, count_file, survey.calls), survey)
+    journal = Journal(JournalFile(path, reading), Writer(path, connection, survey.calls), survey)
     try:
         yield journal
     finally:
@@ -454,16 +411,15 @@ def is_unused(path: Path) -> bool:
     """Whether a journal was made and no call was recorded, as by a run that was killed when it began."""
     try:
         if path.stat().st_size == 0:
-            return not CountFile(path).read()
+            return True
         with closing(connect_to_read(path, check=False)) as database:
-            return not CountFile(path).read() and not database.read("SELECT 1 FROM calls LIMIT 1")
+            return not database.read("SELECT 1 FROM calls LIMIT 1")
     except (OSError, DataError, JournalError):
         return False
 
 
-def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, CountFile, Survey]:
-    """A connection to write with, the file of the count, and what was in the journal. Raises `DataError`."""
-    count_file = CountFile(path)
+def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, Survey]:
+    """A connection to write with, and what was in the journal. Raises `DataError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         survey = Survey()
@@ -471,35 +427,17 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
             try:
                 with closing(connect_to_read(path, check=False)) as database:
                     survey = JournalReader(database).survey(recorded_calls)
-                    checked = [(row[0], is_sound(row)) for row in database.each("questions")]
             except JournalError as error:
                 raise damaged(path, str(error).rpartition(": ")[2]) from None
-            # Damaged questions cost nothing: their calls are recorded.
-            if bad := [str(task) for task, sound in checked if not sound]:
-                what = f"{len(bad)} of {len(checked)} recorded questions are damaged, first that of {bad[0]}"
-                _log.warning("%s: %s; a resumed run evaluates them again, from their recorded calls", path, what)
-        elif expected := max(count_file.read() or 0, recorded_calls):
-            survey.loss = f"the file is missing or empty, and with it {expected:,} recorded calls"
+        elif recorded_calls:
+            survey.loss = f"the file is missing or empty, and with it {recorded_calls:,} recorded calls"
         if survey.loss and not accept_loss:
             raise DataError(
-                f"{path}: {survey.loss}; bring back the files of the run's folder as they were ({path.name}-wal and "
-                f"{count_file.path.name} belong to it), or ask again what is missing: "
+                f"{path}: {survey.loss}; bring back the file as it was, or ask again what is missing: "
                 f"{resume_command(path.parent)} --accept-loss"
             )
         if survey.loss:
             _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, survey.loss)
-        else:
-            count_file.write(survey.calls)  # before there can be a log beside the file
-        connection = connect_to_write(path)
-        try:
-            begin_writing(connection, survey.calls, survey.damaged)
-            count_file.write(survey.calls)
-        except BaseException:
-            connection.close()
-            raise
-    except BaseException as error:
-        count_file.close()
-        if not isinstance(error, sqlite3.Error | OSError):
-            raise
+        return connect_to_write(path), survey
+    except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
-    return connection, count_file, survey

@@ -90,7 +90,7 @@ def of_tokens(ratio: Interval, p_holm: float) -> str:
         (
             Interval(1.2, 1.01, 1.4, 60, rare=True),
             0.01,
-            "react took about 1.2 times the tokens of rewoo, but a few questions make most of the difference.",
+            "react took about 1.2 times the tokens of rewoo, but a few questions make most of the spread.",
         ),
     ],
 )
@@ -112,6 +112,21 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     assert effect.p < 0.05 < effect.p_holm
     assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared.verdicts
     assert compared.verdicts[0] == "In tokens react and rewoo are too close to call."
+
+
+def test_of_pairs_without_a_loop_and_a_plan_the_surest_differences_are_said() -> None:
+    """Two runs of three architectures, of which one has become better and dearer."""
+    names = ("rewoo", "react", "direct")
+    before = [system(name, "0" * 30, 1000, run_id=A) for name in names]
+    after = [system(name, ("1" if name == "direct" else "0") * 30, 1000, run_id=B) for name in names]
+    for each in after[2]:
+        each["total_tokens"] *= 2
+    said = compare(frame(*before, *after)).verdicts
+    assert len(said) == 2
+    assert any("more accurate than" in line and "direct" in line for line in said)
+    assert any("took about 2.0 times the tokens" in line and "direct" in line for line in said)
+    same = compare(frame(*before, *[system(name, "0" * 30, 1000, run_id=B) for name in names])).verdicts
+    assert same == ["All 3 pairs are too close to call, in tokens, dollars and accuracy."]
 
 
 def test_beside_the_ratio_is_that_where_both_answered() -> None:
@@ -200,6 +215,29 @@ def test_a_run_of_a_model_that_a_sheet_lists_has_its_dollars(tmp_path: Path) -> 
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai:gpt-4o").under
     assert pricing.note == ""
+
+
+@pytest.mark.parametrize(("model", "price"), [("openai/gpt-4o", (2.5, 1.25, 10)), ("openai/mine", (0.25, 0.025, 2))])
+def test_cached_input_that_an_endpoint_counted_is_no_rules(
+    tmp_path: Path, model: str, price: tuple[float, ...]
+) -> None:
+    """Also where the price is an example's: the server said what it had in its cache."""
+    run = run_of_two(tmp_path / "run")
+    for name, column in (("calls", "name"), ("questions", "model")):
+        path = run / f"{name}.parquet"
+        table = pd.read_parquet(path).assign(cached_input_tokens=900)
+        table[column] = model
+        table.to_parquet(path)
+    pricing = pricing_of([run], load(run), manifests(run))
+    assert pricing.under.endswith("'s prices, cached input as the endpoint counted it")
+    assert pricing.cached is not None
+    assert pricing.cost_usd is not None
+    assert pricing.cached.tolist() == [1800, 1800]
+    whole, cached, output = price
+    assert pricing.cost_usd[0] == pytest.approx((200 * whole + 1800 * cached + 20 * output) / 1e6)
+    ruled = pricing_of([run], load(run), manifests(run), ["openai"])
+    assert ruled.cached is not None
+    assert ruled.cached.tolist() == [0, 2048]
 
 
 def run_of_roles(folder: Path, planner: str) -> Path:

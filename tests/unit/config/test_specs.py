@@ -386,7 +386,6 @@ HUGE = "9" * 6000
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = " + "[" * 5000 + "]" * 5000, "not valid TOML: nested too deeply"),
         ("a" + ".a" * 5000 + " = 1", ""),
         (f"max_exemplars = {HUGE}", "not valid TOML: "),
         (f"max_exemplars = 0x{HUGE}", ""),

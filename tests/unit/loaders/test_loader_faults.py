@@ -47,7 +47,7 @@ from rewoo_bench.types import Document
         (official_triviaqa({"Value": "", "Aliases": []}), "row 1: no answer under 'Answer'"),
         (
             [{"question": "Where?"}],
-            "row 1: no answer under 'answers' or 'answer'; it has id, question; every question",
+            "row 1: no answer under 'answers' or 'answer'; it has question; every question",
         ),
         ([{"question": "Where?", "answer": None}], "row 1: no answer under 'answer'; every question needs one"),
         ([gsm8k_row(), {"question": "And then?"}], "row 2: no answer under 'answer'; every question needs one"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from repricing_runs import Ask, ask, sheet, text, write
@@ -162,6 +163,8 @@ def test_the_cached_tokens_of_a_sheet_are_not_in_its_batch(tmp_path: Path) -> No
 def test_the_heading_says_what_is_applied(tmp_path: Path) -> None:
     both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
     run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, both)
+    calls = run / "calls.parquet"
+    pd.read_parquet(calls).assign(cached_input_tokens=0).to_parquet(calls)
     for recorded, batch, applied in (
         (False, False, "rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes"),
         (True, False, "; cached tokens as the provider reported them, at $0.1 a million"),

@@ -18,6 +18,7 @@ from rewoo_bench.runners.notation.plan_formats import read_plan
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
+from rewoo_bench.text.json_text import DEEPEST
 from rewoo_bench.text.model_output import LONGEST_TEXT, RAW_ARGUMENTS, check_call, check_reply, noting_repairs
 from rewoo_bench.text.openai_format import to_chat
 from rewoo_bench.text.tokens import count_call
@@ -91,10 +92,10 @@ def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -
     assert len(notes) == isinstance(arguments, dict)
 
 
-def test_arguments_of_any_depth_are_refused_and_never_followed() -> None:
-    call = check_call(ToolCall("1", "Search", {"query": nested(50_000)}))
+def test_arguments_as_deep_as_a_document_are_refused_and_never_followed() -> None:
+    call = check_call(ToolCall("1", "Search", {"query": nested(DEEPEST)}))
     assert list(call.arguments) == [RAW_ARGUMENTS]
-    assert count_call("Search", {"query": nested(50_000)}) > 0
+    assert count_call("Search", {"query": nested(DEEPEST)}) > 0
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ GOOD = b'{"title": "A", "text": "b"}\n'
         (
             "a.jsonl",
             GOOD + b"[" * 100_000 + b"]" * 100_000,
-            r"a\.jsonl:2: not .*: nested too deeply",
+            r"a\.jsonl:2: not .*: it is nested deeper than 200",
         ),
         ("a.jsonl", GOOD + b'{"title": ' + b"7" * 6000, r"a\.jsonl:2: not valid JSON, or cut off: a whole number with"),
         ("a.jsonl.gz", gzip.compress(GOOD + b" " * (70 << 20), 1), r"a\.jsonl\.gz:2: larger than a data file may be"),

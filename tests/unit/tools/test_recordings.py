@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from recorded_runs import called, imported, said
 
 from rewoo_bench.errors import DataError, NotRecorded, ToolError
-from rewoo_bench.runs.journal.database import checksum
 from rewoo_bench.tools.mcp import LONGEST_NAME
 from rewoo_bench.tools.recordings import RecordedTask, Recording, _exact, _normal
 
@@ -249,11 +248,7 @@ async def test_a_journal_that_a_stranger_wrote_raises_nothing_else(tmp_path: Pat
         ['["a", "t", 9]', "p", "tool", "", b"", 0, "ok", b"\x01" * 16, '{"text": "x"}', 0, None],
     ]
     with closing(sqlite3.connect(folder / "journal.sqlite")) as database, database:
-        places = ", ".join("?" * 12)
-        for row in odd:
-            cursor = database.execute(f"INSERT INTO calls VALUES ({places})", [*row, 0])
-            (stored,) = database.execute("SELECT * FROM calls WHERE rowid = ?", (cursor.lastrowid,))
-            database.execute("UPDATE calls SET crc = ? WHERE rowid = ?", (checksum(stored[:-1]), cursor.lastrowid))
+        database.executemany(f"INSERT INTO calls VALUES ({', '.join('?' * 11)})", odd)
     (folder / "traces.jsonl").write_bytes(b'\xff\n{"tools": 3}\n[]\n{"tools": [[], {"name": "b", "parameters": 3}]}\n')
     recording = Recording.read(folder)
     assert {"a", "b"} <= recording.schemas.keys()

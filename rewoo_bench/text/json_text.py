@@ -1,0 +1,41 @@
+"""The door for JSON that somebody else wrote: a provider, a server, an agent, a model, a data file.
+
+    load_json('{"a": [1, NaN]}')    # {"a": [1, None]}
+
+What it returns is nested no deeper than `DEEPEST`, so that whoever goes through it may call itself for each level.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from pydantic_core import from_json
+
+DEEPEST = 200
+"""Levels of a document."""
+
+
+def load_json(data: str | bytes) -> Any:
+    """The value of a JSON text. Raises `ValueError`, also where it is nested too deeply or a number has no end.
+
+    NaN and Infinity, which are no JSON and which some programs write, are read as null.
+    """
+    with suppress(ValueError):  # it reads no half of a surrogate pair, and no deeper than `DEEPEST`
+        return from_json(data, allow_inf_nan=False)
+    try:
+        value = json.loads(data, parse_constant=lambda _: None)
+    except RecursionError:
+        raise ValueError(f"it is nested deeper than {DEEPEST} levels") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("a whole number with too many digits") from None
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        parts = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [each for inner in parts for each in inner if isinstance(each, dict | list)]
+        if not level:
+            return value
+    raise ValueError(f"it is nested deeper than {DEEPEST} levels")
