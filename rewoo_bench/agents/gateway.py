@@ -5,8 +5,7 @@
             ...     # the agent gets session.key, gateway.base_url(session) and gateway.environment(session)
 
     /v1/…  /q/KEY/v1/…          the dialects of OpenAI and Anthropic
-    /openai/…                   the same at Azure's paths
-    /v1beta/models/…  /api/…    Gemini's and Ollama's dialects, asked as OpenAI's
+    /v1beta/models/…            Gemini's dialect, asked as OpenAI's
     /q/KEY/tools  /tools/NAME   the question's tools as JSON, and their OpenAPI document
     /q/KEY/mcp                  the question's tools over MCP
 
@@ -30,11 +29,8 @@ from typing import Any
 
 from aiohttp import web
 
-from rewoo_bench.agents import chat_forms as ollama
 from rewoo_bench.agents import gemini
-from rewoo_bench.agents.chat_forms import TranslatedChat, TranslatedRequest
 from rewoo_bench.agents.session import AgentCall, AgentSession, SessionClosed
-from rewoo_bench.agents.wire_calls import UnknownResponse
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import (
@@ -56,7 +52,7 @@ from rewoo_bench.types import BAD_GATEWAY, NO_FIELDS, ErrorResponse, Tool, WireR
 
 _MODELS = re.compile(r"(?:/v1|(?:alpha|beta)\d*)?/models(?:/(?P<name>.+))?")
 KEY_PREFIX = "q-"
-_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key", "Authorization")  # and in the address, and Gemini's query
+_KEY_HEADERS = ("x-api-key", "x-goog-api-key", "Authorization")  # and in the address, and Gemini's query
 _KEY = re.compile(rf"{KEY_PREFIX}[0-9a-f]{{32}}")
 _NO_RETRY = {"x-should-retry": "false"}  # read by the SDKs of OpenAI and Anthropic: we have tried again already
 _log = logging.getLogger(__name__)
@@ -116,15 +112,10 @@ class Gateway:
             "OPENAI_API_KEY": session.key,
             "OPENAI_BASE_URL": f"{address}/v1",
             "OPENAI_API_BASE": f"{address}/v1",
-            "OPENAI_API_TYPE": "openai",  # else OpenAI's module takes Azure's variables for a second choice
             "ANTHROPIC_API_KEY": session.key,
             "ANTHROPIC_BASE_URL": address,
-            "AZURE_OPENAI_API_KEY": session.key,
-            "AZURE_OPENAI_ENDPOINT": address,
-            "OPENAI_API_VERSION": "2024-10-21",  # Azure's stable one; the gateway reads none
             "GEMINI_API_KEY": session.key,
             "GOOGLE_GEMINI_BASE_URL": address,
-            "OLLAMA_HOST": address,
             "REWOO_BENCH_MODEL": self.model_name,
             "REWOO_BENCH_TOOLS_URL": f"{address}/tools",
             "REWOO_BENCH_MCP_URL": f"{address}/mcp",
@@ -137,7 +128,7 @@ class Gateway:
         named = {key for key in keys if key and key.startswith(KEY_PREFIX)}
         session = self._sessions.get(named.pop()) if len(named) == 1 else None  # two may be of two questions
         if session is None:
-            asked = _KEY.sub("[key]", dialect_of(path)[0])  # at a strange place it may be that of an open question
+            asked = _KEY.sub("[key]", dialect_of(path))  # at a strange place it may be that of an open question
             self.refused[asked] += 1
             if self.refused[asked] == 1:
                 _log.warning("refused a request for %s: it has the key of no open question", asked)
@@ -153,21 +144,15 @@ class Gateway:
             return error_response(path, response.status, str(error), headers, response.fields)
         except SessionClosed:
             return error_response(path, 401, "this question has ended", _NO_RETRY)
-        except UnknownResponse as error:
-            return error_response(path, error.status, str(error), _NO_RETRY, error.fields)
         except BadRequest as error:
             return error_response(path, error.status, str(error), _NO_RETRY)
 
     async def _answer(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        method, (dialect, _) = request.method, dialect_of(path)
+        method, dialect = request.method, dialect_of(path)
         if method == "POST" and dialect in PATHS:
             return await self._complete(request, session, path)
-        if path.startswith(ollama.ROOT) and (facts := ollama.ollama_facts(path, self.model_name)) is not None:
-            return json_response(facts)
-        if method == "POST" and (gemini.PATH.fullmatch(path) or path.startswith(ollama.ROOT)):
+        if method == "POST" and gemini.PATH.fullmatch(path):
             return await self._translate(request, session, path)
-        if dialect.startswith(f"{RESPONSES}/"):
-            return json_response(session.responses.answer(method, dialect, request.query))
         if (found := _MODELS.fullmatch(dialect)) is not None:
             models = []  # as in the lists of OpenAI, Anthropic and Gemini
             for name in filter(None, (self.model_name, self.embedding_name)):
@@ -191,8 +176,8 @@ class Gateway:
         return json_response({"result": observation.text, "failed": observation.failed})
 
     async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        """Answers a request in a dialect that is asked as OpenAI's."""
-        read = gemini.find_gemini_form(path, request.query) or ollama.OLLAMA_FORMS.get(path)
+        """Answers a request in Gemini's dialect, which is asked as OpenAI's."""
+        read = gemini.find_gemini_form(path, request.query)
         if read is None and not path.endswith(f":{gemini.COUNT}"):
             raise BadRequest(f"there is no {path}", 404)
         _, body = await read_body(request)
@@ -205,10 +190,10 @@ class Gateway:
         return await self._complete(request, session, path, form)
 
     async def _complete(
-        self, request: web.Request, session: AgentSession, path: str, form: TranslatedRequest | None = None
+        self, request: web.Request, session: AgentSession, path: str, form: gemini.GeminiRequest | None = None
     ) -> web.StreamResponse:
-        """The model's answer to a request in its own dialect, or in `form`."""
-        dialect, deployment = dialect_of(path)
+        """The model's answer to a request in its own dialect, or in Gemini's `form`."""
+        dialect = dialect_of(path)
         if form is None:
             data, body = await read_body(request)
         else:
@@ -217,24 +202,17 @@ class Gateway:
             raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
         if misfit := misfit_in(body, FIELDS.get(dialect, ())):
             raise BadRequest(f"the request can't be read: {misfit}")
-        passed = self._passed_on(session, dialect, {"model": deployment, **body} if deployment else body)
+        if dialect in (RESPONSES, INPUT_TOKENS):
+            check_whole(body)
+        passed = self._passed_on(session, dialect, body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
         facts = read_request(dialect, passed, session.conversations)
         sender = Sender(request, session, form)
-
-        def keep_response(answer: str | bytes) -> None:
-            if dialect == RESPONSES:
-                session.responses.add(passed, answer, body.get("previous_response_id"))
-
-        async def send(piece: bytes) -> None:
-            keep_response(piece)  # before the client has it, whose next request may refer to it
-            await sender.send(piece)
-
         headers = passed_on(request.headers.items(), key=session.key)
-        is_foreign = form is not None or path.startswith(AZURE)  # its query is for another server
-        query = "" if is_foreign else passed_query(request.query_string, key=session.key)
-        on_bytes = send if facts.streamed else None
+        # The query of Gemini's dialect is for another server.
+        query = "" if form is not None else passed_query(request.query_string, key=session.key)
+        on_bytes = sender.send if facts.streamed else None
         wire = WireRequest(
             dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets, parsed=passed
         )
@@ -253,8 +231,6 @@ class Gateway:
                 raise
             sender.break_off()
             return sender.response
-        if (answer := call.answer.result().wire) is not None:
-            keep_response(answer.body)
         try:
             return await sender.finish(call)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -272,19 +248,16 @@ class Gateway:
             raise BadRequest(
                 "this run has no --embedding-model; name one, such as --embedding-model openai/text-embedding-3-small"
             )
-        passed = session.responses.unfold(body) if path in (RESPONSES, INPUT_TOKENS) else body
         if body.get("model") == name:
-            return passed
+            return body
         session.notes[f"asked for the {'embedding ' if is_embedding else ''}model {str(body.get('model'))[:80]}"] += 1
-        return {**passed, "model": name}
+        return {**body, "model": name}
 
 
 # Its requests and answers over HTTP: bodies, keys, errors in the form of each dialect.
 
 
 LARGEST_REQUEST = 64 << 20  # bytes
-AZURE = "/openai/"
-_AZURE = re.compile(rf"{AZURE[:-1]}(?:/deployments/(?P<model>[^/]+))?(?=/)")
 
 
 class BadRequest(Exception):
@@ -309,11 +282,29 @@ async def read_body(request: web.Request) -> tuple[bytes, Any]:
         raise BadRequest(f"the request isn't JSON that can be read: {error}") from None
 
 
-def dialect_of(path: str) -> tuple[str, str | None]:
-    """A path as OpenAI and Anthropic have it, and the deployment in one of Azure's."""
-    found = _AZURE.match(path)
-    plain = path[found.end() :] if found else path
-    return plain.removeprefix("/v1"), found["model"] if found else None
+def check_whole(body: Mapping[str, Any]) -> None:
+    """Raises `BadRequest` for a request of Responses that lacks a part of its conversation, or would lack its answer.
+
+    So the meter, the limits and the journal have the whole prompt, and no request refers to another question.
+    """
+    if body.get("background") is True:
+        raise BadRequest("background responses can't be metered; leave `background` out")
+    refers = body.get("previous_response_id") is not None
+    items = body["input"] if isinstance(body.get("input"), list) else []
+    if refers or any(isinstance(each, Mapping) and _is_reference(each) for each in items):
+        said = "earlier responses aren't kept: send the whole conversation as `input`, with `store: false`"
+        raise BadRequest(f"{said}, instead of {'`previous_response_id`' if refers else 'a reference to an item'}")
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    """The type may be left out of a reference, which has nothing but an id then."""
+    is_bare = item.get("type") is None and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}
+    return item.get("type") == "item_reference" or is_bare
+
+
+def dialect_of(path: str) -> str:
+    """A path as `PATHS` has it."""
+    return path.removeprefix("/v1")
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -329,12 +320,10 @@ def error_response(
     fields: Mapping[str, str | int] = NO_FIELDS,
 ) -> web.Response:
     """An error in the form of the path's dialect."""
-    if path.startswith(ollama.ROOT):
-        body: dict[str, Any] = {"error": message}
-    elif gemini.PATH.fullmatch(path):
+    if gemini.PATH.fullmatch(path):
         body = gemini.gemini_error(status, message)
     else:
-        dialect, _ = dialect_of(path)
+        dialect = dialect_of(path)
         of_messages = dialect.startswith(MESSAGES) and dialect not in OF_ANTHROPIC
         body = dialect_error(MESSAGES if of_messages else dialect, status, message, fields)
     return json_response(body, status, headers)
@@ -343,7 +332,7 @@ def error_response(
 class Sender:
     """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
 
-    def __init__(self, request: web.Request, session: AgentSession, form: TranslatedRequest | None = None) -> None:
+    def __init__(self, request: web.Request, session: AgentSession, form: gemini.GeminiRequest | None = None) -> None:
         self.response: web.StreamResponse | None = None
         """A stream that has begun."""
         self.headers: Mapping[str, str] = {}
@@ -371,7 +360,7 @@ class Sender:
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
         kind = "text/event-stream"
-        if isinstance(self._form, TranslatedChat):
+        if isinstance(self._form, gemini.GeminiChat):
             kind, piece = self._form.stream_type, self._form.add(piece)
         if self._is_gone or not piece:
             return
@@ -401,7 +390,7 @@ class Sender:
             return response
         try:
             await response.prepare(self._request)
-            if self.response is not None and isinstance(self._form, TranslatedChat):
+            if self.response is not None and isinstance(self._form, gemini.GeminiChat):
                 await response.write(self._form.end())
                 self._has_ended = True
             await response.write_eof()

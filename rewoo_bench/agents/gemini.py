@@ -11,20 +11,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import (
-    CallIds,
-    ChatAnswer,
-    TranslatedChat,
-    TranslatedRequest,
-    function_call,
-    schema_format,
-)
+from rewoo_bench.agents.wire_calls import ChatAnswer
 from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, read_request
+from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.text.tokens import count_messages
+from rewoo_bench.types import WireResponse
 
 PATH = re.compile(r"/v1(?:(?:alpha|beta)\d*)?/(?:.*/)?models/(?P<model>[^/]+):(?P<verb>\w+)")
 COUNT = "countTokens"
@@ -44,7 +39,7 @@ _READ_FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generat
 _CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "none"}
 
 
-def find_gemini_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], TranslatedRequest] | None:
+def find_gemini_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], GeminiRequest] | None:
     """What reads a request for this path, if it is one of Gemini's."""
     found = PATH.fullmatch(path)
     verb = found["verb"] if found else ""
@@ -68,11 +63,17 @@ def answer_count(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}
 
 
-class GeminiChat(TranslatedChat):
-    """A request for content."""
+class GeminiChat:
+    """A request for content. `path` and `body` are OpenAI's, `dropped` the fields that have no place there.
+
+    Its answer may be streamed, as `stream_type`.
+    """
+
+    path = CHAT
 
     def __init__(self, body: Mapping[str, Any], *, model: str, streamed: bool, is_sse: bool) -> None:
-        super().__init__()
+        self.answer = ChatAnswer()
+        """What was read so far."""
         given = _camel(body)
         settings = _camel(given.get("generationConfig") or {})
         thinking = _camel(settings.get("thinkingConfig") or {})
@@ -90,7 +91,7 @@ class GeminiChat(TranslatedChat):
             self.dropped.append("generationConfig.thinkingConfig.thinkingBudget")
         if settings.get("responseMimeType") == "application/json":
             schema = settings.get("responseJsonSchema") or _schema(settings.get("responseSchema"))
-            self.body["response_format"] = schema_format(schema)
+            self.body["response_format"] = _schema_format(schema)
         if tools := list(self._tools(given.get("tools") or [])):
             self.body["tools"] = tools
             calling = _camel(_camel(given.get("toolConfig") or {}).get("functionCallingConfig") or {})
@@ -102,15 +103,28 @@ class GeminiChat(TranslatedChat):
         if streamed:
             self.body |= {"stream": True, "stream_options": {"include_usage": True}}
 
-    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        parts = [*self._parts(*self.answer.read(document)), *_calls(self.answer)]
-        return self._document(parts, self.answer)
+    def translated(self, wire: WireResponse) -> tuple[str, str]:
+        """Content type and text of a whole answer; a stream where the client asked for one."""
+        self.answer = ChatAnswer()  # a stream with nothing to show but its end was read as it came
+        if self.body.get("stream") is not True:
+            parts = [*self._parts(*self.answer.read(json.loads(wire.body))), *_calls(self.answer)]
+            return "application/json", json.dumps(self._document(parts, self.answer))
+        if wire.content_type == "text/event-stream":
+            pieces = self.add(wire.body.encode())
+        else:
+            pieces = self._piece(*self.answer.read(json.loads(wire.body)))
+        return self.stream_type, (pieces + self.end()).decode()
 
-    def piece(self, text: str, thoughts: str) -> bytes:
+    def add(self, events: bytes) -> bytes:
+        """Whole events of a chat's stream, translated; empty where they have nothing to show."""
+        return b"".join(self._piece(*self.answer.read(document)) for document in documents_of(events))
+
+    def _piece(self, text: str, thoughts: str) -> bytes:
         parts = self._parts(text, thoughts)
         return self._framed(self._document(parts)) if parts else b""
 
     def end(self) -> bytes:
+        """What is left to send when the stream has ended."""
         return self._framed(self._document(_calls(self.answer), self.answer)) + (b"" if self._is_sse else b"]")
 
     def _framed(self, document: Mapping[str, Any]) -> bytes:
@@ -138,12 +152,12 @@ class GeminiChat(TranslatedChat):
     def _messages(self, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if system := _text(given.get("systemInstruction")):
             yield {"role": "system", "content": system}
-        contents, ids = given.get("contents"), CallIds()
+        contents, ids = given.get("contents"), _CallIds()
         for turn in [contents] if isinstance(contents, str | Mapping) else contents or []:
             parts = [{"text": turn}] if isinstance(turn, str) else [_camel(part) for part in turn.get("parts") or []]
             if isinstance(turn, Mapping) and turn.get("role") == "model":
                 calls = [_camel(part["functionCall"]) for part in parts if part.get("functionCall")]
-                made = [function_call(ids.of_call(c["name"], c.get("id")), c["name"], c.get("args")) for c in calls]
+                made = [_function_call(ids.of_call(c["name"], c.get("id")), c["name"], c.get("args")) for c in calls]
                 yield {"role": "assistant", "content": _text(parts), **({"tool_calls": made} if made else {})}
                 continue
             results = [_camel(part["functionResponse"]) for part in parts if part.get("functionResponse")]
@@ -181,10 +195,11 @@ class GeminiChat(TranslatedChat):
                 yield {"type": "function", "function": {**function, "parameters": parameters}}
 
 
-class GeminiEmbedding(TranslatedRequest):
-    """A request for one embedding, or for several."""
+class GeminiEmbedding:
+    """A request for one embedding, or for several. `path` and `body` are OpenAI's."""
 
     path = EMBEDDINGS
+    dropped: Sequence[str] = ()
 
     def __init__(self, body: Mapping[str, Any], *, model: str) -> None:
         self._is_batch = "requests" in body
@@ -193,9 +208,47 @@ class GeminiEmbedding(TranslatedRequest):
         if size := asked[0].get("outputDimensionality"):
             self.body["dimensions"] = size
 
-    def whole(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        vectors = [{"values": each["embedding"]} for each in document["data"]]
-        return {"embeddings": vectors} if self._is_batch else {"embedding": vectors[0]}
+    def translated(self, wire: WireResponse) -> tuple[str, str]:
+        """Content type and text of an answer."""
+        vectors = [{"values": each["embedding"]} for each in json.loads(wire.body)["data"]]
+        return "application/json", json.dumps({"embeddings": vectors} if self._is_batch else {"embedding": vectors[0]})
+
+
+GeminiRequest = GeminiChat | GeminiEmbedding
+
+
+def _schema_format(schema: Any) -> dict[str, Any]:
+    """The `response_format` for JSON, of this schema if there is one."""
+    if not isinstance(schema, Mapping):
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+class _CallIds:
+    """Ids for the tool calls, which may have none: a result belongs to the first open call of its name."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, str]] = []
+        self._count = 0
+
+    def of_call(self, name: str, given: Any = None) -> str:
+        self._count += 1
+        known = str(given or f"call_{self._count}")
+        self._open.append((name, known))
+        return known
+
+    def of_result(self, name: str | None, given: Any = None) -> str:
+        fits = [call for call in self._open if (call[1] == given if given else call[0] == name)] or self._open
+        if not fits:
+            return str(given or f"call_{self._count}")
+        self._open.remove(fits[0])
+        return fits[0][1]
+
+
+def _function_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    """A tool call of an assistant's message."""
+    function = {"name": name, "arguments": json.dumps(arguments if isinstance(arguments, Mapping) else {})}
+    return {"id": call_id, "type": "function", "function": function}
 
 
 def _camel(given: Any) -> dict[str, Any]:

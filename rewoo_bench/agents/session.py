@@ -19,8 +19,7 @@ from typing import Any
 
 import anyio
 
-from rewoo_bench.agents.chat_forms import ToolUse
-from rewoo_bench.agents.wire_calls import KeptResponses, by_ids_of_replies, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ToolUse, by_ids_of_replies, is_same_call, read_reply, read_results
 from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
@@ -68,7 +67,6 @@ class AgentSession:
     notes: Counter[str] = field(default_factory=Counter)
     log: Tail = field(default_factory=Tail)
     """The agent's standard error."""
-    responses: KeptResponses = field(default_factory=KeptResponses)
     failure: ModelError | None = None
     """The provider's last failure, where no call that began after it was answered."""
     limit: LimitReached | None = None

@@ -10,17 +10,72 @@ A model asks for a call in its reply, and the agent's next request has the resul
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from rewoo_bench.agents.chat_forms import ChatAnswer, ToolUse, text_or_empty
 from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, text_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of
+from rewoo_bench.models.hosted.responses import read_usage, usages_in
 from rewoo_bench.runners.notation.tools import Observation
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.model_output import objects_in
+from rewoo_bench.text.model_output import as_object, objects_in
+from rewoo_bench.types import Usage
+
+
+@dataclass(slots=True)
+class ToolUse:
+    """A call that a model asks for; a stream gives its `arguments`, which are JSON or any text, in parts."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The arguments as an object; text that isn't one stands under `raw`."""
+        try:
+            fields = load_json(self.arguments or "{}")
+        except ValueError:
+            return {"raw": self.arguments}
+        return fields if isinstance(fields, dict) else {"raw": self.arguments}
+
+
+@dataclass(slots=True)
+class ChatAnswer:
+    """The calls, end and usage of a chat's first choice, or of the part of its stream that was read."""
+
+    calls: dict[int, ToolUse] = field(default_factory=dict)
+    finish_reason: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+
+    def read(self, document: Mapping[str, Any]) -> tuple[str, str]:
+        """Adds a whole answer or an event; the text and the thoughts in it. What can't be read is left out."""
+        for usage in usages_in(document):
+            self.usage = read_usage(usage) or self.usage
+        choices = document.get("choices")
+        choice = as_object(choices[0]) if isinstance(choices, list) and choices else {}
+        if choice.get("index") or not choice:
+            return "", ""
+        self.finish_reason = _text_or_empty(choice.get("finish_reason")) or self.finish_reason
+        said = as_object(choice.get("message") or choice.get("delta"))
+        earlier = {known.id: number for number, known in self.calls.items()}
+        for place, call in enumerate(objects_in(said.get("tool_calls"))):
+            number, id_, function = call.get("index"), _text_or_empty(call.get("id")), as_object(call.get("function"))
+            if not isinstance(number, int):  # some servers send whole calls without it, one in each event
+                number = earlier.get(id_, len(self.calls)) if id_ else place
+            known = self.calls.setdefault(number, ToolUse())
+            known.id = known.id or id_
+            known.name += _text_or_empty(function.get("name"))
+            known.arguments += _text_or_empty(function.get("arguments"))
+        text = _text_or_empty(said.get("content"))
+        return text, _text_or_empty(said.get("reasoning_content")) or _text_or_empty(said.get("reasoning"))
+
+
+def _text_or_empty(value: Any) -> str:
+    """A JSON value that may be a text; anything else is none."""
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +106,9 @@ def read_reply(path: str, body: str) -> ModelReply:
             for item in items:
                 if item.get("type") in ("function_call", "custom_tool_call"):
                     name, given = str(item.get("call_id") or ""), item.get("arguments", item.get("input"))
-                    uses[name] = ToolUse(name, str(item.get("name") or ""), text_or_empty(given))
+                    uses[name] = ToolUse(name, str(item.get("name") or ""), _text_or_empty(given))
                 parts = [part for part in objects_in(item.get("content")) if part.get("type") == "output_text"]
-                texts += [text_or_empty(part.get("text")) for part in parts]
+                texts += [_text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
     found = (
@@ -70,14 +125,14 @@ def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any,
     blocks: list[tuple[Any, Mapping[str, Any]]] = list(enumerate(objects_in(document.get("content"))))
     blocks += [(index, block) for block in objects_in([document.get("content_block")])]
     for position, block in blocks:
-        texts.append(text_or_empty(block.get("text")))
+        texts.append(_text_or_empty(block.get("text")))
         if block.get("type") == "tool_use":
             given = json.dumps(block["input"]) if block.get("input") else ""
             uses[position] = ToolUse(str(block.get("id") or ""), str(block.get("name") or ""), given)
     for delta in objects_in([document.get("delta")]):
-        texts.append(text_or_empty(delta.get("text")))
+        texts.append(_text_or_empty(delta.get("text")))
         if index in uses:
-            uses[index].arguments += text_or_empty(delta.get("partial_json"))
+            uses[index].arguments += _text_or_empty(delta.get("partial_json"))
 
 
 def read_results(path: str, request: Mapping[str, Any], asked: Collection[str] | None = None) -> dict[str, Observation]:
@@ -115,8 +170,8 @@ def by_ids_of_replies(
 ) -> dict[str, Observation]:
     """The results of a chat's request by the ids that its replies gave.
 
-    A request translated from a dialect without ids (Gemini's, Ollama's) has others: there a result belongs to the call
-    with the same name and arguments. Of equal calls the last ones are open, since each request repeats those before.
+    A request translated from Gemini's dialect has others: there a result belongs to the call with the same name and
+    arguments. Of equal calls the last ones are open, since each request repeats those before.
     """
     turns = objects_in(body.get("messages"))
     calls = [call for turn in turns for call in objects_in(turn.get("tool_calls"))]
@@ -150,156 +205,3 @@ def _as_json(arguments: str) -> Any:
         return load_json(arguments or "{}")
     except ValueError:
         return None
-
-
-_MOST_BYTES = 32 << 20  # of a question's responses with their inputs; the longest unused ones are dropped
-_ENDS = ("response.completed", "response.incomplete")
-_PAGE = 20
-
-
-class UnknownResponse(Exception):
-    """A reference to what isn't kept; `fields` are those of OpenAI's error object."""
-
-    def __init__(self, status: int, message: str, **fields: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.fields = fields
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    document: Mapping[str, Any]
-    input: Sequence[Any]
-    size: int
-
-    @property
-    def output(self) -> Sequence[Any]:
-        output = self.document.get("output")
-        return output if isinstance(output, list) else ()
-
-
-class KeptResponses:
-    """The responses of one question, at most `most_bytes`, for requests that refer to them (OpenAI's Responses API).
-
-        kept.add({"input": "Which river?"}, {"id": "resp_1", "output": [{"type": "message", …}]})
-        kept.unfold({"previous_response_id": "resp_1", "input": "How long is it?"})
-        # {"input": [{"role": "user", …}, {"type": "message", …}, {"role": "user", …}]}
-
-    Every request goes on with its whole input, also to a provider that keeps responses itself. So the meter, the
-    limits and the journal have the whole prompt, and no request refers to another question or to a run before.
-    """
-
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self._kept: dict[str, _Kept] = {}  # the last used one at the end
-        self._size = 0
-
-    def unfold(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request with items in the place of references to earlier ones. Raises `UnknownResponse`."""
-        if body.get("background") is True:
-            raise UnknownResponse(400, "background responses can't be metered; leave `background` out")
-        previous, own = body.get("previous_response_id"), _items(body.get("input"))
-        if not isinstance(previous, str) and not any(map(_is_reference, own)):
-            return body
-        before: list[Any] = []
-        if isinstance(previous, str):
-            if previous not in self._kept:
-                message = f"Previous response with id {previous!r} not found in this question."
-                code = "previous_response_not_found"
-                raise UnknownResponse(400, message, param="previous_response_id", code=code)
-            kept = self._use(previous)
-            before = [*kept.input, *kept.output]
-        for place, reference in enumerate(own):
-            if _is_reference(reference):
-                wanted = reference["id"]
-                known = (
-                    item
-                    for name, kept in reversed(self._kept.items())
-                    for item in (*kept.output, *_with_ids(name, kept.input))
-                )
-                found = next((item for item in known if isinstance(item, Mapping) and item.get("id") == wanted), None)
-                if found is None:
-                    raise UnknownResponse(404, f"Item with id {wanted!r} not found in this question.", param="input")
-                own[place] = found
-        plain = {name: value for name, value in body.items() if name != "previous_response_id"}
-        return {**plain, "input": [*before, *own]}
-
-    def add(self, request: Mapping[str, Any], answer: str | bytes, previous: Any = None) -> None:
-        """Keeps the response in an answer, or in a piece of its stream, unless the request says `store: false`.
-
-        `request` is the unfolded one, `previous` what it referred to.
-        """
-        if request.get("store") is False:
-            return
-        answer = answer if isinstance(answer, bytes) else answer.encode()
-        documents: list[Any] = []
-        if answer.lstrip().startswith(b"{"):
-            documents = [load_json(answer)]
-        elif any(end.encode() in answer for end in _ENDS):
-            documents = [event.get("response") for event in documents_of(answer) if event.get("type") in _ENDS]
-        for document in objects_in(documents):
-            if not isinstance(name := document.get("id"), str):
-                continue
-            items = _items(request.get("input"))
-            document = {**document, **({"previous_response_id": previous} if previous else {})}
-            self._drop(name)
-            kept = self._kept[name] = _Kept(document, items, len(json.dumps([document, items])))
-            self._size += kept.size
-            while self._size > self._most_bytes:
-                self._drop(next(iter(self._kept)))
-
-    def answer(self, method: str, path: str, query: Mapping[str, str]) -> Mapping[str, Any]:
-        """The answer to a request below `/responses/`. Raises `UnknownResponse`."""
-        name, _, rest = path.removeprefix("/responses/").partition("/")
-        if (method, rest) not in (("GET", ""), ("DELETE", ""), ("GET", "input_items")):
-            raise UnknownResponse(404, f"there is no {method} {path}")
-        if name not in self._kept:
-            raise UnknownResponse(404, f"Response with id {name!r} not found in this question.")
-        if query.get("stream") == "true":
-            raise UnknownResponse(400, "a kept response can't be streamed; leave `stream` out", param="stream")
-        if method == "DELETE":
-            self._drop(name)
-            return {"id": name, "object": "response", "deleted": True}
-        kept = self._use(name)
-        if not rest:
-            return kept.document
-        # A page of its input, the last item first unless asked otherwise.
-        items = _with_ids(name, kept.input)[:: 1 if query.get("order") == "asc" else -1]
-        ids = [item.get("id") if isinstance(item, Mapping) else None for item in items]
-        start = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
-        limit = query.get("limit", "")
-        end = start + (int(limit) if limit.isdecimal() else _PAGE)
-        first, last = (ids[start:end][0], ids[start:end][-1]) if ids[start:end] else (None, None)
-        more = {"first_id": first, "last_id": last, "has_more": end < len(items)}
-        return {"object": "list", "data": items[start:end], **more}
-
-    def _use(self, name: str) -> _Kept:
-        """The response, which is the last used one now."""
-        kept = self._kept[name] = self._kept.pop(name)
-        return kept
-
-    def _drop(self, name: str) -> None:
-        if (kept := self._kept.pop(name, None)) is not None:
-            self._size -= kept.size
-
-
-def _items(given: Any) -> list[Any]:
-    """The input of a request as a new list; a text is a message of the user."""
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": given}]
-    return [*given] if isinstance(given, list) else []
-
-
-def _is_reference(item: Any) -> bool:
-    """The type may be left out of a reference, which has nothing but an id then."""
-    if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
-        return False
-    return item.get("type") == "item_reference" or (item.get("type") is None and item.keys() <= {"id", "type"})
-
-
-def _with_ids(response: str, items: Sequence[Any]) -> list[Any]:
-    """Input items, each with an id; those that came without one have the same each time."""
-    return [
-        {"id": f"msg_{response}_{number}", **item} if isinstance(item, Mapping) else item
-        for number, item in enumerate(items)
-    ]

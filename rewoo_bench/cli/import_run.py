@@ -26,12 +26,12 @@ _SHOWN_FIELDS = 5
 
 # fmt: off
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|URL|-...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER|-...")
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the new run.  [default: results/local/NAME-OF-THE-FILE]")
 @click.option("--format", "form", metavar="NAME",
-              help="Format of the files: messages, claude-code, otel, langfuse, langsmith, mlflow, inspect, atif, "
-                   "every-eval-ever.  [default: by what they hold]")
+              help="Format of the files: messages, claude-code, otel, langfuse, inspect, atif.  [default: by what "
+                   "they hold]")
 @click.option("--dataset", metavar="NAME",
               help="Name of the tasks in tables. Two runs can be compared where it is the same.  [default: the file's]")
 @click.option("--agent", metavar="NAME", help="Name of the agent in tables.  [default: the recorded one, or 'agent']")
@@ -52,13 +52,13 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
     requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
     (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
-    exports of Langfuse, LangSmith and MLflow; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor
-    and NeMo Agent Toolkit, with sub-agents; samples of Every Eval Ever. A folder is searched for such files; "-" is
-    standard input.
+    exports of Langfuse; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor, with sub-agents. A
+    folder is searched for such files; "-" is standard input.
 
     What a file lacks stays unknown, and a note says what follows from that; another counts the texts in fields that
-    aren't read. Tokens that weren't recorded are counted
-    with a tokenizer. A record that can't be read is a line on standard error, and the exit code is then 3.
+    aren't read. Tokens that weren't recorded are counted with a tokenizer. A damaged file is an error with its line.
+    A record of no known format, or with a value that its format doesn't have, is a line on standard error, and the exit
+    code is then 3.
     """
     folder = out or Path("results/local", name_of(files[0]).partition(".")[0] or "imported")
     choices = ImportChoices(form, dataset, agent, model, Fields(task, solved))

@@ -9,7 +9,7 @@ import click
 from rewoo_bench.cli.command import DONE, FAILED
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import UsageError
-from rewoo_bench.imports.publish import publish_as
+from rewoo_bench.imports.publish import publish_logs
 from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import read_manifest
@@ -23,24 +23,18 @@ from rewoo_bench.text.escaping import plain_line, terminal
 @click.option("--out", type=FolderFlag(), required=True, metavar="DIR",
               help="Folder of the copy.")
 @click.option("--report/--no-report", default=True, help="Write report.html, without texts, into the copy.")
-@click.option("--format", "form", metavar="NAME",
-              help="Write it for other programs instead: inspect (logs for `inspect view`), atif (Harbor's "
-                   "trajectories) or every-eval-ever (scores).")
+@click.option("--format", "form", type=click.Choice(["inspect"]),
+              help="Write logs for `inspect view` instead, one for each architecture. `import` reads them again.")
 @click.option("--texts", is_flag=True, help="With --format: write questions, answers, prompts, replies and results of "
                                             "tools, too. Check the data set's licence first.")
 @click.option("--without", default="", show_default=False, metavar="NAME,NAME", help="Architectures to leave out.")
 def publish_command(run: Path, out: Path, report: bool, form: str | None, texts: bool, without: str) -> None:
-    """Copy a run without the texts of its data set. The copy has numbers, ids, predictions, run.json, and a page.
-
-    With --format other programs can read it: a log, a folder or a file of scores for each architecture. `import` reads
-    all of them again.
-    """
+    """Copy a run without the texts of its data set. The copy has numbers, ids, predictions, run.json, and a page."""
     names = [name.strip() for name in without.split(",") if name.strip()]
     if form is not None:
-        rows = publish_as(form, run, out, texts=texts, without=names)
+        rows = publish_logs(run, out, texts=texts, without=names)
         what = "with" if texts else "without"
-        kind = "scored rows" if form == "every-eval-ever" else "rows"
-        click.echo(terminal(f"{out}: {rows} {kind} as {form}, {what} the texts of the data set"))
+        click.echo(terminal(f"{out}: {rows} rows as {form}, {what} the texts of the data set"))
         return
     if texts:
         raise UsageError("--texts: the copy of a run has none; it is for --format")

@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rewoo_bench.errors import DataError
 from rewoo_bench.imports.messages import (
     USAGE,
     LoggedRequest,
@@ -35,7 +36,7 @@ from rewoo_bench.imports.messages import (
     role_of,
     trajectory_of,
 )
-from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
+from rewoo_bench.imports.record import Parts, RecordedTrajectory
 from rewoo_bench.text.redaction import without_credentials
 
 _MOST_MESSAGES = 20_000  # of one conversation, and those that tell what identifies one
@@ -53,16 +54,15 @@ _Key = Callable[[Mapping[str, Any]], Any]
 def with_conversations(name: str, records: Iterator[_Place], named: _Key) -> Iterator[_Place]:
     """The records of a file, or its conversations where each record is a message.
 
-    `named` gives what the user says identifies a task.
+    `named` gives what the user says identifies a task. Raises `DataError` for a conversation that is too large.
     """
     first: list[_Place] = []
     for each in records:
         first.append(each)
-        is_other = not isinstance(each[1], Unreadable) and not _is_message(each[1])
-        if is_other or len(first) == _MOST_MESSAGES:
+        if not _is_message(each[1]) or len(first) == _MOST_MESSAGES:
             break
     every = chain(first, records)
-    messages = [record for _, record in first if not isinstance(record, Unreadable)]
+    messages = [record for _, record in first]
     if not messages or not all(map(_is_message, messages)):
         yield from every
         return
@@ -138,7 +138,7 @@ def _by_system(records: Iterable[_Place]) -> _Keyed:
 
 
 def _grouped(name: str, keyed: _Keyed) -> Iterator[_Place]:
-    """The conversations of messages, in the order of their first ones, after the other records."""
+    """The conversations of messages, in the order of their first ones, after the other records. Raises `DataError`."""
     sizes: Counter[str] = Counter()
     with TemporaryDirectory(prefix="rewoo-bench-") as folder, closing(Parts(Path(folder) / "parts.sqlite")) as parts:
         for id_, where, message in keyed:
@@ -146,16 +146,14 @@ def _grouped(name: str, keyed: _Keyed) -> Iterator[_Place]:
                 yield where, message
                 continue
             sizes[id_] += 1
-            if sizes[id_] <= _MOST_MESSAGES:
-                try:
-                    parts.add("messages", id_, Path(name), where, message)
-                except RecursionError:
-                    yield where, Unreadable("nested too deeply")
-        for _, id_, _, begun, messages in parts.whole():
             if sizes[id_] > _MOST_MESSAGES:
-                yield begun, Unreadable(f"a conversation of more than {_MOST_MESSAGES:,} messages")
-            else:
-                yield name if len(sizes) == 1 else begun, _conversation(messages)
+                raise DataError(f"{where}: a conversation of more than {_MOST_MESSAGES:,} messages")
+            try:
+                parts.add("messages", id_, Path(name), where, message)
+            except RecursionError:
+                raise DataError(f"{where}: nested too deeply") from None
+        for *_, begun, messages in parts.whole():
+            yield name if len(sizes) == 1 else begun, _conversation(messages)
 
 
 def _conversation(messages: Sequence[Mapping[str, Any]]) -> Any:

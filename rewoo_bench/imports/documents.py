@@ -4,7 +4,7 @@
 
 A file is a log of inspect_ai, or JSON: objects and lists of them, with white space or commas between, so also one
 document, or a record or a message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. None is in
-memory as a whole: of a large one, at most one record. What can't be read is a line with its place; the rest is read.
+memory as a whole: of a large one, at most one record. A file that is damaged is an error that names the place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.conversations import conversations_in, with_conversations
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
 from rewoo_bench.imports.messages import conversation_of
@@ -29,16 +29,13 @@ from rewoo_bench.imports.record import Unreadable, object_at
 _WHOLE = 64 * 2**20  # characters of a value that is read at once
 _PIECE = 1 << 16  # bytes that are read at once
 _MOST_UNPACKED = 200  # times its size, for a compressed file that unpacks to more than `_WHOLE`
-_MOST_RETRIES = 20  # beginnings of values in text that was already read for a value in vain
 _LONGEST_WORD = 16  # characters of JSON that may be cut where what was read ends: -Infinity, \ud83d\ude00
 _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "examples", "items", "data", "runs")
 _SPANS = "resourceSpans"  # of an OTLP document
 _FILE_FAULTS = (OSError, EOFError, zlib.error)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BETWEEN = re.compile(r"[ \t\r\n,]*")
-_AFTER_DAMAGE = re.compile(r"[ \t\r\n,\]}]*")  # the ends of what a damaged value was in
 _PLACE = re.compile(r"(?: starting)? at$")  # which json's messages end in, before a place in what was read at once
-_BEGINNING = re.compile(r"\n([ \t\r]*)(?=[{\[])")
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -54,7 +51,7 @@ def files_of(path: Path) -> Iterator[Path]:
 
 
 def records_of(path: Path, named: Callable[[Any], Any] = lambda message: None) -> Iterator[tuple[str, Any]]:
-    """The records of a file, each with its place: `runs.jsonl, line 3`. What can't be read is an `Unreadable`.
+    """The records of a file, each with its place: `runs.jsonl, line 3`. Raises `DataError` where it can't be read.
 
     Of a single message `named` gives what the user says identifies its task.
     """
@@ -62,7 +59,7 @@ def records_of(path: Path, named: Callable[[Any], Any] = lambda message: None) -
 
 
 def _read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records as the file has them, up to its end or to where it can't be read any further."""
+    """The records as the file has them. Raises `DataError`."""
     try:
         with ExitStack() as stack:
             if path.exists() and not path.is_file():
@@ -72,42 +69,18 @@ def _read_records(path: Path) -> Iterator[tuple[str, Any]]:
             file.seek(0)
             if is_packed:
                 file = stack.enter_context(gzip.GzipFile(fileobj=file))  # which has what a file has
-            start = _read(file, 4096)
+            start = file.read(4096)
             if not is_inspect_log(path, start.removeprefix(BOM_UTF8)):
                 most = max(_WHOLE, _MOST_UNPACKED * path.stat().st_size) if is_packed else None
                 yield from _records(path.name, _Reader(file, start, most))
                 return
         yield from samples_of(path)
     except _FILE_FAULTS as error:
-        yield path.name, Unreadable(f"can't be read: {getattr(error, 'strerror', None) or error}")
-
-
-def _read(file: Any, size: int) -> bytes:
-    """That many bytes, or fewer at the end. What a damaged file has before its damage is returned first."""
-    found = bytearray()
-    while len(found) < size:
-        try:
-            piece = file.read1(size - len(found))
-        except _FILE_FAULTS:
-            if not found:
-                raise
-            break
-        if not piece:
-            break
-        found += piece
-    return bytes(found)
+        raise DataError(f"{path.name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 class _TooLarge(Unreadable):
     """A value of more than `_WHOLE`."""
-
-
-class _Damaged(Unreadable):
-    """A list that can't be read to its end."""
-
-    def __init__(self, place: str, fault: Unreadable) -> None:
-        super().__init__(*fault.args)
-        self.place = place
 
 
 class _Reader:
@@ -126,9 +99,6 @@ class _Reader:
         self._offset = 0  # characters before `_text`
         self._size = 0  # bytes that were read
         self._line, self._counted = 1, 0  # the line of the character `_counted` of `_text`
-        self._lead: int | None = None  # the indentation of the line that `_text` begins in, None at its beginning
-        self._tried = -1  # position of the value that was tried last and couldn't be read
-        self._vain, self._retries = 0, 0  # position up to which that was, and how many were tried before it since
 
     @property
     def position(self) -> int:
@@ -169,10 +139,8 @@ class _Reader:
     def value(self) -> Any:
         """The next value. Raises `Unreadable`, and `_TooLarge`; it is then still the next."""
         self.next()
-        if self._at > max(_PIECE >> 3, len(self._text) >> 8):  # json counts the lines before an error
-            self._trim()
         while True:
-            fault, reached, is_cut = "", len(self._text), False
+            fault, is_cut = "", False
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
                 length = end - self._at
@@ -185,69 +153,25 @@ class _Reader:
             except RecursionError:
                 fault = "nested too deeply"
             except json.JSONDecodeError as error:
-                fault, reached = f"not valid JSON, or cut off: {_PLACE.sub('', error.msg)}", error.pos
-                is_cut = error.msg.startswith("Unterminated") or reached >= len(self._text) - _LONGEST_WORD
+                fault = f"not valid JSON, or cut off: {_PLACE.sub('', error.msg)}"
+                if below := self._text.count("\n", self._at, error.pos):
+                    fault += f" in line {self.line + below}"
+                is_cut = error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_WORD
             except ValueError:
                 fault = f"a number of more than {sys.get_int_max_str_digits():,} digits"
             is_large = is_cut and len(self._text) - self._at > _WHOLE
             if is_cut and not is_large and self._more():
                 continue
-            self._tried = self.position
-            self._retries = self._retries + 1 if self._tried < self._vain else 0
-            self._vain = max(self._vain, self._offset + reached)
             raise _TooLarge(f"a record of more than {_WHOLE >> 20} MB") if is_large else Unreadable(fault)
-
-    def recover(self) -> int:
-        """Goes to the next line that begins with an object or a list, and is indented no deeper than this one.
-
-        Returns the last line before it.
-        """
-        lead = self._indentation()
-        if self.position != self._tried and self._is_first_on_line():
-            return self.line  # something is missing in front of it
-        if self._retries > _MOST_RETRIES:  # so that a text isn't read once for each line of it
-            self._at = max(self._at, min(len(self._text), self._vain - self._offset))
-        while True:
-            for found in _BEGINNING.finditer(self._text, self._at):
-                if len(found[1]) <= lead:
-                    self._at = found.end()
-                    return self.line - 1
-            end = self._text.rfind("\n", self._at)
-            is_blank = end >= 0 and len(self._text) - end < _PIECE and self._text[end:].isspace()
-            self._at = end if is_blank else len(self._text)  # the beginning of the line may be what is read next
-            if not self._more():
-                last = self.line
-                self._at = len(self._text)
-                return last
-
-    def _is_first_on_line(self) -> bool:
-        start = self._text.rfind("\n", 0, self._at) + 1
-        blank = not self._text[start : self._at].strip()
-        return blank and (start > 0 or self._lead is None) and self._text[self._at : self._at + 1] in ("{", "[")
-
-    def _indentation(self) -> int:
-        """Blanks at the beginning of this line."""
-        start = self._text.rfind("\n", 0, self._at) + 1
-        if start == 0 and self._lead is not None:
-            return self._lead
-        line = self._text[start : self._at]
-        return len(line) - len(line.lstrip())
-
-    def _trim(self) -> None:
-        """Forgets what was read."""
-        self._lead, self._line = self._indentation(), self.line
-        if self._at and self._text[self._at - 1] == "\n":
-            self._lead = None
-        self._text, self._offset, self._at, self._counted = self._text[self._at :], self.position, 0, 0
 
     def _more(self) -> bool:
         """Reads on, as much again as is there; False at the end of the file. Raises `OSError` and as `gzip` does."""
         if self._ended:
             return False
-        if self._at:
-            self._trim()
+        self._line = self.line
+        self._text, self._offset, self._at, self._counted = self._text[self._at :], self.position, 0, 0
         size = max(_PIECE, min(len(self._text), _WHOLE - len(self._text)))
-        piece, self._rest = self._rest or _read(self._file, size), b""
+        piece, self._rest = self._rest or self._file.read(size), b""
         self._size += len(piece)
         if self._most is not None and self._size > self._most:
             raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
@@ -257,29 +181,21 @@ class _Reader:
 
 
 def _records(name: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
-    """The records of all values of a file; what can't be read is left out up to the next line that begins one."""
-    number, last_line, between = 0, 0, _BETWEEN
-    while start := reader.next(between):
-        number, line = number + 1, reader.line
-        place = f"{name}, line {line}" if line != last_line else f"{name}, line {line}, value {number}"
-        try:
+    """The records of all values of a file. Raises `DataError`."""
+    number, last_line = 0, 0
+    try:
+        while start := reader.next(_BETWEEN):
+            number, line = number + 1, reader.line
+            place = f"{name}, line {line}" if line != last_line else f"{name}, line {line}, value {number}"
             if start == "[":
                 yield from _of_list(name if number == 1 else place, place, reader)
             elif start == "{":
                 yield from _of_object(name if number == 1 else f"{name}, object {number}", place, reader)
             else:
                 raise Unreadable("not valid JSON, or cut off: expected an object or a list")
-        except Unreadable as fault:
-            between = _AFTER_DAMAGE
-            line = reader.line
-            last = reader.recover()
-            lost = f"{name}, line {line}" if last <= line else f"{name}, lines {line} to {last}"
-            if isinstance(fault, _Damaged):
-                lost = fault.place + lost.removeprefix(name) * (last > line)
-            yield lost, Unreadable(str(fault))
-            last_line = 0
-        else:
             last_line = reader.line
+    except Unreadable as fault:
+        raise DataError(f"{name}, line {reader.line}: {fault}") from None
 
 
 def _of_object(name: str, place: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
@@ -338,30 +254,16 @@ def _members(reader: _Reader) -> Iterator[tuple[str, bool]]:
 def _of_list(name: str, place: str, reader: _Reader) -> Iterator[tuple[str, Any]]:
     """The records of a list; messages alone are one conversation. Raises `Unreadable`."""
     messages: list[Any] = []
-    number = others = 0
-    start, damage = reader.position, None
-    try:
-        for number, item in enumerate(_items(reader), 1):
-            if messages or (number == 1 and conversation_of([item]) is not None):
-                messages.append(item)
-                if reader.position - start > _WHOLE:
-                    raise _TooLarge(f"a conversation of more than {_WHOLE >> 20} MB")
-            elif isinstance(item, Mapping | list):
-                yield from _expanded(f"{name}, record {number}", item)
-            else:
-                others += 1
-    except Unreadable as fault:
-        if messages:  # a half of a conversation says nothing of the whole
-            raise
-        damage = _Damaged(f"{name}, after record {number}", fault)
+    start = reader.position
+    for number, item in enumerate(_items(reader), 1):
+        if messages or (number == 1 and conversation_of([item]) is not None):
+            messages.append(item)
+            if reader.position - start > _WHOLE:
+                raise _TooLarge(f"a conversation of more than {_WHOLE >> 20} MB")
+        else:
+            yield from _expanded(f"{name}, record {number}", item)
     if messages:
         yield from conversations_in(name, name if reader.is_last() else place, messages)
-    if others == number and others:
-        yield place, Unreadable(f"no known format: a list of {number}")
-    elif others:
-        yield place, Unreadable(f"no known format: {others} of {number} items of a list are no objects")
-    if damage:
-        raise damage
 
 
 def _expanded(where: str, record: Any) -> Iterator[tuple[str, Any]]:

@@ -18,24 +18,14 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import is_atif, read_atif, with_files
 from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts
 from rewoo_bench.imports.conversations import Logged, RequestLog
 from rewoo_bench.imports.documents import files_of, records_of
-from rewoo_bench.imports.every_eval_ever import is_every_eval_ever, read_samples, sample_parts, with_samples
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
+from rewoo_bench.imports.langfuse import is_langfuse, langfuse_parts, read_langfuse
 from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
-from rewoo_bench.imports.observability import (
-    is_langfuse,
-    is_langsmith,
-    is_mlflow,
-    langfuse_parts,
-    langsmith_parts,
-    read_langfuse,
-    read_langsmith,
-    read_mlflow,
-)
 from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.imports.unread import unread_in
@@ -56,23 +46,15 @@ class Format:
     """The trajectories of a record, or of all collected parts of one. Gets the name of a task that has none."""
     parts: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
     """For a format whose records are parts: the id of the trajectory of each part, and the part."""
-    beside: Callable[[Any, Path, Path], Any] | None = None
-    """For a format with references to other files: the record with what those hold; None where it belongs to one.
-
-    Gets the record's file, and the folder that the user gave, which has it.
-    """
 
 
 MESSAGES = Format("messages", lambda record: conversation_of(record) is not None, read_messages)
 OTEL = Format("otel", is_spans, read_spans, span_parts)
 LANGFUSE = Format("langfuse", is_langfuse, read_langfuse, langfuse_parts)
-LANGSMITH = Format("langsmith", is_langsmith, read_langsmith, langsmith_parts)
-MLFLOW = Format("mlflow", is_mlflow, read_mlflow)
 INSPECT = Format("inspect", is_sample, read_sample)
-ATIF = Format("atif", is_atif, read_atif, beside=with_files)
+ATIF = Format("atif", is_atif, read_atif)
 CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
-EVERY_EVAL_EVER = Format("every-eval-ever", is_every_eval_ever, read_samples, sample_parts, with_samples)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, EVERY_EVAL_EVER, OTEL, MLFLOW, LANGSMITH, LANGFUSE, CLAUDE_CODE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -127,7 +109,10 @@ def _at(value: Any, path: str) -> Any:
 
 
 def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields = NO_FIELDS) -> Iterator[Found]:
-    """The trajectories of files, and of all files of folders. Raises `UsageError` for a format that doesn't exist."""
+    """The trajectories of files, and of all files of folders.
+
+    Raises `UsageError` for a format that doesn't exist, and `DataError` for a file that can't be read to its end.
+    """
     if chosen is not None and chosen not in {each.name for each in FORMATS}:
         raise UsageError(f"--format: {unknown('format', chosen, [each.name for each in FORMATS])}")
     files = [(file, path if path.is_dir() else path.parent) for path in paths for file in files_of(path)]
@@ -164,9 +149,6 @@ def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, par
     log = RequestLog(named)
     try:
         for where, record in records_of(path, named):
-            if isinstance(record, Unreadable):
-                yield Found(None, fault=f"{where}: {record}")
-                continue
             fitting = [each for each in FORMATS if _matches(each, record)]
             format_ = next((each for each in fitting if chosen in (None, each.name)), None)
             if format_ is not None:
@@ -177,7 +159,7 @@ def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, par
             else:
                 yield Found(None, fault=f"{where}: not of the format {chosen}: it looks like {fitting[0].name}")
     except OSError as error:
-        yield Found(None, fault=f"{path}: can't be read: {error.strerror or error}")
+        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     for logged in log.rest():
         yield from _logged(logged, fields)
 
@@ -194,7 +176,7 @@ def _read_record(
 ) -> Iterator[Found]:
     """What a record holds; of a format whose records are parts it is kept until all are there."""
     try:
-        if format_.beside is not None and (record := format_.beside(record, path, folder)) is None:
+        if format_ is ATIF and (record := with_files(record, path, folder)) is None:
             return
         if format_ is MESSAGES:
             for logged in log.add(where, record):

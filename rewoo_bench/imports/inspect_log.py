@@ -19,7 +19,7 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
@@ -32,8 +32,6 @@ from rewoo_bench.imports.record import (
     count,
     number,
     object_at,
-    role_of,
-    share,
     times_of,
 )
 from rewoo_bench.models.hosted.responses import read_usage
@@ -52,6 +50,7 @@ _LIMITS: Mapping[str, StopReason] = {
 _FINISHED = {"max_tokens": "length"}  # inspect's words for what providers call otherwise
 _VERDICTS = {"P": False, "N": False}
 """Of inspect's grades those for a partial answer and for none; `as_verdict` knows C and I."""
+_ROLES = ("planner", "solver", "tool", "router")  # of our own logs; a judge's tokens would be in no sum
 OURS = "rewoo_bench"
 """Key of metadata that holds what inspect has no field for."""
 
@@ -62,7 +61,7 @@ def is_inspect_log(path: Path, start: bytes) -> bool:
 
 
 def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
-    """The samples of a log as JSON, each with its place, or `Unreadable`. Raises `UsageError` without inspect_ai.
+    """The samples of a log as JSON, each with its place. Raises `DataError`, and `UsageError` without inspect_ai.
 
     Of a `.eval` file one sample at a time is in memory, and none that is larger than `_LARGEST`; inspect_ai reads the
     JSON form as a whole.
@@ -73,42 +72,31 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
         raise UsageError(f"{path}: logs of inspect_ai need it: pip install 'rewoo-bench[inspect]'") from None
     with ThreadPoolExecutor(1) as thread:  # inspect_ai runs an event loop of its own for each of these
 
-        def done(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def done(place: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:
                 return thread.submit(function, *args, **options).result()
             except Exception as error:  # whatever a zip, JSON and a schema can be wrong in
-                return Unreadable(
-                    f"inspect_ai can't read it: {str(error).partition(chr(10))[0] or type(error).__name__}"
-                )
+                said = str(error).partition("\n")[0] or type(error).__name__
+                raise DataError(f"{place}: inspect_ai can't read it: {said}") from None
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
         if is_zip and (deep := next(_deep_members(path), None)):
-            yield path.name, Unreadable(f"{deep} in it is nested more than {_DEEPEST} deep")
-            return
-        large = set(_large_members(path)) if is_zip else set()
-        if of_log := sorted(each for each in large if not each.startswith("samples/")):
-            yield path.name, Unreadable(f"{of_log[0]} in it has more than {_LARGEST >> 20} MB")
-            return
-        log = done(read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
-        summaries = done(read_eval_log_sample_summaries, name) if is_zip and not isinstance(log, Unreadable) else []
-        for failed in (log, summaries):
-            if isinstance(failed, Unreadable):
-                yield path.name, failed
-                return
+            raise DataError(f"{path.name}: {deep} in it is nested more than {_DEEPEST} deep")
+        if is_zip and (large := next(_large_members(path), None)):
+            raise DataError(f"{path.name}: {large} in it has more than {_LARGEST >> 20} MB")
+        log = done(path.name, read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
+        summaries = done(path.name, read_eval_log_sample_summaries, name) if is_zip else []
         header = _header(log)
         for sample in log.samples or ():
             yield f"{path.name}, sample {sample.id}, epoch {sample.epoch}", _record(header, sample)
         for summary in summaries:
             place = f"{path.name}, sample {summary.id}, epoch {summary.epoch}"
-            if f"samples/{summary.id}_epoch_{summary.epoch}.json" in large:
-                yield place, Unreadable(f"a sample of more than {_LARGEST >> 20} MB")
-                continue
             found = done(
-                read_eval_log_sample, name, summary.id, summary.epoch, resolve_attachments=True,
+                place, read_eval_log_sample, name, summary.id, summary.epoch, resolve_attachments=True,
                 exclude_fields=set(_UNREAD),
             )  # fmt: skip
-            yield place, found if isinstance(found, Unreadable) else _record(header, found)
+            yield place, _record(header, found)
 
 
 def _large_members(path: Path) -> Iterator[str]:
@@ -168,10 +156,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         else:
             found.append(_tool(event, spans.agents.get(spans.around.get(span, span), "")))
     ours = object_at(record.get("metadata"), OURS)
-    of_models = [object_at(event.get("metadata"), OURS) for event in events if event.get("event") == "model"]
-    is_marked = any(each.get("without_texts") for each in of_models) and not record.get("input")
     scores = record.get("scores") or {}
-    f1 = share(scores["f1"].get("value")) if ours and "f1" in scores else None
+    f1 = number(scores["f1"].get("value")) if ours and "f1" in scores else None
     error, stop_reason = _end(record, ours)
     notes = {
         "scorer_calls": of_scorers,
@@ -194,8 +180,8 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         error=error,
         stop_reason=stop_reason,
         cost_usd=number(ours.get("cost_usd")),
-        is_without_texts=bool(ours.get("without_texts")) or is_marked,
-        f1=f1,
+        is_without_texts=bool(ours.get("without_texts")),
+        f1=f1 if f1 is not None and 0 <= f1 <= 1 else None,
         notes={name: value for name, value in notes.items() if value},
     )
 
@@ -320,7 +306,7 @@ def _model_call(event: Mapping[str, Any], agent: str, is_in_tool: bool) -> Model
         str(ours.get("agent") or agent),
         bool(ours.get("is_estimated")),
         "input_tokens_cache_read" in (usage or {}) and not ours.get("without_cached"),
-        "tool" if is_in_tool else role_of(ours),
+        "tool" if is_in_tool else str(ours["role"]) if ours.get("role") in _ROLES else "agent",
     )
 
 

@@ -1,6 +1,6 @@
-"""A finished run in a form that other programs read: logs of inspect_ai, ATIF, or Every Eval Ever.
+"""A finished run as logs of inspect_ai, which `inspect view` shows.
 
-    publish_as("inspect", Path("results/local/mine"), Path("shared"), texts=False)
+    publish_logs(Path("results/local/mine"), Path("shared"), texts=False)
 
 A run becomes the trajectories that an import would have read (record.py), and these are written. Without texts, a
 trajectory has its numbers, times, names and predictions, as the copy of a published run has (runs/publish.py): prompts,
@@ -25,8 +25,6 @@ import pyarrow as pa
 
 from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.imports.atif import as_atif
-from rewoo_bench.imports.every_eval_ever import write_every_eval_ever
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
@@ -36,21 +34,16 @@ from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.types import Message, ToolCall, Usage
 
-PUBLISHED_FORMATS = ("inspect", "atif", "every-eval-ever")
 _OF_SUB_AGENT = re.compile(r"(.+)/turn \d+", re.DOTALL)
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 
 
-def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without: Sequence[str] = ()) -> int:
-    """Writes a run in a format into a new folder; returns the number of rows in it.
-
-    Every Eval Ever has scored rows alone: its lines are scores.
+def publish_logs(run: Path, out: Path, *, texts: bool = False, without: Sequence[str] = ()) -> int:
+    """Writes a log of each architecture of a run into a new folder; returns the number of rows in them.
 
     Raises `UsageError`, and `DataError` where the run can't be read.
     """
-    if form not in PUBLISHED_FORMATS:
-        raise UsageError(f"--format: {unknown('format', form, PUBLISHED_FORMATS)}")
-    if form == "inspect" and importlib.util.find_spec("inspect_ai") is None:
+    if importlib.util.find_spec("inspect_ai") is None:
         raise UsageError("--format: logs of inspect_ai need it: pip install 'rewoo-bench[inspect]'")
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"--out: {str(out)!r} isn't empty; choose a new folder")
@@ -60,36 +53,23 @@ def publish_as(form: str, run: Path, out: Path, *, texts: bool = False, without:
         recorded = _Run(run, texts, stack)
         if absent := [name for name in without if name not in recorded.architectures]:
             raise UsageError(f"--without: {unknown('architecture', absent[0], recorded.architectures)}")
-        if form == "every-eval-ever" and not recorded.is_scored:
-            raise UsageError(f"--format: {form!r} has scores, and nobody scored {str(run)!r}; use inspect or atif")
-        if form != "every-eval-ever" and recorded.lacks_call_tokens:
-            raise UsageError(f"--format: {form!r} has tokens of single calls, which {str(run)!r} lacks")
         chosen = [name for name in recorded.architectures if name not in without]
         for name, short in zip(chosen, _short_names(chosen), strict=True):
             facts = {
                 "run_id": manifest.run_id,
                 "dataset": file_name(manifest.dataset.name or "unknown"),
                 "agent": file_name(name),
-                "version": str((manifest.environment.get("packages") or {}).get("rewoo-bench", "unknown")),
                 "model": file_name(recorded.models[name]),
                 "started_at": manifest.started_at or "1970-01-01T00:00:00+00:00",
                 "finished_at": manifest.finished_at,
             }
-            trajectories = recorded.trajectories(name)
+            trajectories = list(recorded.trajectories(name))
             try:
                 out.mkdir(parents=True, exist_ok=True)
-                if form == "atif":
-                    rows += _write_atif(out / short, facts, trajectories)
-                    continue
-                whole = list(trajectories)
-                if form == "inspect":
-                    from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
+                from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
 
-                    write_log(out / f"{short}.eval", facts, whole)
-                else:
-                    whole = [each for each in whole if (each.solved, each.f1) != (None, None)]
-                    write_every_eval_ever(out, facts, whole)
-                rows += len(whole)
+                write_log(out / f"{short}.eval", facts, trajectories)
+                rows += len(trajectories)
             except OSError as error:
                 raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
     return rows
@@ -102,17 +82,6 @@ def _short_names(names: Sequence[str]) -> list[str]:
         short = re.sub(r"[^\w.-]+", "-", file_name(name)).strip("-.")[:80] or "agent"
         found.append(short if short not in found else f"{short}-{len(found)}")
     return found
-
-
-def _write_atif(folder: Path, facts: Mapping[str, Any], trajectories: Iterator[RecordedTrajectory]) -> int:
-    """A file a trajectory, as the format's other tools read them; sorted by name they are in the run's order."""
-    number = 0
-    folder.mkdir()
-    for number, each in enumerate(trajectories, 1):
-        name = re.sub(r"[^\w.-]+", "-", each.task).strip("-.")[:80]
-        document = json.dumps(as_atif(each, facts), ensure_ascii=False, indent=1, default=str)
-        (folder / f"{number:06}-{name}.json").write_bytes(document.encode("utf-8", "replace"))
-    return number
 
 
 class _Run:
@@ -134,11 +103,8 @@ class _Run:
         self._traces = _traces(folder / TRACES_FILE) if texts else {}
         names = self._questions["architecture"].to_pylist()
         self.architectures = list(dict.fromkeys(names))
-        self.is_scored = any(self._questions[name].null_count < len(names) for name in ("exact_match", "f1"))
         models = self._questions["model"].to_pylist()
         self.models = {name: str(model or "unknown") for name, model in zip(names, models, strict=True)}
-        tokens = zip(self._calls["kind"].to_pylist(), self._calls["input_tokens"].to_pylist(), strict=True)
-        self.lacks_call_tokens = ("model", None) in tokens
         self._of_task: defaultdict[TaskKey, list[int]] = defaultdict(list)
         keys = zip(*(self._calls[name].to_pylist() for name in TaskKey._fields), strict=True)
         for position, key in enumerate(keys):
@@ -162,8 +128,6 @@ class _Run:
         for call in calls:
             if call["role"] == "judge":
                 continue
-            if self.lacks_call_tokens:
-                call["cached_input_tokens"] = row["cached_input_tokens"] and 0  # known of the whole, or not at all
             record = records.of(call)
             if call["kind"] == "model":
                 events.append(self._model_call(call, record))
@@ -184,8 +148,6 @@ class _Run:
             error=row["error"] if self._texts else None,
             stop_reason=row["stop_reason"],
             cost_usd=row["cost_usd"],
-            usage=_usage(row) if self.lacks_call_tokens else None,
-            latency_s=row["latency_s"] if self.lacks_call_tokens else None,
             f1=row["f1"],
             is_without_texts=not self._texts or trace.is_without_texts,
         )
@@ -194,7 +156,7 @@ class _Run:
         answer: Mapping[str, Any] = record.answer if record else {}
         receipt = answer.get("receipt") or {}
         numbers = {
-            "usage": None if row["input_tokens"] is None else _usage(row),
+            "usage": _usage(row),
             "model": file_name(row["name"]),
             "finish_reason": row["finish_reason"],
             "cost_usd": receipt.get("cost_usd"),

@@ -63,14 +63,6 @@ class ModelCall:
     """Whether the total that whoever recorded `usage` gives isn't the sum of its parts."""
 
 
-_ROLES = ("planner", "solver", "tool", "router")  # a judge's tokens would be in no sum
-
-
-def role_of(ours: Mapping[str, Any]) -> str:
-    """The role of a call that rewoo_bench wrote; that of an agent for what isn't one."""
-    return str(ours.get("role")) if ours.get("role") in _ROLES else "agent"
-
-
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     """A call of a tool and its result; `arguments` and `result` are None where they weren't recorded."""
@@ -98,9 +90,9 @@ class RecordedTrajectory:
 
     `solved` is None where nobody judged the answer. `system` is what the agent was told before the task. `trial` is
     None where the format doesn't say; trials of a task are then numbered as they come. `cost_usd` is that of the whole
-    trajectory, where it is known of more than its calls; `usage` and `latency_s` are, where they aren't known of its
-    calls, and `is_cached_known` says whether that `usage` has cached tokens. `f1` (0 to 1) is None where no F1 of the
-    answer was recorded, `stop_reason` where it follows from the answer and the error. `is_without_texts`: its texts and
+    trajectory, where it is known of more than its calls; `usage` is, where it isn't known of its calls, and
+    `is_cached_known` says whether that `usage` has cached tokens. `f1` (0 to 1) is None where no F1 of the answer was
+    recorded, `stop_reason` where it follows from the answer and the error. `is_without_texts`: its texts and
     its tools' arguments were left out when it was written (publish.py).
     """
 
@@ -119,7 +111,6 @@ class RecordedTrajectory:
     is_without_texts: bool = False
     usage: Usage | None = None
     is_cached_known: bool = True
-    latency_s: float | None = None
     f1: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -148,14 +139,12 @@ MISSING: Mapping[str, str] = {
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
     "conversations": "too many conversations were open at once: some go on in a row of their own",
     "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
-    "call_usage": "tokens are known of each trajectory, not of its single calls: those are null",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
     "roles": "some messages have a role that isn't known: they count as a tool's result or as said by the user",
     "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
     "times of unknown prompts": "times weren't recorded: there is no latency",
     "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
-    "call_times": "the time of each trajectory is known, not when its single calls were made",
     "solved": "nobody says whether tasks were solved: there is no accuracy",
     "results": "results of tools weren't recorded",
 }
@@ -268,12 +257,6 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
-
-
-def share(value: Any) -> float | None:
-    """A number from 0 to 1, such as an F1; None for anything else."""
-    found = number(value)
-    return found if found is not None and 0 <= found <= 1 else None
 
 
 _MOST_TOKENS = 2**31 - 1

@@ -368,14 +368,11 @@ def _turns(before: Sequence[Message] | None, prompt: Sequence[Message]) -> Itera
         yield from (Turn(message.content) for message in prompt[len(before) :] if message.role == "user")
 
 
-_SPAN_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("llm", "generation", "chat_model"), "model"),
-    **{"tool": "tool", "agent": "agent"},
-}
+_SPAN_KINDS: Mapping[str, Kind] = {"llm": "model", "generation": "model", "tool": "tool", "agent": "agent"}
 
 
 def kind_of(word: Any) -> Kind:
-    """The kind that a word of OpenInference, Traceloop, Langfuse, LangSmith or MLflow names."""
+    """The kind that a word of OpenInference, Traceloop or Langfuse names."""
     return _SPAN_KINDS.get(str(word).casefold(), "")
 
 

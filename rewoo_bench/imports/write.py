@@ -27,7 +27,7 @@ from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
 from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
 from rewoo_bench.imports.record import known as known_fields
-from rewoo_bench.runs.columns import PARTS, call_rows, question_row
+from rewoo_bench.runs.columns import call_rows, question_row
 from rewoo_bench.runs.folder import JOURNAL_FILE
 from rewoo_bench.runs.journal.database import compact
 from rewoo_bench.runs.journal.records import (
@@ -47,11 +47,6 @@ from rewoo_bench.text.prompts import Prompts, folded
 from rewoo_bench.text.tokens import TOKENIZER, PromptParts, count_call, count_tokens, prompt_parts_of
 from rewoo_bench.types import CallCost, Example, Message, Request, Step, StopReason, Trajectory, Usage, UsageSource
 
-_OF_USAGE = (
-    *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens"),
-    *("billed_tokens", "billed_output_tokens", "discarded_tokens"),
-)
-"""Columns of a call that nobody knows where the tokens of the whole trajectory alone were recorded."""
 _LEAST_OF_ALL = 0.7
 """Of the tokens that are counted for all calls: fewer were recorded of one."""
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
@@ -130,21 +125,19 @@ async def import_run(
                     await opened.export(writer.keys)
             await to_thread.run_sync(compact, out / JOURNAL_FILE)
             if not done.rows:
-                raise DataError(f"nothing could be read: {_nothing(done, paths)}")
+                names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
+                fault = done.faults[0] if done.faults else f"no trajectory in {names}"
+                raise DataError(f"nothing could be read: {fault}")
             done.models = list(writer.models)
             write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
-        except BaseException:  # so that the same command can be given again
-            remove_run(out)
+        except BaseException as error:
+            remove_run(out)  # so that the same command can be given again
+            if isinstance(error, DataError) and not done.rows:
+                known = ", ".join(each.name for each in FORMATS)
+                known = f"files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
+                raise DataError(f"{error}; {known}") from None
             raise
     return done
-
-
-def _nothing(done: Imported, paths: Sequence[Path]) -> str:
-    """Why an import has no trajectory, and what it can read."""
-    names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
-    fault = done.faults[0] if done.faults else f"no trajectory in {names}"
-    known = ", ".join(each.name for each in FORMATS)
-    return f"{fault}; files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
 
 
 def _dataset_name(paths: Sequence[Path]) -> str:
@@ -250,7 +243,7 @@ class _Writer:
         agent = self._choices.agent or recorded.agent or "agent"
         example = Example(recorded.task, recorded.question, tuple(recorded.answers))
         task = _Task(example, self._trial(agent, recorded), _Agent(agent))
-        events = [*self._timed([*_with_turns(_with_usage(_with_loop(recorded)))])]
+        events = [*self._timed([*_with_turns(_with_loop(recorded).events)])]
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
         made.sort(key=lambda pair: pair[0].start)
         result = _result(task, recorded, steps, [call for call, _ in made])
@@ -279,16 +272,12 @@ class _Writer:
             else:
                 seconds = event.times.end - event.times.start
                 row |= {"latency_s": seconds, "started_at": datetime.fromtimestamp(event.times.start, UTC)}
-            if recorded.usage is not None and not _has_shares(recorded):
-                row |= dict.fromkeys((*_OF_USAGE, *PARTS))
-            elif isinstance(event, ModelCall) and not (event.usage and event.is_cached_known):
+            if isinstance(event, ModelCall) and not (event.usage and event.is_cached_known):
                 row["cached_input_tokens"] = question["cached_input_tokens"] = None
-        if recorded.usage is not None and _has_shares(recorded):
+        if recorded.usage is not None:
             question |= {**numbers(replace(recorded.usage, cache_write_1h_tokens=0)), "usage_source": "provider"}
-        elif recorded.usage is not None:
-            question["loop_tokens"] = None
-        if recorded.usage is not None and not recorded.is_cached_known:
-            question["cached_input_tokens"] = None
+            if not recorded.is_cached_known:
+                question["cached_input_tokens"] = None
         return as_bytes({"question": question, "calls": calls})
 
     def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
@@ -358,26 +347,12 @@ def _with_prompts(recorded: RecordedTrajectory) -> RecordedTrajectory:
     )
 
 
-def _with_usage(recorded: RecordedTrajectory) -> Sequence[_Event]:
-    """The events; tokens of the whole trajectory stand at the first call, for the sums."""
-    events, left = list(recorded.events), None if _has_shares(recorded) else recorded.usage
-    for place, event in enumerate(events):
-        if left is not None and isinstance(event, ModelCall):
-            events[place], left = replace(event, usage=left), None
-    return events
-
-
-def _has_shares(recorded: RecordedTrajectory) -> bool:
-    """Whether each call has its share of the tokens that were recorded of the whole trajectory."""
-    return recorded.usage is not None and all(call.messages is not None for call in recorded.calls)
-
-
 def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
-    """The trajectory with a share of its tokens for each call, by a tokenizer's count, where the prompts are known.
+    """The trajectory; where tokens of the whole were recorded, each call has a share, by a tokenizer's count.
 
     Fewer than it counts for all calls are those of one call: programs write these beside a conversation, too.
     """
-    if recorded.usage is None or not _has_shares(recorded):
+    if recorded.usage is None:
         return recorded
     parts = (prompt_parts_of(call.messages or (), recorded.question) for call in recorded.calls)
     counted = [_counted(call, own) for call, own in zip(recorded.calls, parts, strict=True)]
@@ -447,7 +422,7 @@ def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], ca
         calls,
         recorded.error,
         cost_usd if recorded.cost_usd is None else recorded.cost_usd,
-        whole.end - whole.start if whole else recorded.latency_s,
+        whole.end - whole.start if whole else None,
         datetime.fromtimestamp(whole.start, UTC) if whole else None,
     )
 
@@ -577,7 +552,6 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
     is_estimated = any(map(_is_estimated, calls))
     has_times = not any(call.times is None for call in calls) and bool(calls or any(use.times for use in uses))
     lacks_prompts = any(call.messages is None for call in calls)
-    lacks_times = not has_times and recorded.latency_s is None
     lacks_arguments = _lacks_arguments(recorded) and not recorded.is_without_texts
     is_task_known = bool(recorded.question or recorded.system) or recorded.is_without_texts
     found = {
@@ -587,15 +561,13 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "calls": not recorded.events,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
         "conversations": "goes_on" in recorded.notes,
-        "shares": _has_shares(recorded),
-        "call_usage": recorded.usage is not None and not _has_shares(recorded),
-        "usage": is_estimated and not _has_shares(recorded),
+        "shares": recorded.usage is not None,
+        "usage": is_estimated and recorded.usage is None,
         "prompts": lacks_prompts,
         "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
         "roles": "unknown_roles" in recorded.notes,
-        "times": lacks_times and not lacks_prompts,
-        "times of unknown prompts": lacks_times and lacks_prompts,
-        "call_times": not has_times and recorded.latency_s is not None,
+        "times": not has_times and not lacks_prompts,
+        "times of unknown prompts": not has_times and lacks_prompts,
         "tool times": has_times and any(use.times is None for use in uses),
         "solved": recorded.solved is None,
         "results": any(use.result is None for use in uses),

@@ -386,7 +386,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column(
         "loop_tokens", LONG, "tokens of the model calls from that step on; the first occurrence is not among them",
-        lambda q: q.loop[1], null="where no model call was seen, and in a run imported from Every Eval Ever",
+        lambda q: q.loop[1], null="where no model call was seen",
     ),
     Column("started_at", MOMENT, "when the question began, UTC", lambda q: q.result.started_at),
     Column(
@@ -397,7 +397,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
 )  # fmt: skip
 
 _TOOL = "for a tool"
-_TOKENS = "for a tool, and in a run imported from Every Eval Ever"
 _SHARED = "for a tool, for a call in no question's cost, and without a journal"
 
 CALL_COLUMNS: tuple[Column[CallSource], ...] = (
@@ -423,15 +422,15 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     Column("plan_depth", INT, "depth of the step in the plan or the program", lambda c: c.call.place.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
-    Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOKENS),
+    Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOOL),
     Column(
         "cached_input_tokens", LONG, "part of the input that the provider read from its cache",
-        _of_model("usage.cached_input_tokens"), null=_TOKENS,
+        _of_model("usage.cached_input_tokens"), null=_TOOL,
     ),
-    Column("output_tokens", LONG, "tokens of the reply", _of_model("usage.output_tokens"), null=_TOKENS),
+    Column("output_tokens", LONG, "tokens of the reply", _of_model("usage.output_tokens"), null=_TOOL),
     Column(
         "reasoning_tokens", LONG, "part of the output that the provider reported as reasoning",
-        _of_model("usage.reasoning_tokens"), null=_TOKENS,
+        _of_model("usage.reasoning_tokens"), null=_TOOL,
     ),
     Column(
         "cache_write_tokens", LONG, "part of the input that the provider wrote into its cache",
@@ -444,11 +443,11 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "billed_tokens", LONG, "tokens paid for in this run, failed attempts included; 0 in a replay",
-        _of_model("call_cost.billed.total_tokens"), null=_TOKENS,
+        _of_model("call_cost.billed.total_tokens"), null=_TOOL,
     ),
     Column(
         "billed_output_tokens", LONG, "part of the billed tokens that the model wrote, failed attempts included",
-        _of_model("call_cost.billed.output_tokens"), null=_TOKENS,
+        _of_model("call_cost.billed.output_tokens"), null=_TOOL,
     ),
     Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",

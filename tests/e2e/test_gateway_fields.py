@@ -50,9 +50,13 @@ UNLISTED = (
 
 
 def keywords(*, listed: bool) -> list[str]:
-    """litellm's keywords: those of its functions, and with `listed` those that it reads from **kwargs."""
+    """litellm's keywords: those of its functions, and with `listed` those that it reads from **kwargs.
+
+    Without one that the gateway refuses, as a field of OpenAI's Responses.
+    """
     litellm = providers.load_litellm()
     named = {name for each in FUNCTIONS for name in inspect.signature(getattr(litellm, each)).parameters}
+    named -= {"previous_response_id"}
     return sorted(named | {*litellm.types.utils.all_litellm_params, *UNLISTED} if listed else named)
 
 

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.errors import DataError
 from rewoo_bench.imports.formats import Found, read_files
 
 PIECES: tuple[Any, ...] = (
@@ -25,8 +26,11 @@ def mutated(value: Any, random_: random.Random) -> Any:
 
 
 def trajectories_or_faults(path: Path) -> list[Found]:
-    """What is found in a file; each has either a trajectory or a fault of one line."""
-    found = [*read_files([path])]
+    """What is found in a file; each has either a trajectory or a fault of one line, and so has a damaged file."""
+    try:
+        found = [*read_files([path])]
+    except DataError as error:
+        found = [Found(None, fault=str(error))]
     for each in found:
         assert (each.trajectory is None) == bool(each.fault)
         assert "\n" not in each.fault

@@ -24,10 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import new_class
 from typing import Any
-
-import anyio
 
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall, Usage
@@ -68,11 +65,6 @@ SCRIPT: Mapping[str, list[Any]] = {
     SUM: ["4"],
     TWICE: [[("search", {"query": "open"})], [("search", {"query": "open"})], "Yes, twice"],
 }
-DELEGATED: Mapping[str, list[Any]] = {
-    "Ask the guide.": [[("guide", {"input_message": "How high?"})], [("search", {"query": "foot"})], "1,083 feet"],
-    "How high?": [[("search", {"query": "tower"})], "330 m"],
-}
-SCRIPTS = {**SCRIPT, **DELEGATED}
 
 
 def reply_of(served: list[int]) -> Callable[[dict[str, Any]], ServerReply]:
@@ -83,7 +75,7 @@ def reply_of(served: list[int]) -> Callable[[dict[str, Any]], ServerReply]:
         messages = request["messages"]
         question = next(m["content"] for m in messages if m["role"] == "user")
         question = question if isinstance(question, str) else question[0]["text"]
-        step = SCRIPTS[question][sum(m["role"] == "assistant" for m in messages)]
+        step = SCRIPT[question][sum(m["role"] == "assistant" for m in messages)]
         if isinstance(step, str):
             return ServerReply(step, usage=usage)
         calls = [ToolCall(f"call_{n}_{i}", name, arguments) for i, (name, arguments) in enumerate(step)]
@@ -102,7 +94,7 @@ def ledger_of(server: ModelServer) -> list[dict[str, Any]]:
         assert entry.usage is not None
         assert isinstance(entry.answer, ServerReply)
         of = found.setdefault(
-            question, {"question": question, "calls": [], "tools": [], "answer": SCRIPTS[question][-1]}
+            question, {"question": question, "calls": [], "tools": [], "answer": SCRIPT[question][-1]}
         )
         calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in entry.answer.tool_calls]
         of["calls"].append(
@@ -137,13 +129,6 @@ class Receiver:
                 elif body.startswith(b"{"):
                     receiver.lines.append(json.loads(body))
                 self.answer(b"{}")
-
-            do_PATCH = do_POST
-
-            def do_GET(self) -> None:
-                limits = {"size_limit": 100, "size_limit_bytes": 1 << 24}
-                limits |= {"scale_up_nthreads_limit": 1, "scale_up_qsize_trigger": 1000}
-                self.answer(json.dumps({"batch_ingest_config": {"use_multipart_endpoint": False, **limits}}).encode())
 
             def answer(self, body: bytes) -> None:
                 self.send_response(200)
@@ -334,116 +319,6 @@ def langfuse_api(base: str, receiver: Receiver) -> None:
     receiver.lines = [{"data": rows, "meta": {}}]
 
 
-def langsmith(uses_langgraph: bool) -> Callable[[str, Receiver], None]:
-    """OpenAI's client in LangSmith's wrapper with tools as runs, or an agent of LangGraph."""
-
-    def record(base: str, receiver: Receiver) -> None:
-        os.environ.update(LANGSMITH_ENDPOINT=receiver.address, LANGSMITH_API_KEY="none", LANGSMITH_TRACING="true")
-        package = import_module("langsmith")
-        if uses_langgraph:
-            run_langgraph(base)
-            import_module("langchain_core.tracers.langchain").wait_for_all_tracers()
-        else:
-            client = import_module("langsmith.wrappers").wrap_openai(openai_client(base))
-            tools = {name: package.traceable(run_type="tool")(tool) for name, tool in TOOLS.items()}
-            traced = package.traceable(name="guide")(lambda question: ask(client, question, tools))
-            for question in SCRIPT:
-                traced(question)
-            import_module("langsmith.run_trees").get_cached_client().flush()
-        runs: dict[str, Any] = {}
-        for line in receiver.lines:  # as the server joins what a run began and ended with
-            for run in [*line.get("post", ()), *line.get("patch", ())]:
-                known = {name: value for name, value in run.items() if value is not None and value != {}}
-                runs.setdefault(run["id"], {}).update(known)
-        for run in runs.values():
-            run.get("extra", {}).pop("runtime", None)
-            run.get("extra", {}).get("metadata", {}).pop("revision_id", None)
-            run.pop("serialized", None)
-        receiver.lines = list(runs.values())
-
-    return record
-
-
-def mlflow(base: str, receiver: Receiver) -> None:
-    """OpenAI's client traced by MLflow, with tools and the agent as spans."""
-    package = import_module("mlflow")
-    os.environ.update(MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false", MLFLOW_ALLOW_FILE_STORE="true")
-    package.set_tracking_uri(Path(os.environ["STORE"], "new").as_uri())
-    import_module("mlflow.openai").autolog()
-    client = openai_client(base)
-    tools = {name: package.trace(tool, span_type="TOOL") for name, tool in TOOLS.items()}
-    for question in SCRIPT:
-        package.trace(lambda question: ask(client, question, tools), name="guide", span_type="AGENT")(question)
-        trace = package.get_trace(package.get_last_active_trace_id(), flush=True)
-        record = json.loads(trace.to_json())
-        facts = record["info"]["trace_metadata"]
-        for fact in [name for name in facts if name.startswith(("mlflow.source.", "mlflow.user"))]:
-            del facts[fact]
-        receiver.lines.append(record)
-
-
-def nemo(is_delegated: bool) -> Callable[[str, Receiver], None]:
-    """An evaluation of NeMo Agent Toolkit's agent with tools, as the samples that it writes in ATIF.
-
-    Delegated: the agent has another one as a tool.
-    """
-
-    def record(base: str, receiver: Receiver) -> None:
-        info = import_module("nat.builder.function_info").FunctionInfo
-        register = import_module("nat.cli.register_workflow").register_function
-        config = import_module("nat.data_models.function").FunctionBaseConfig
-
-        async def searched(query: str) -> str:
-            return search(query)
-
-        async def divided(by: int) -> str:
-            return divide(by)
-
-        async def search_tool(config: Any, builder: Any) -> Any:
-            yield info.from_fn(searched, description=search.__doc__)
-
-        async def divide_tool(config: Any, builder: Any) -> Any:
-            yield info.from_fn(divided, description=divide.__doc__)
-
-        for name, tool in {"search": search_tool, "divide": divide_tool}.items():
-            register(config_type=new_class(name, (config,), {"name": f"bench_{name}"}))(tool)
-        agent = {"_type": "tool_calling_agent", "llm_name": "model", "system_prompt": SYSTEM}
-        tools = ["guide", "search"] if is_delegated else list(TOOLS)
-        questions = list(DELEGATED)[:1] if is_delegated else list(SCRIPT)
-        folder = Path(os.environ["STORE"])
-        rows = [
-            {"id": f"q{place}", "question": each, "answer": SCRIPTS[each][-1]} for place, each in enumerate(questions)
-        ]
-        (folder / "questions.json").write_text(json.dumps(rows))
-        model = {"_type": "openai", "model_name": MODEL, "base_url": base, "api_key": "none", "max_retries": 0}
-        whole = {
-            "llms": {"model": model},
-            "functions": {
-                "search": {"_type": "bench_search"},
-                "divide": {"_type": "bench_divide"},
-                **({"guide": {**agent, "tool_names": ["search"], "description": "Helps."}} if is_delegated else {}),
-            },
-            "workflow": {**agent, "tool_names": tools},
-            "eval": {
-                "general": {
-                    "max_concurrency": 1,
-                    "output": {"dir": str(folder / "out"), "write_atif_workflow_output": True},
-                    "dataset": {"_type": "json", "file_path": str(folder / "questions.json")},
-                },
-                "evaluators": {},
-            },
-        }
-        (folder / "config.yaml").write_text(json.dumps(whole))
-        chosen = import_module("nat.data_models.evaluate_runtime").EvaluationRunConfig(
-            config_file=folder / "config.yaml"
-        )
-        run = import_module("nat.plugins.eval.runtime.evaluate").EvaluationRun(chosen)
-        anyio.run(run.run_and_evaluate)
-        receiver.lines = [each.model_dump(mode="json") for each in run.atif_eval_samples]
-
-    return record
-
-
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"}
 V2 = "opentelemetry.instrumentation.openai_v2"
@@ -461,11 +336,6 @@ RECORDINGS: Mapping[str, tuple[Callable[[str, Receiver], None], Mapping[str, str
     "pydantic-ai-twice": (pydantic_ai(True), {**LATEST, CONTENT: "span_only"}),
     "langfuse-sdk": (langfuse, {}),
     "langfuse-api": (langfuse_api, {}),
-    "langsmith": (langsmith(False), {}),
-    "langsmith-langgraph": (langsmith(True), {}),
-    "mlflow": (mlflow, {}),
-    "nemo": (nemo(False), {}),  # the last two: of requirements-nemo.txt
-    "nemo-delegated": (nemo(True), {}),
 }
 
 

@@ -54,7 +54,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
         (*_MAX_TOKENS, "n", "seed", "top_k", "top_logprobs", "max_tool_calls", "best_of", "dimensions"),
     ),
     "a number": ((int, float), ("temperature", "top_p", "frequency_penalty", "presence_penalty")),
-    "a text": ((str,), ("model", "user", "service_tier", "reasoning_effort", "previous_response_id", "suffix")),
+    "a text": ((str,), ("model", "user", "service_tier", "reasoning_effort", "suffix")),
     "a text or a list": ((str, list), ("input", "stop", "system", "instructions")),
     "a text or an object": ((str, dict), ("tool_choice", "function_call")),
     "a list": ((list,), ("messages", "tools", "functions", "stop_sequences", "include", "modalities")),

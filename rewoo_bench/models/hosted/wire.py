@@ -307,8 +307,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
         COMPLETIONS: """prompt best_of echo frequency_penalty logit_bias logprobs max_tokens n presence_penalty seed
             stop stream stream_options suffix temperature top_p user""",
         RESPONSES: """input include instructions max_output_tokens max_tool_calls parallel_tool_calls
-            previous_response_id prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier store
-            stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user""",
+            prompt_cache_key prompt_cache_retention reasoning safety_identifier service_tier store stream
+            stream_options temperature text tool_choice tools top_logprobs top_p truncation user""",
         MESSAGES: """messages max_tokens context_management output_config service_tier stop_sequences stream system
             temperature thinking tool_choice tools top_k top_p""",
         EMBEDDINGS: "input dimensions encoding_format user",
@@ -318,7 +318,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
 
 From the API references of OpenAI and Anthropic. Left out are those with a name or a meaning of litellm's own
 (`metadata`, `fallbacks`, `prompt` of responses), and those that only the provider itself could follow (`conversation`,
-`background`, `container`, `mcp_servers`).
+`previous_response_id`, `background`, `container`, `mcp_servers`).
 """
 
 _FUNCTIONS = {

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.agents.chat_forms import ToolUse
-from rewoo_bench.agents.wire_calls import ModelReply, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ModelReply, ToolUse, is_same_call, read_reply, read_results
 from rewoo_bench.runners.notation.tools import Observation
 
 CHAT, MESSAGES, RESPONSES = "/chat/completions", "/messages", "/responses"

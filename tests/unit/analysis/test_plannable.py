@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from langfuse_traces import asks, langfuse_trace, observation
 from real_data import TAU_BENCH, RealData
 
 from rewoo_bench import bench, compare
@@ -448,27 +449,26 @@ def test_amounts_are_those_of_the_calls_that_remain(tmp_path: Path) -> None:
 
 
 def timed(task: str, *calls: tuple[float, int], model: str = "gpt-4o") -> dict[str, Any]:
-    """A trajectory in ATIF whose model calls took so many seconds for so many output tokens: it books, then answers."""
+    """A trace whose model calls took so many seconds for so many output tokens: it books, then answers."""
     did: list[tuple[str, dict[str, str], str]] = [
         ("user", {"id": f"user_{task}"}, json.dumps({"card": f"card_{task}"})),
         ("book", {"card": f"card_{task}"}, "booked"),
     ]
-    now, steps = 1_700_000_000.0, [{"source": "user", "message": f"I am user_{task}."}]
+    now, observations = 1_700_000_000.0, []
+    prompt: list[dict[str, Any]] = [{"role": "user", "content": f"I am user_{task}."}]
     for place, (seconds, tokens) in enumerate(calls):
-        times = {"start_timestamp": now, "end_timestamp": now + seconds}
-        metrics = {"prompt_tokens": 2_000 + 100 * place, "completion_tokens": tokens}
-        now += seconds
-        step: dict[str, Any] = {"source": "agent", "message": "", "metrics": metrics, "model_name": model}
-        step["extra"] = {"rewoo_bench": {}, "invocation": times}
+        usage = {"input": 2_000 + 100 * place, "output": tokens}
+        reply: dict[str, Any] = {"role": "assistant", "content": "Done."}
+        found = []
         if place < len(did):
             tool, arguments, result = did[place]
-            step["tool_calls"] = [{"tool_call_id": "c", "function_name": tool, "arguments": arguments}]
-            step["observation"] = {"results": [{"source_call_id": "c", "content": result}]}
-        else:
-            step["message"] = "Done."
-        steps.append(step)
-    facts = {"extra": {"rewoo_bench": {"task": task}}}
-    return {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": steps, **facts}
+            reply = asks(tool, json.dumps(arguments))
+            found = [{"role": "tool", "tool_call_id": "a", "content": result}]
+        facts = {"input": prompt, "output": reply, "usageDetails": usage, "model": model}
+        observations.append(observation("GENERATION", (now, now + seconds), **facts))
+        now += seconds
+        prompt = [*prompt, reply, *found]
+    return langfuse_trace(task, observations)
 
 
 def saved_of(found: Plannable, measure: str) -> dict[str, float]:

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from delegated_spans import delegated
+from langfuse_traces import asks, langfuse_trace, observation
 
 import rewoo_bench
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable
-from rewoo_bench.cli.main import group
+from rewoo_bench.cli.main import group, main
 from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import FORMATS
-from rewoo_bench.imports.publish import publish_as
 from rewoo_bench.imports.record import MISSING
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.report.repricing import reprice
@@ -337,7 +337,7 @@ def test_an_import_cant_be_resumed(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + "\nnonsense\n")
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + '\n{"rows": 1}\n')
     out = tmp_path / "run"
     result = CliRunner().invoke(
         group, ["import", str(path), "--out", str(out), "--agent", "bot"], standalone_mode=False
@@ -345,7 +345,17 @@ def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(
     assert result.return_value == 3
     assert result.stdout.splitlines()[0] == f"{out}: 1 trace, read as messages (1)"
     assert "note: no tokens were recorded: they are counted with a tokenizer, and marked as estimated" in result.stdout
-    assert result.stderr.startswith("not read: mine.jsonl, line 2: not valid JSON, or cut off")
+    assert result.stderr.startswith("not read: mine.jsonl, line 2: no known format: an object with 'rows'")
+
+
+def test_a_damaged_file_is_one_line_and_leaves_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(record("Oslo", 0, 1.0)) + "\nnonsense\n")
+    with pytest.raises(SystemExit) as done:
+        main(["import", str(path), "--out", str(tmp_path / "run")])
+    assert done.value.code == 2
+    assert capsys.readouterr().err.startswith("rewoo-bench: mine.jsonl, line 2: not valid JSON, or cut off")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_help_names_every_format() -> None:
@@ -445,23 +455,21 @@ def test_rounds_of_calls_whose_times_werent_recorded_are_their_number(tmp_path: 
 
 
 def timed(task: str, begun: float | None, *, tool: bool) -> dict[str, Any]:
-    """A trajectory in ATIF with two calls of 2 seconds, 10 seconds apart; `begun` is None where no time is known."""
+    """A trace with two calls of 2 seconds, 10 seconds apart; `begun` is None where no time is known."""
 
-    def times(start: float) -> dict[str, Any]:
-        if begun is None:
-            return {}
-        return {"invocation": {"start_timestamp": begun + start, "end_timestamp": begun + start + 2}}
+    def times(start: float) -> tuple[float, float] | None:
+        return None if begun is None else (begun + start, begun + start + 2)
 
-    call = {"tool_call_id": "a", "function_name": "weather", "arguments": {"city": task}}
-    call |= {"extra": times(4)} if tool else {}
-    found = {"results": [{"source_call_id": "a", "content": "12"}]}
-    steps = [
-        {"source": "user", "message": "How warm is it? " * 400},
-        {"source": "agent", "message": "", "tool_calls": [call], "observation": found, "extra": times(0)},
-        {"source": "agent", "message": "12 degrees.", "extra": times(10)},
+    asked = asks("weather", json.dumps({"city": task}))
+    said = [{"role": "user", "content": "How warm is it? " * 400}]
+    found = [*said, asked, {"role": "tool", "tool_call_id": "a", "content": "12"}]
+    weather = observation("TOOL", times(4), name="weather", input={"city": task}, output="12")
+    observations = [
+        observation("GENERATION", times(0), input=said, output=asked),
+        *([weather] if tool else []),
+        observation("GENERATION", times(10), input=found, output={"role": "assistant", "content": "12 degrees."}),
     ]
-    about = {"task": task, "solved": True}
-    return {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": steps, "extra": {"rewoo_bench": about}}
+    return langfuse_trace(task, observations, solved=True)
 
 
 def test_a_tool_whose_time_is_missing_takes_nothing_from_the_other_calls(tmp_path: Path) -> None:
@@ -540,9 +548,9 @@ def test_an_answer_that_wasnt_recorded_isnt_empty(tmp_path: Path) -> None:
 
 
 def test_no_cache_is_said_to_hold_prompts_that_nobody_knows(tmp_path: Path) -> None:
-    chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
-    done = imported(tmp_path, [{"messages": chat}])
-    publish_as("atif", done.folder, tmp_path / "out")
-    again = anyio.run(partial(import_run, [tmp_path / "out"], tmp_path / "again"))
-    assert "still in the cache" in " ".join(MISSING[name] for name in done.lacks)
-    assert "still in the cache" not in " ".join(MISSING[name] for name in again.lacks)
+    for name, said in (("known", [{"role": "user", "content": "2 + 2?"}]), ("unknown", None)):
+        (tmp_path / name).mkdir()
+        done = imported(
+            tmp_path / name, [langfuse_trace("a", [observation("GENERATION", None, input=said, output="4")])]
+        )
+        assert ("still in the cache" in " ".join(MISSING[each] for each in done.lacks)) == (name == "known")

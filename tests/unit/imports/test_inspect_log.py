@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.formats import read_files
-from rewoo_bench.imports.publish import publish_as
+from rewoo_bench.imports.publish import publish_logs
 from rewoo_bench.imports.write import ImportChoices, import_run
 
 with warnings.catch_warnings():
@@ -150,10 +150,9 @@ def test_a_tool_beside_an_agent_that_is_a_tool_belongs_to_the_call_that_asked_fo
     ]
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_an_imported_run_is_published_with_its_costs_and_sub_agents(form: str, log: Any, tmp_path: Path) -> None:
+def test_an_imported_run_is_published_with_its_costs_and_sub_agents(log: Any, tmp_path: Path) -> None:
     before, calls_before, _ = imported([Path(log.location)], tmp_path / "run")
-    publish_as(form, tmp_path / "run", tmp_path / "out", texts=True)
+    publish_logs(tmp_path / "run", tmp_path / "out", texts=True)
     after, calls_after, _ = imported([tmp_path / "out"], tmp_path / "again")
     told = ["example_id", "trial", "exact_match", "prediction", "stop_reason", "llm_calls", "tool_calls", "cost_usd"]
     told += [f"{name}_tokens" for name in ("input", "output", "cached_input", "cache_write", "reasoning")]
@@ -241,9 +240,9 @@ def test_calls_of_a_scorer_arent_the_agents(tmp_path: Path) -> None:
 def test_a_log_that_is_cut_off_is_a_line(size: int, log: Any, tmp_path: Path) -> None:
     path = tmp_path / "cut.eval"
     path.write_bytes(Path(log.location).read_bytes()[:size])
-    (found,) = read_files([path])
-    assert found.fault.startswith("cut.eval: inspect_ai can't read it: ")
-    assert "\n" not in found.fault
+    with pytest.raises(DataError, match=r"^cut\.eval: inspect_ai can't read it: ") as refused:
+        list(read_files([path]))
+    assert "\n" not in str(refused.value)
 
 
 def test_one_sample_at_a_time_is_in_memory(log: Any, tmp_path: Path) -> None:
@@ -277,9 +276,8 @@ def test_a_sample_that_unpacks_to_more_than_64_mb_is_a_line(log: Any, tmp_path: 
     whole.eval.dataset.sample_ids = [each.id for each in whole.samples]
     write_eval_log(whole, str(tmp_path / "log.eval"))
     assert (tmp_path / "log.eval").stat().st_size < 1_000_000
-    found = list(read_files([tmp_path / "log.eval"]))
-    assert [each.trajectory is not None for each in found] == [False, True]
-    assert found[0].fault == "log.eval, sample large, epoch 1: a sample of more than 64 MB"
+    with pytest.raises(DataError, match=r"^log\.eval: samples/large_epoch_1\.json in it has more than 64 MB$"):
+        list(read_files([tmp_path / "log.eval"]))
 
 
 def test_without_inspect_ai_it_says_what_to_install(log: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A run in other programs' formats: it is imported again as the same rows, and their schemas accept it."""
+"""A run as logs of inspect_ai: they are imported again as the same rows."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 from delegated_spans import delegated
-from real_data import TAU_BENCH, RealData
 from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.api import BenchRun, bench
-from rewoo_bench.imports.formats import read_files
-from rewoo_bench.imports.publish import publish_as
+from rewoo_bench.imports.publish import publish_logs
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.publish import publish
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of what inspect_ai imports
-SCHEMAS = Path(__file__).parents[2] / "golden" / "every_eval_ever"
+needs_inspect = pytest.mark.skipif(
+    importlib.util.find_spec("inspect_ai") is None, reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')"
+)
 TOKENS = [f"{name}_tokens" for name in ("input", "cached_input", "output", "reasoning", "cache_write")]
 OF_QUESTIONS = [
     "architecture", "example_id", "trial", "model", "prediction", "exact_match", "f1", "stop_reason", "llm_calls",
@@ -46,18 +46,25 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> BenchRun:
     return bench("rewoo,react,react-native,direct", model=model, out=folder, questions=5, trials=2)
 
 
+def read_log(file: Path) -> Any:
+    """A log as inspect_ai itself reads it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from inspect_ai.log import read_eval_log
+
+        return read_eval_log(str(file))
+
+
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     keys = ("architecture", "example_id", "trial", *(["call_index"] if table == "calls" else []))
     found: list[dict[str, Any]] = pq.read_table(folder / f"{table}.parquet").to_pylist()
     return sorted(found, key=lambda row: [row[key] for key in keys])
 
 
+@needs_inspect
 @pytest.mark.parametrize("texts", [False, True], ids=["without texts", "with texts"])
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_what_was_written_is_imported_as_the_same_rows(form: str, texts: bool, run: BenchRun, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
-    assert publish_as(form, run.folder, tmp_path / "out", texts=texts) == 40
+def test_what_was_written_is_imported_as_the_same_rows(texts: bool, run: BenchRun, tmp_path: Path) -> None:
+    assert publish_logs(run.folder, tmp_path / "out", texts=texts) == 40
     done = anyio.run(partial(import_run, [tmp_path / "out"], tmp_path / "again", ImportChoices(dataset="sample")))
     assert (done.rows, done.unreadable) == (40, 0)
     assert done.lacks["results"] == (0 if texts else 30)  # `direct` uses no tool
@@ -72,75 +79,20 @@ def test_what_was_written_is_imported_as_the_same_rows(form: str, texts: bool, r
                 assert other["latency_s"] == pytest.approx(one["latency_s"], abs=5e-6)
 
 
-@pytest.mark.parametrize("form", ["atif", "every-eval-ever"])
-def test_texts_are_left_out_unless_they_are_asked_for(form: str, run: BenchRun, tmp_path: Path) -> None:
+@needs_inspect
+def test_texts_are_left_out_unless_they_are_asked_for(run: BenchRun, tmp_path: Path) -> None:
     for texts in (False, True):
-        publish_as(form, run.folder, tmp_path / str(texts), texts=texts)
-        files = [path for path in (tmp_path / str(texts)).rglob("*") if path.is_file()]
-        told = "".join(path.read_text("utf-8") for path in files)
+        publish_logs(run.folder, tmp_path / str(texts), texts=texts)
+        told = "".join(read_log(path).model_dump_json() for path in (tmp_path / str(texts)).iterdir())
         questions = {json.dumps(question, ensure_ascii=False)[1:-1] for question in run.rows["question"]}
         assert [question in told for question in questions] == [texts] * len(questions)
 
 
-def test_nemos_models_accept_what_is_written(run: BenchRun, tmp_path: Path) -> None:
-    atif = pytest.importorskip("nat.atif", reason="needs nvidia-nat-atif")
-    publish_as("atif", run.folder, tmp_path / "out", texts=True)
-    files = sorted((tmp_path / "out").rglob("*.json"))
-    assert len(files) == 40
-    for file in files:
-        made = atif.Trajectory.model_validate_json(file.read_bytes())
-        assert made.final_metrics.total_prompt_tokens == sum(
-            step.metrics.prompt_tokens for step in made.steps if step.metrics
-        )
-
-
-@pytest.mark.parametrize("texts", [False, True])
-def test_every_eval_ever_accepts_what_is_written(texts: bool, run: BenchRun, tmp_path: Path) -> None:
-    from jsonschema import Draft7Validator
-
-    assert publish_as("every-eval-ever", run.folder, tmp_path / "out", texts=texts) == 40
-    whole, instance = (
-        Draft7Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
-        for name in ("eval", "instance_level_eval")
-    )
-    documents = sorted((tmp_path / "out/data").rglob("*.json"))
-    assert len(documents) == 4
-    tokens: dict[str, int] = {}
-    for file in documents:
-        document = json.loads(file.read_text())
-        whole.validate(document)
-        lines = (tmp_path / "out" / document["detailed_evaluation_results"]["file_path"]).read_text().splitlines()
-        assert len(lines) == document["detailed_evaluation_results"]["total_rows"] == 20  # exact match and F1
-        agent = document["evaluation_results"][0]["generation_config"]["additional_details"]["agent"]
-        mine = run.rows[run.rows["architecture"] == agent]
-        means = [each["score_details"]["score"] for each in document["evaluation_results"]]
-        assert means == pytest.approx([mine["exact_match"].mean(), mine["f1"].mean()])
-        for line in map(json.loads, lines):
-            instance.validate(line)
-            if line["evaluation_name"] == "sample f1":
-                tokens[agent] = tokens.get(agent, 0) + line["token_usage"]["total_tokens"]
-    assert tokens == run.rows.groupby("architecture")["total_tokens"].sum().to_dict()
-
-
-def test_every_eval_ever_has_the_rows_that_somebody_scored(tmp_path: Path) -> None:
-    scored, unscored = conversation("Oslo"), conversation("Moss")
-    del unscored["reward"]
-    (tmp_path / "mine.json").write_text(json.dumps([scored, unscored]))
-    (tmp_path / "bare.json").write_text(json.dumps([unscored]))
-    first, bare = (imported(tmp_path / f"{name}.json", tmp_path / name) for name in ("mine", "bare"))
-    assert publish_as("every-eval-ever", first.folder, tmp_path / "out") == 1
-    with pytest.raises(UsageError, match="nobody scored"):
-        publish_as("every-eval-ever", bare.folder, tmp_path / "none")
-    assert not (tmp_path / "none").exists()
-
-
+@needs_inspect
 def test_inspect_reads_scores_and_sums_of_the_log(run: BenchRun, tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        log = pytest.importorskip("inspect_ai.log", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
-    publish_as("inspect", run.folder, tmp_path / "out", without=["react", "direct", "react-native"])
+    publish_logs(run.folder, tmp_path / "out", without=["react", "direct", "react-native"])
     (file,) = (tmp_path / "out").iterdir()
-    read = log.read_eval_log(str(file))
+    read = read_log(file)
     mine = run.rows[run.rows["architecture"] == "rewoo"]
     assert (read.status, len(read.samples), read.eval.config.epochs) == ("success", 10, 2)
     assert read.results.scores[0].metrics["accuracy"].value == mine["exact_match"].mean()
@@ -148,17 +100,16 @@ def test_inspect_reads_scores_and_sums_of_the_log(run: BenchRun, tmp_path: Path)
     assert usage.total_tokens == mine["total_tokens"].sum()
 
 
+@needs_inspect
 def test_wrong_choices_are_a_line(run: BenchRun, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UsageError, match="--format: unknown format 'inspekt'"):
-        publish_as("inspekt", run.folder, tmp_path / "out")
     with pytest.raises(UsageError, match="--without: unknown architecture"):
-        publish_as("atif", run.folder, tmp_path / "out", without=["rewo"])
+        publish_logs(run.folder, tmp_path / "out", without=["rewo"])
     publish(run.folder, tmp_path / "copy")
     with pytest.raises(UsageError, match=r"--texts: .* has no journal"):
-        publish_as("atif", tmp_path / "copy", tmp_path / "out", texts=True)
-    assert publish_as("atif", tmp_path / "copy", tmp_path / "out") == 40
+        publish_logs(tmp_path / "copy", tmp_path / "out", texts=True)
+    assert publish_logs(tmp_path / "copy", tmp_path / "out") == 40
     with pytest.raises(UsageError, match="isn't empty"):
-        publish_as("atif", run.folder, tmp_path / "out")
+        publish_logs(run.folder, tmp_path / "out")
     with pytest.raises(SystemExit):
         main(["publish", str(run.folder), "--out", str(tmp_path / "none"), "--texts"])
     assert "it is for --format" in capfd.readouterr().err
@@ -204,129 +155,66 @@ def traces(folder: Path) -> list[dict[str, Any]]:
     return [{name: line[name] for name in names} | {"turns": line["turns"]} for line in lines]
 
 
-def check_same_after(form: str, records: list[Any], folder: Path) -> None:
+def check_same_after(records: list[Any], folder: Path) -> None:
     """Imports records, writes them with their texts, and imports them again."""
     (folder / "mine.json").write_text(json.dumps(records))
     first = imported(folder / "mine.json", folder / "first")
-    publish_as(form, first.folder, folder / "out", texts=True)
+    publish_logs(first.folder, folder / "out", texts=True)
     again = imported(folder / "out", folder / "again")
     assert again.lacks == first.lacks
-    counted = [] if form == "atif" else SHARED  # inspect has schemas in words of its own, of another length
-    for table, columns in (("questions", ["run_id"]), ("calls", ["run_id", *counted])):
+    # inspect has schemas in words of its own, of another length
+    for table, columns in (("questions", ["run_id"]), ("calls", ["run_id", *SHARED])):
         one, other = (pq.read_table(run / f"{table}.parquet").drop(columns) for run in (first.folder, again.folder))
         assert one.equals(other)
     before, after = (traces(run) for run in (first.folder, again.folder))
-    if form == "inspect":  # it has no place for what the user says at the end
-        for trace in (*before, *after):
-            end = {"before_step": len(trace["steps"]), "text": trace["turns"][-1]["text"]} if trace["turns"] else None
-            trace["turns"] = [turn for turn in trace["turns"] if turn != end]
+    for trace in (*before, *after):  # inspect has no place for what the user says at the end
+        end = {"before_step": len(trace["steps"]), "text": trace["turns"][-1]["text"]} if trace["turns"] else None
+        trace["turns"] = [turn for turn in trace["turns"] if turn != end]
     assert before == after
     found, once_more = plannable(first.folder), plannable(again.folder)
     assert found.calls.equals(once_more.calls)
-    priced = [name for name in map(str, found.tasks) if form == "inspect" and name.startswith(("usd:", "cached:"))]
+    priced = [name for name in map(str, found.tasks) if name.startswith(("usd:", "cached:"))]
     assert found.tasks.drop(columns=priced).equals(once_more.tasks.drop(columns=priced))
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_a_conversation_is_the_same_after_it_was_written_and_read(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
-    check_same_after(form, [conversation(task) for task in ("Oslo", "Moss", "Hamar")], tmp_path)
+@needs_inspect
+def test_a_conversation_is_the_same_after_it_was_written_and_read(tmp_path: Path) -> None:
+    check_same_after([conversation(task) for task in ("Oslo", "Moss", "Hamar")], tmp_path)
     (line, *_) = traces(tmp_path / "first")
     texts = ["On 2024-05-03.", "The day after, and in Bergen?", "Thanks."]
     assert [turn["text"] for turn in line["turns"]] == texts
     assert [turn["before_step"] for turn in line["turns"]] == [1, 3, 6]
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_calls_at_once_and_in_a_tool_are_the_same_after_they_were_written_and_read(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
-    check_same_after(form, [delegated(number) for number in (1, 2)], tmp_path)
+@needs_inspect
+def test_calls_at_once_and_in_a_tool_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
+    check_same_after([delegated(number) for number in (1, 2)], tmp_path)
 
 
-def test_atif_has_every_prompt_and_its_tools(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([delegated()]))
-    first = imported(tmp_path / "mine.json", tmp_path / "first")
-    publish_as("atif", first.folder, tmp_path / "out", texts=True)
-    before, after = (
-        [
-            (call.messages, [*call.tools])
-            for each in read_files([file])
-            if each.trajectory
-            for call in each.trajectory.calls
-        ]
-        for file in (tmp_path / "mine.json", tmp_path / "out")
-    )
-    assert before == after
-    assert len(before) == 4
-
-
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_a_cost_that_is_known_of_some_calls_alone_is_no_cost(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+@needs_inspect
+def test_a_cost_that_is_known_of_some_calls_alone_is_no_cost(tmp_path: Path) -> None:
     record = conversation("Oslo")
     record["messages"][2] |= {"cost": 0.25}
     (tmp_path / "mine.json").write_text(json.dumps([record]))
-    publish_as(form, imported(tmp_path / "mine.json", tmp_path / "first").folder, tmp_path / "out")
+    publish_logs(imported(tmp_path / "mine.json", tmp_path / "first").folder, tmp_path / "out")
     assert [row["cost_usd"] for row in rows(imported(tmp_path / "out", tmp_path / "again").folder, "questions")] == [
         None
     ]
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_steps_are_the_same_without_texts(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+@needs_inspect
+def test_steps_are_the_same_without_texts(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), delegated()]))
     first = imported(tmp_path / "mine.json", tmp_path / "first").folder
-    publish_as(form, first, tmp_path / "out")
+    publish_logs(first, tmp_path / "out")
     again = imported(tmp_path / "out", tmp_path / "again").folder
     assert [[row["steps"] for row in rows(folder, "questions")] for folder in (first, again)] == [[6, 3], [6, 3]]
 
 
-def test_sub_agents_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
-    anyio.run(partial(import_run, [file_of("nemo-delegated")], tmp_path / "run"))
-    publish_as("atif", tmp_path / "run", tmp_path / "out", texts=True)
-    anyio.run(partial(import_run, [tmp_path / "out"], tmp_path / "again"))
-    before, after = ([row["place"] for row in rows(tmp_path / name, "calls")] for name in ("run", "again"))
-    assert before == after
-    assert any(place.startswith("guide/") for place in before)
-
-
-def test_tau_bench_is_the_same_after_it_was_written_and_read(real_data: RealData, tmp_path: Path) -> None:
-    path = real_data(TAU_BENCH)
-    check_same_after("atif", json.loads(path.read_text())[:10], tmp_path)
-
-
-def test_what_a_user_says_later_stands_in_every_form(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo")]))
-    first = imported(tmp_path / "mine.json", tmp_path / "first")
-    publish_as("every-eval-ever", first.folder, tmp_path / "out", texts=True)
-    (file,) = (tmp_path / "out").rglob("*_samples.jsonl")
-    said = [each["role"] for each in json.loads(file.read_text().splitlines()[0])["messages"]]
-    assert said.count("user") == 4
-    assert said[:5] == ["system", "user", "assistant", "user", "assistant"]
-
-
-def test_an_own_run_has_no_user_who_speaks_again(tmp_path: Path) -> None:
-    names = "rewoo,react,react-json,rewoo-code"
-    own = bench(names, model="oracle?wrong_title=0.3", out=tmp_path / "run", questions=3)
-    publish_as("atif", own.folder, tmp_path / "out", texts=True)
-    files = sorted((tmp_path / "out").rglob("*.json"))
-    assert len(files) == 12
-    for file in files:
-        sources = [step["source"] for step in json.loads(file.read_text())["steps"]]
-        assert sources.count("user") == 1
-
-
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_spans_without_texts_are_the_same_after_they_were_written_and_read(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+@needs_inspect
+def test_spans_without_texts_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
     first = imported(file_of("openai-v2-without-texts"), tmp_path / "first")
-    publish_as(form, first.folder, tmp_path / "out", texts=True)
+    publish_logs(first.folder, tmp_path / "out", texts=True)
     again = imported(tmp_path / "out", tmp_path / "again")
     before, after = (rows(done.folder, "questions") for done in (first, again))
     assert [[row[name] for name in OF_QUESTIONS] for row in after] == [
@@ -334,33 +222,27 @@ def test_spans_without_texts_are_the_same_after_they_were_written_and_read(form:
     ]
 
 
-@pytest.mark.parametrize("form", ["inspect", "atif"])
-def test_what_was_written_without_texts_is_known_as_such(form: str, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+@needs_inspect
+def test_what_was_written_without_texts_is_known_as_such(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), conversation("Moss")]))
     first = imported(tmp_path / "mine.json", tmp_path / "first")
     assert "texts" not in first.lacks
-    publish_as(form, first.folder, tmp_path / "out")
+    publish_logs(first.folder, tmp_path / "out")
     again = imported(tmp_path / "out", tmp_path / "again")
     assert again.lacks["texts"] == 2
     with pytest.raises(DataError, match=r"\(it was written without texts: 2\)"):
         plannable(again.folder)
-    publish_as("atif", again.folder, tmp_path / "more", texts=True)  # there are none to write
+    publish_logs(again.folder, tmp_path / "more", texts=True)  # there are none to write
     assert imported(tmp_path / "more", tmp_path / "third").lacks["texts"] == 2
 
 
+@needs_inspect
 def test_traces_without_texts_are_left_out_beside_others(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo")]))
+    (tmp_path / "mine.json").write_text(json.dumps([conversation("Moss")]))
     first = imported(tmp_path / "mine.json", tmp_path / "both" / "first")
-    publish_as("atif", first.folder, tmp_path / "out")
-    (file,) = (tmp_path / "out").rglob("*.json")
-    unmarked = json.loads(file.read_text())
-    del unmarked["extra"]["rewoo_bench"]["without_texts"]  # as written before the whole trajectory was marked
-    unmarked["extra"]["rewoo_bench"]["task"] = "Moss"
-    (tmp_path / "files").mkdir()
-    for name, record in (("a", conversation("Oslo")), ("b", unmarked), ("c", conversation("Hamar"))):
-        (tmp_path / "files" / f"{name}.json").write_text(json.dumps(record | {"agent": {"name": "bot"}}))
+    publish_logs(first.folder, tmp_path / "files")
+    for name, record in (("a", conversation("Oslo")), ("c", conversation("Hamar"))):
+        (tmp_path / "files" / f"{name}.json").write_text(json.dumps(record))
     done = anyio.run(partial(import_run, [tmp_path / "files"], tmp_path / "again", ImportChoices(agent="bot")))
     assert (done.rows, done.lacks["texts"]) == (3, 1)
     found = plannable(done.folder)
@@ -371,20 +253,18 @@ def test_traces_without_texts_are_left_out_beside_others(tmp_path: Path) -> None
 @pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is not None, reason="inspect_ai is installed")
 def test_a_log_that_cant_be_written_leaves_no_folder(run: BenchRun, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"need it: pip install 'rewoo-bench\[inspect\]'"):
-        publish_as("inspect", run.folder, tmp_path / "out")
+        publish_logs(run.folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("form", ["atif", "every-eval-ever", "inspect"])
-def test_a_run_without_calls_is_published_in_other_formats(form: str, run: BenchRun, tmp_path: Path) -> None:
-    if form == "inspect":
-        pytest.importorskip("inspect_ai", reason="needs inspect_ai (pip install 'rewoo-bench[inspect]')")
+@needs_inspect
+def test_a_run_without_calls_is_published_as_logs(run: BenchRun, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run.folder, folder)
     calls = pq.read_table(folder / "calls.parquet")
     pq.write_table(calls.slice(0, 0), folder / "calls.parquet")
     (folder / "journal.sqlite").unlink()
     with pytest.raises(SystemExit) as done:
-        main(["publish", str(folder), "--format", form, "--out", str(tmp_path / "out")])
+        main(["publish", str(folder), "--format", "inspect", "--out", str(tmp_path / "out")])
     assert done.value.code in (0, None)
     assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from click.testing import CliRunner, Result
+from langfuse_traces import langfuse_trace, observation
 
 from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.cli.main import group, main
@@ -185,11 +186,9 @@ def test_the_default_prices_are_those_of_the_runs_model_with_and_without_its_cac
 
 
 def test_what_lacks_prompts_is_repriced_without_a_cache(tmp_path: Path) -> None:
-    usage = {"prompt_tokens": 2_000, "completion_tokens": 20}
-    ours = {"rewoo_bench": {"without_texts": True}}
-    step = {"source": "agent", "message": "Done.", "model_name": MODEL, "metrics": usage, "extra": ours}
-    record = {"schema_version": "ATIF-v1.7", "agent": {"name": "bot"}, "steps": [step]}
-    run = imported(tmp_path / "a", [record])
+    usage = {"input": 2_000, "output": 20}
+    answered = observation("GENERATION", None, output="Done.", model=MODEL, usageDetails=usage)
+    run = imported(tmp_path / "a", [langfuse_trace("a", [answered])])
     found = reprice(run)
     assert [line.sheet for line in found.lines] == ["none"]
     assert any("they weren't recorded" in note for note in found.notes)
