@@ -13,7 +13,6 @@ no gold answer, no counters, no limits.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -25,10 +24,7 @@ from pydantic import BaseModel
 
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
-OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})
-_WHO_ASKS = re.compile(
-    r"(openai|anthropic|x)-(.*-)?(access|customer|login|org\w*|project|session|subscription|team|user)(-.*)?"
-)
+_OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project"})
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
@@ -68,8 +64,8 @@ class WireRequest:
 
     @property
     def chooses_account(self) -> bool:
-        """Whether the agent says who asks: an organisation, a project, a user or a subscription of its own choice."""
-        return any(name.lower() in OF_THE_ACCOUNT or _WHO_ASKS.fullmatch(name.lower()) for name, _ in self.headers)
+        """Whether the agent says who asks: an organisation or a project of its own choice."""
+        return any(name.lower() in _OF_THE_ACCOUNT for name, _ in self.headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ _LEFT_OUT = ("OPENAI_", "ANTHROPIC_", "AZURE_", "GEMINI_", "GOOGLE_", "OLLAMA_",
 def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
     """The environment of an agent: this process's without credentials, then the agent's own, then the session's."""
     plain = {name: value for name, value in plain_environment().items() if not name.upper().startswith(_LEFT_OUT)}
-    local = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
+    hosts = ",".join(filter(None, (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1,localhost")))
+    local = {"NO_PROXY": hosts, "no_proxy": hosts}  # to the gateway without a proxy
     return {**plain, **local, **{name: os.path.expandvars(value) for name, value in own.items()}, **session}
 
 

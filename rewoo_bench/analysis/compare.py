@@ -25,11 +25,11 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import Pair, adjusted, pair_columns, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Interval, mean_of
-from rewoo_bench.analysis.summary import LOOPS, bounded, summaries_of
+from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import INFERRED, check_columns, flag_lines, flagged, left_out, read_columns, subsets
+from rewoo_bench.runs.rows import check_columns, flag_lines, left_out, read_columns, subsets
 from rewoo_bench.text.words import counted
 
 
@@ -109,10 +109,8 @@ def compare(
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
-    warnings |= dict.fromkeys(line for line in flag_lines(rows, folders) if f"({INFERRED})" not in line)
+    warnings |= dict.fromkeys(flag_lines(rows, folders))
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
-    if flagged(rows, INFERRED).any():
-        notes.append(f"{LOOPS}: inferred from the sizes of calls, since a run is older than the columns of loops")
     notes += [*noted_differences(named), *of_agents(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
     datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer

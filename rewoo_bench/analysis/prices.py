@@ -36,7 +36,7 @@ from rewoo_bench.config.price_sheets import (
     unlisted,
 )
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.columns import CALLS, PARTS, SHARED, UNPRICED_ROLES
+from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.option_types import SHORT_NAMES
@@ -49,14 +49,9 @@ _Rows = TypeVar("_Rows", "pd.DataFrame", pa.Table)
 
 
 ROW_KEY = ("architecture", "example_id", "trial")
-STAND_IN = (
-    "these runs were made before calls.parquet had what prompts share: the prefix that llama.cpp reported stands in "
-    "for it, up to the question's longest earlier prompt, cache marks are taken from the parts of the prompts (unknown "
-    "without them), and every prefix is taken to be in time"
-)
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "started_at", "latency_s", *PARTS, *SHARED),
+    *("billed_output_tokens", "started_at", "latency_s", *SHARED),
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
@@ -78,8 +73,6 @@ class Calls:
     `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
     unrecorded: NDArray[np.bool_]
     """The calls of which no cached tokens were recorded."""
-    stands_in: bool = False
-    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
     @property
     def is_counted(self) -> bool:
@@ -142,13 +135,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    unknown = np.isnan(columns["shared_question_tokens"]) & (columns["input_tokens"] > 0)
-    models = set(names[unknown])
-    stands_in = bool(models) and all(model.startswith(LOCAL) for model in models)
-    if stands_in:
-        stand_in = _stand_in(columns, row).items()
-        columns |= {name: np.where(unknown, values, columns[name]) for name, values in stand_in}
-    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded, stands_in)
+    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
@@ -207,8 +194,6 @@ def priced(
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
         cached, written = cached_tokens(sizes, None if batch else tariff.rule, context)
-        if calls.stands_in and not batch and tariff.rule and tariff.rule.scope == "question":
-            cached = written = np.full(len(cached), np.nan)  # llama.cpp doesn't say whose prompt it had
         if recorded:
             cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
         written = written * float(tariff.cache_write is not None)
@@ -216,35 +201,6 @@ def priced(
         output = sizes["output_tokens"] + sizes["lost_output_tokens"]
         parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output, batch=batch)
     return CallCosts(*parts)
-
-
-def _stand_in(columns: Mapping[str, Floats], row: NDArray[np.int64]) -> dict[str, Floats]:
-    """The columns `SHARED` of an older run of a local model, from what llama.cpp reported and the parts of prompts.
-
-    llama.cpp also keeps its replies, which a rule's prefixes of earlier prompts don't have: what it reported counts up
-    to the longest earlier prompt of the question. Marks are NaN where the parts aren't known.
-    """
-    tokens, reported = columns["input_tokens"], columns["cached_input_tokens"]
-    parts = np.stack([columns[name] for name in PARTS])
-    marked = np.round(tokens * (parts[0] + parts[1]) / np.maximum(parts.sum(axis=0), 1))
-    longest, earlier = dict[int, float](), np.full(len(tokens), np.inf)
-    for place, question in enumerate(row.tolist()):
-        earlier[place] = longest.get(question, np.inf)
-        longest[question] = max(longest.get(question, 0.0), tokens[place])
-    reported = np.minimum(reported, np.fmax(earlier, marked))
-    has_trace = columns["written_tokens"] > 0
-    last = np.where(has_trace, tokens, marked)
-    had_trace = np.r_[False, (row[1:] == row[:-1]) & has_trace[:-1]] if len(row) else has_trace
-    unknown = np.full(len(tokens), np.nan)
-    return {
-        "shared_question_tokens": reported,
-        "shared_question_age_s": unknown,
-        "shared_run_tokens": np.fmin(reported, marked),
-        "shared_run_age_s": unknown,
-        "marked_tokens": marked,
-        "last_marked_tokens": last,
-        "shared_marked_tokens": np.where(has_trace & had_trace, reported, np.where(reported < marked, 0.0, marked)),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,10 +271,7 @@ _MODELS = {"planner": "planner_model", "solver": "solver_model"}
 _COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
 
-SHARED_UNKNOWN = (
-    "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded, or the run is older "
-    "than these columns"
-)
+SHARED_UNKNOWN = "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded"
 TOKENS_UNKNOWN = "the tokens of its single model calls weren't recorded, so they have no price"
 
 
@@ -343,8 +296,6 @@ class PricedRows:
     usd: Floats
     cached: Floats
     """Input tokens of each row that are cached under the same rules."""
-    stands_in: bool
-    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
     is_counted: bool
     """Whether cached input is as the endpoints counted it, and not as the rules have it."""
     models: tuple[str, ...]
@@ -371,7 +322,6 @@ def priced_rows(
     columns = read_columns(rows, _COLUMNS)
     of_runs = list(_calls_of_runs(runs, columns))
     models = [own_models(mine) for _, mine, _ in of_runs]
-    stands_in = any(calls.stands_in for _, _, calls in of_runs)
     of_calls = tuple(sorted({model for _, _, calls in of_runs for model in calls.model}))
     is_counted = as_counted and all(calls.is_counted for _, _, calls in of_runs)
     found = []
@@ -384,7 +334,7 @@ def priced_rows(
         for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
             costs = priced(calls, of_roles, recorded=is_counted)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
-        found.append(PricedRows(tariffs, usd, cached, stands_in, is_counted, of_calls))
+        found.append(PricedRows(tariffs, usd, cached, is_counted, of_calls))
     return found
 
 
@@ -481,7 +431,7 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
     usd, cached = np.full((2, len(scored)), np.nan)
-    tariffs, stands_in, is_counted = dict[tuple[str, str], Tariff](), False, False
+    tariffs, is_counted = dict[tuple[str, str], Tariff](), False
     try:
         of_runs = list(_calls_of_runs(runs, columns))
         is_counted = all(calls.is_counted for _, _, calls in of_runs)
@@ -495,7 +445,6 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
             is_given = all(tariff.source == GIVEN for tariff in found.values())
             costs = priced(replace(calls, role=calls.model), found, recorded=is_given or is_counted)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
-            stands_in |= calls.stands_in
     except DataError:
         return None
     if not tariffs or np.isnan(usd[scored]).any():
@@ -503,8 +452,8 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
         return _as_counted((model for model, _ in tariffs), manifests, usd, cached)
     under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
-    notes = [*([STAND_IN] if stands_in else []), *(["each model is at its own prices"] if len(under) > 1 else [])]
-    return Pricing(" and ".join(under) + at_once(manifests), "; ".join(notes), " and ".join(names), usd, cached)
+    note = "each model is at its own prices" if len(under) > 1 else ""
+    return Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
 
 
 def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:
@@ -553,7 +502,7 @@ def pricing_of(
     tariff = found.tariffs[0][""]
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under, name = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests), tariff.name
-    notes = [STAND_IN] if found.stands_in else []
+    note = ""
     if found.is_counted:
         models = [tariff.model, *(each.model for run in found.tariffs for each in run.values())]
         counted = _as_counted(models, manifests, found.usd, found.cached)
@@ -561,11 +510,11 @@ def pricing_of(
     if not prices:
         unknown = unlisted([*main, *planners, *solvers]) or unlisted(found.models)
         if not listed:
-            notes.insert(0, example_note(unknown or main, "compare"))
+            note = example_note(unknown or main, "compare")
         elif unknown:
             of = f"no price is known for {' and '.join(unknown)}"
-            notes.insert(0, f"{of}, counted as the other calls are (compare --prices gives others)")
-    return Pricing(under, "; ".join(notes), name, found.usd, found.cached)
+            note = f"{of}, counted as the other calls are (compare --prices gives others)"
+    return Pricing(under, note, name, found.usd, found.cached)
 
 
 def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
@@ -589,8 +538,6 @@ class ContextPrices:
     rows: pd.DataFrame
     """The rows of the second architecture, in the order of the dollars."""
     usd: dict[str, Floats]
-    stands_in: bool
-    """Whether what llama.cpp reported stands in for what prompts share (`STAND_IN`)."""
 
     def ratios(self, price: str, some: NDArray[np.bool_] | slice = slice(None), of: int = 1) -> Floats:
         """The first architecture's mean dollars by the second's, over all or `some` questions: of each context.
@@ -616,4 +563,4 @@ def context_prices(
         return np.array([[own.of_rows(priced(own, {"": tariff}, context=at).usd) for own in both] for at in contexts])
 
     usd = {name: dollars(named_tariff(name)) for name in RULES}
-    return ContextPrices(sides[1], usd, any(own.stands_in for own in both))
+    return ContextPrices(sides[1], usd)

@@ -16,9 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import click
 
 from rewoo_bench.cli import flag_types
-from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import MOST, Bounds, Option
-from rewoo_bench.runs.options import OLD_NAMES, OPTIONS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -40,14 +38,6 @@ class GroupedCommand(click.Command):
         for heading, group in rows.items():
             with formatter.section(heading):
                 formatter.write_dl(group)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            old = error.option_name
-            new = OLD_NAMES.get(old.removeprefix("--").replace("-", "_"))
-            raise error if new is None else UsageError(f"{old} is now {OPTIONS[new].flag}") from None
 
 
 def under(heading: str) -> Callable[..., Decorator]:

@@ -20,7 +20,7 @@ from rewoo_bench.calls.caps import signals_heard
 from rewoo_bench.cli.command import DONE, FAILED, INCOMPLETE
 from rewoo_bench.cli.options import GroupedCommand, flag_for, under
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OUTPUT, WHAT, RunOptions
+from rewoo_bench.runs.options import OPTIONS, OUTPUT, WHAT, RunOptions
 from rewoo_bench.text.redaction import HIDDEN
 
 RUN_FILE = "rewoo_bench.run_file"
@@ -63,8 +63,6 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
         flags.pop(name, None)
     defaults: dict[str, Any] = {}
     for key, value in values.items():
-        if new := OLD_NAMES.get(key.replace("-", "_")):
-            raise UsageError(f"{where}: {key} is now {new}")
         if is_json:
             # No run keeps where its spans, its cache and its cluster were; somebody who writes them in leads this run
             # astray.

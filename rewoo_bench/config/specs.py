@@ -202,8 +202,6 @@ def _key(location: tuple[int | str, ...]) -> str:
 
 
 def _unknown_key(kind: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    if kind is DatasetSpec and location == ("style",):
-        return "the key 'style' is now 'exemplars'"
     for part in location[:-1]:
         field = kind.model_fields.get(str(part))
         kind = (field and _model_in(field.annotation)) or kind

@@ -40,7 +40,7 @@ from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import JOURNAL_FILE, load
 from rewoo_bench.runs.journal.store import open_journal
-from rewoo_bench.runs.options import DEFAULT_MODEL, OLD_NAMES, OPTIONS, OptionKeywords, RunOptions, is_path
+from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, OptionKeywords, RunOptions, is_path
 from rewoo_bench.text.argument_checks import abridged, as_path, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
@@ -166,8 +166,6 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     known = OPTIONS.keys() - taken
     checked = dict(options)
     for name, value in options.items():
-        if name in OLD_NAMES:
-            raise UsageError(f"{name} is now {OLD_NAMES[name]}")
         if name not in known:
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
         if value is not None and is_path(OPTIONS[name]):

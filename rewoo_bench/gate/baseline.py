@@ -260,7 +260,7 @@ def _held_by_a_cache(
     held = {"shared_run_tokens": np.array(shared), "shared_run_age_s": np.zeros(len(shared))}
     longer = np.where(calls.role == "tool", shared, np.maximum(calls.columns["shared_question_tokens"], shared))
     tokens = calls.of_rows(np.minimum(longer, calls.columns["input_tokens"]))
-    if not calls.stands_in and not np.isnan(tokens[scored]).any():
+    if not np.isnan(tokens[scored]).any():
         rows = rows.assign(**{CACHEABLE: tokens})
     usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
     dollars = {name: usd[(names == name) & scored] for name in prefixes}

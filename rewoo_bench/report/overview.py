@@ -219,7 +219,7 @@ def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:
         findings = check(read_claims(), gather(*folders))
     except (DataError, UsageError):
         return []
-    tested = [finding for finding in findings if finding.verdict not in ("no data", "not testable here")]
+    tested = [finding for finding in findings if finding.verdict != "no data"]
     order = [finding.claim.about for finding in tested]
     return [
         {

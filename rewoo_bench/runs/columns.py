@@ -119,8 +119,6 @@ class Column(Generic[Source]):
     """Whether it has few different texts: a category in pandas."""
     is_private: bool = False
     """Whether it repeats texts of the data set or of a tool, so that `publish` empties it."""
-    is_added: bool = False
-    """Whether tables of today's format were written before it was there: without it, it is read as null."""
 
 
 def _was_counted(call: Any) -> bool:
@@ -226,7 +224,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         "seed that the requests of this trial have: the run's own in trial 0, one derived from it in each other trial",
         lambda q: None if (seed := q.run.get("trial_seed")) is None else trial_seed(seed, q.result.task.trial),
         of_run=lambda run: run.model_seed,
-        null="where the default model takes no seed, and where all trials had the run's own", is_added=True,
+        null="where the default model takes no seed, and where all trials had the run's own",
     ),
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
@@ -271,7 +269,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         "share of the questions of a task that are answered right (`?objectives=`); each answer too many counts as a "
         "question answered wrong",
         lambda q: q.result.score.objectives_right if q.result.score else None, null="where a question is asked alone",
-        is_added=True,
     ),
     Column("judged_correct", BOOL, "the judge's verdict", lambda q: q.result.judged_correct, null="without a judge"),
     Column(
@@ -295,12 +292,12 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
     Column(
         "recorded_hits", INT, "calls of a tool that a recording answered (`--tools recorded:RUN`)",
-        lambda q: None if (found := _recorded(q.result)) is None else sum(found), null=_NO_RECORDING, is_added=True,
+        lambda q: None if (found := _recorded(q.result)) is None else sum(found), null=_NO_RECORDING,
     ),
     Column(
         "recorded_misses", INT, "calls of a tool that the recording doesn't have, so that they failed",
         lambda q: None if (found := _recorded(q.result)) is None else len(found) - sum(found),
-        null=_NO_RECORDING, is_added=True,
+        null=_NO_RECORDING,
     ),
     Column(
         "steps", INT, "the steps of a plan that were run, or the turns of a loop with the last one, which answers",
@@ -380,8 +377,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
         "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on. `inferred_loop`: the next two "
-        "columns are inferred from the sizes of the calls", lambda q: list(q.result.flags),
+        "a call. `dropped_fields`: fields of an agent's requests weren't passed on.", lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,
@@ -401,7 +397,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
 )  # fmt: skip
 
 _TOOL = "for a tool"
-_PROMPT = "for a tool, and in runs from before 0.1.0"
 _SHARED = "for a tool, for a call in no question's cost, and without a journal"
 
 CALL_COLUMNS: tuple[Column[CallSource], ...] = (
@@ -439,12 +434,12 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "cache_write_tokens", LONG, "part of the input that the provider wrote into its cache",
-        _of_model("usage.cache_write_tokens"), null=_PROMPT,
+        _of_model("usage.cache_write_tokens"), null=_TOOL,
     ),
     Column(
         "discarded_tokens", LONG,
         "tokens of the reply behind the place where a stop string should have ended it: paid for, thrown away",
-        _of_model("discarded_tokens"), null=_PROMPT,
+        _of_model("discarded_tokens"), null=_TOOL,
     ),
     Column(
         "billed_tokens", LONG, "tokens paid for in this run, failed attempts included; 0 in a replay",
@@ -456,24 +451,24 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
-        _of_model("prompt_parts.context"), null=_PROMPT,
+        _of_model("prompt_parts.context"), null=_TOOL,
     ),
     Column(
         "exemplar_tokens", LONG, "part of the prompt, by the pinned tokenizer: exemplars",
-        _of_model("prompt_parts.exemplars"), null=_PROMPT,
+        _of_model("prompt_parts.exemplars"), null=_TOOL,
     ),
     Column(
         "question_tokens", LONG, "part of the prompt, by the pinned tokenizer: the question",
-        _of_model("prompt_parts.question"), null=_PROMPT,
+        _of_model("prompt_parts.question"), null=_TOOL,
     ),
     Column(
         "written_tokens", LONG, "part of the prompt, by the pinned tokenizer: what the model wrote in earlier turns",
-        _of_model("prompt_parts.written"), null=_PROMPT,
+        _of_model("prompt_parts.written"), null=_TOOL,
     ),
     Column(
         "found_tokens", LONG,
         "part of the prompt, by the pinned tokenizer: what else came after the question (observations, the solver's "
-        "plan and evidence)", _of_model("prompt_parts.found"), null=_PROMPT,
+        "plan and evidence)", _of_model("prompt_parts.found"), null=_TOOL,
     ),
     # Known when the run ends (runs/journal/prefixes.py); in a replay those of the recorded run.
     Column(
@@ -509,7 +504,6 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     Column(
         "answered_model", TEXT, "model that has answered, as the provider says: often the snapshot behind `name`",
         lambda c: c.call.answered_model or None, null="where nobody says it: for a tool, and for a local model",
-        is_added=True,
     ),
     Column("latency_s", FLOAT, "wall-clock seconds of the call", lambda c: _latency_s(c.call), null="in a replay"),
     Column("waiting_s", FLOAT, "those of them that were waiting", lambda c: c.call.waiting_s),
@@ -519,9 +513,6 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
 
 QUESTIONS = pa.schema([(column.name, column.type) for column in QUESTION_COLUMNS])
 CALLS = pa.schema([(column.name, column.type) for column in CALL_COLUMNS])
-ADDED = {column.name for column in QUESTION_COLUMNS if column.is_added} | {
-    column.name for column in CALL_COLUMNS if column.is_added
-}
 
 PARTS = ["context_tokens", "exemplar_tokens", "question_tokens", "written_tokens", "found_tokens"]
 """Columns of calls.parquet with the tokens of each part of a prompt."""

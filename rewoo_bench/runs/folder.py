@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.columns import ADDED, QUESTION_COLUMNS, QUESTIONS
+from rewoo_bench.runs.columns import QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, check_no_pipe, no_run, read_manifest, resume_command
 from rewoo_bench.text.argument_checks import as_path
 
@@ -131,9 +131,6 @@ def read_table(
     with damage_of(path), pq.ParquetFile(path, read_dictionary=[*categories]) as file:
         table = file.read(columns=columns)
         table.validate(full=True)
-        for field in schema:
-            if field.name in ADDED and field.name not in table.column_names and field.name in (columns or schema.names):
-                table = table.append_column(field, pa.nulls(len(table), field.type))
         return table
 
 
@@ -151,7 +148,7 @@ def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
         found, fault = file.schema_arrow, ""
         for field in schema:
             if field.name not in found.names:
-                fault = "" if field.name in ADDED else "is missing"
+                fault = "is missing"
             elif (kind := _kind(found.field(field.name).type)) not in (_kind(field.type), "nothing"):
                 fault = f"has {kind}, expected {_kind(field.type)}"
             if fault:

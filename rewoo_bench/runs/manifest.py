@@ -165,15 +165,10 @@ def read_manifest(folder: Path) -> Manifest:
     if not isinstance(values, dict):
         raise DataError(f"{path}: not a manifest of a run: expected an object with a run_id")
     manifest = manifest_of(values, str(path))
-    if manifest.format_version > FORMAT_VERSION:
-        known = f"this version reads format {FORMAT_VERSION}: pip install --upgrade rewoo-bench"
-        raise DataError(f"{path}: format {manifest.format_version}, of a newer version of rewoo_bench; {known}")
     if not manifest.run_id:
         raise DataError(f"{path}: not a manifest of a run: it has no run_id")
-    version = values.get("format_version") or 1
-    if manifest.format_version < FORMAT_VERSION or version == 1:
-        old = f"format {version}, of a version of rewoo_bench before its release, which alone can read it"
-        raise DataError(f"{path}: {old}; make the run again")
+    if (version := values.get("format_version")) != FORMAT_VERSION:
+        raise DataError(f"{path}: its format_version is {version}; this rewoo_bench reads {FORMAT_VERSION}")
     return manifest
 
 

@@ -357,21 +357,6 @@ def is_path(each: Option) -> bool:
     return bool(each.type == Path | None)
 
 
-OLD_NAMES = {
-    "limit": "questions",
-    "token_limit": "question_tokens",
-    "time_limit": "question_time",
-    "cost_limit": "question_cost",
-    "max_total_tokens": "run_tokens",
-    "max_total_cost": "run_cost",
-    "max_output_tokens": "reply_tokens",
-    "cache": "answer_cache",
-    "prompt_cache": "provider_cache",
-    "style": "prompt_form",
-}
-"""Names that options had before the first release: an old flag, keyword or key is answered with its new name."""
-
-
 class OptionKeywords(TypedDict, total=False):
     """`RunOptions` as keywords of `evaluate`, for editors and type checkers; a test holds the two equal."""
 

@@ -6,8 +6,8 @@ and subsets by question.
     columns["architecture"].values      # array([0, 0, 1]), positions in
     columns["architecture"].names       # ["rewoo", "react"]
 
-Columns are read from a table's memory: pyarrow's own conversion to numpy imports pandas where a value is missing, which
-takes a third of a second, and its `dictionary_encode` imports pyarrow.compute.
+Columns go through lists: pyarrow's own conversion to numpy imports pandas, which takes a third of a second, and its
+`dictionary_encode` imports pyarrow.compute.
 """
 
 from __future__ import annotations
@@ -120,23 +120,11 @@ def check_columns(has: Iterable[str], names: Iterable[str]) -> None:
         raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
 
 
-def _numbers(chunk: pa.Array) -> NDArray[Any]:
-    """The values of a chunk; all NaN for a column without a type (all missing)."""
-    if pa.types.is_null(chunk.type):
-        return np.full(len(chunk), np.nan)
-    validity, data = chunk.buffers()
-    end = chunk.offset + len(chunk)
-    is_time = pa.types.is_timestamp(chunk.type)  # the numpy type of one with a time zone would import pandas
-    if pa.types.is_boolean(chunk.type):
-        values = _bits(data, end).astype(np.float64)
-    else:
-        kind = np.int64 if is_time else chunk.type.to_pandas_dtype()
-        values = np.frombuffer(data, dtype=kind, count=end).astype(np.float64)
-    if is_time:
-        values /= _A_SECOND[chunk.type.unit]
-    if validity is not None and chunk.null_count:
-        values[_bits(validity, end) == 0] = np.nan
-    return values[chunk.offset :]
+def _numbers(chunk: pa.Array) -> NDArray[np.float64]:
+    """The values of a chunk, NaN for a missing one."""
+    if pa.types.is_timestamp(chunk.type):
+        return np.array(chunk.view(pa.int64()).to_pylist(), dtype=np.float64) / _A_SECOND[chunk.type.unit]
+    return np.array(chunk.to_pylist(), dtype=np.float64)
 
 
 def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
@@ -147,10 +135,6 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [pa.py_buffer(bits), pa.py_buffer(numbers.tobytes())])
 
 
-def _bits(buffer: pa.Buffer, count: int) -> NDArray[Any]:
-    return np.unpackbits(np.frombuffer(buffer, dtype=np.uint8), count=count, bitorder="little")
-
-
 # Rows to doubt, by their flags.
 #
 #     flagged(rows, "unmetered")      # a mask
@@ -158,13 +142,11 @@ def _bits(buffer: pa.Buffer, count: int) -> NDArray[Any]:
 
 
 UNMETERED = "unmetered"
-INFERRED = "inferred_loop"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
     "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
-    INFERRED: "ended in a loop, as far as the sizes of its calls tell: the run is older than the column",
 }
 """What each flag of a row says of its question, the worst first."""
 _MOST_ADDRESSES = 3

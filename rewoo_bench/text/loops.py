@@ -1,4 +1,4 @@
-"""Where a trajectory begins to repeat itself: the one definition of a loop, for rows, guards and inferences.
+"""Where a trajectory begins to repeat itself: the one definition of a loop, for rows and guards.
 
 A step is the model calls up to the tool calls that follow them, and those tool calls; after the last tool call every
 model call is a step. Two steps are the same where they made the same tool calls with the same arguments and got the

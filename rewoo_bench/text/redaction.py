@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from html import escape
@@ -154,17 +154,6 @@ def without(text: str, secrets: Collection[str]) -> str:
 def _longest_first(secrets: frozenset[str]) -> Sequence[str]:
     """The longest first, since one may be a part of another. A short one is a placeholder, and would eat words."""
     return sorted((secret for secret in secrets if len(secret) >= _SHORTEST), key=len, reverse=True)
-
-
-def ends_within(text: str, secrets: Collection[str]) -> bool:
-    """Whether the end of `text` is the beginning of a secret, four characters of it or more."""
-    for secret in _longest_first(frozenset(secrets)):
-        start = text.find(secret[:4], max(0, len(text) - len(secret) + 1))
-        while start >= 0:
-            if secret.startswith(text[start:]):
-                return True
-            start = text.find(secret[:4], start + 1)
-    return False
 
 
 def without_in(value: Any, secrets: Collection[str]) -> Any:
@@ -363,14 +352,13 @@ def sent_in(api_base: str | None, keys: Iterable[str | None] = ()) -> frozenset[
     forms: set[str] = set()
     if user_info:
         pair = f"{unquote(user)}:{unquote(password)}"
-        basic = b64encode(_bytes(pair)).decode()
-        # However short the password is: its pair in Base64 is no word.
-        forms |= {*_in_base64(_bytes(pair)), *_forms(basic)}
+        basic = b64encode(pair.encode("utf-8", "surrogateescape")).decode()
+        forms.update(_forms(basic))  # however short the password is: its pair in Base64 is no word
         plain += [pair] if _is_secret(pair) else []
         headers.append(f"Basic {basic}")
     forms.update(form for secret in plain for form in _forms(secret))
     for header in headers:  # whole: with only the secret replaced, its scheme would remain
-        forms |= {header, quote(header, safe=""), quote_plus(header), *_in_base64(_bytes(header))}
+        forms |= {header, quote(header, safe=""), quote_plus(header)}
     return frozenset(form for form in forms if len(form) >= _SHORTEST)
 
 
@@ -460,26 +448,6 @@ def _is_secret(text: str) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, escaped, in hexadecimal digits, and in Base64, also as a part of a longer text."""
-    data = _bytes(secret)
+    """A secret as it is, and as JSON, Python, addresses and HTML escape it."""
     yield from (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1])
     yield from (quote(secret, safe=""), quote(secret), quote_plus(secret), escape(secret))
-    yield from (data.hex(), data.hex().upper())
-    yield from _in_base64(data)
-    # Of a longer Base64 text, the characters that depend on the secret alone. Each has six bits, so there are three
-    # ways in which the secret may begin in a group of three bytes.
-    for before, shared in ((0, 0), (1, 2), (2, 3)):
-        whole = b64encode(bytes(before) + data).decode().rstrip("=")
-        own = whole[shared:] if (before + len(data)) % 3 == 0 else whole[shared:-1]
-        for form in (own, own.replace("+", "-").replace("/", "_")):
-            yield from (form, quote(form, safe=""), form.replace("/", "\\/"))
-
-
-def _in_base64(data: bytes) -> Iterator[str]:
-    """The whole of a Base64 text, in both alphabets, with padding and without."""
-    for form in (b64encode(data).decode(), urlsafe_b64encode(data).decode()):
-        yield from (form, form.rstrip("="), quote(form, safe=""), form.replace("/", "\\/"))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

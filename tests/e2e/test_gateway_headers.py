@@ -55,7 +55,7 @@ async def test_headers_and_query_pass_both_ways(monkeypatch: pytest.MonkeyPatch)
     assert headers["Authorization"] == "Bearer k"
     assert not {"X-Forwarded-For", "Cookie"} & set(headers)
     assert question.session.key not in str(headers)
-    assert provider.queries == ["api-version=7&tag=a"]
+    assert provider.queries == ["api-version=7"]
     assert made.headers["x-request-id"] == "req_7"
     assert made.headers["x-ratelimit-remaining-requests"] == "59"
     assert "set-cookie" not in made.headers

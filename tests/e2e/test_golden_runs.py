@@ -92,7 +92,7 @@ def test_another_format_is_one_line(version: int | None, capsys: pytest.CaptureF
     path = Path("finished/run.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": version}))
     assert run("compare", "finished") in (2, 3)
-    assert f"format {version or 1}, of a" in capsys.readouterr().err
+    assert f"its format_version is {version}; " in capsys.readouterr().err
 
 
 def test_a_run_of_today_passes_the_gate_and_compares(capsys: pytest.CaptureFixture[str]) -> None:

@@ -226,15 +226,11 @@ async def test_text_that_no_file_can_hold_is_repaired_on_both_ways(
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("cut", "Connection closed"), ("misfit", "the result of 'misfit' can't be read: content: ")],
-)
-async def test_an_answer_that_cannot_be_read_is_an_error_in_one_line_and_the_next_call_is_answered(
-    odd: McpServer, name: str, message: str
+async def test_a_result_that_cannot_be_read_is_an_error_in_one_line_and_the_next_call_is_answered(
+    odd: McpServer,
 ) -> None:
     with anyio.fail_after(60):
-        with pytest.raises(ToolError, match=message) as raised:
-            await call(odd, name)
+        with pytest.raises(ToolError, match="the result of 'misfit' can't be read: content: ") as raised:
+            await call(odd, "misfit")
         assert "\n" not in str(raised.value)
         assert await call(odd, "echo", text="still here") == "still here"

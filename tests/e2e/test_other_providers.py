@@ -163,17 +163,3 @@ async def test_geminis_signatures_go_back_with_their_calls() -> None:
     sent = [part for turn in server.requests[1][1]["contents"] for part in turn["parts"]]
     assert "c2ln" in [part.get("thoughtSignature") for part in sent]
     assert (first.tool_calls[0].name, first.tool_calls[0].arguments) == ("Search", {"query": "Oslo"})
-
-
-@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"])
-async def test_a_server_on_this_machine_is_not_asked_through_a_proxy(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(variable, "")
-    answer = anthropic({"type": "text", "text": "Oslo"}) if "claude" in name else gemini({"text": "Oslo"})
-    with serving(answer) as server, serving((500, {})) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.address)
-        async with asked(server, name) as model:
-            assert (await model.complete(Request(TURNS, role="solver"))).text == "Oslo"
-    assert not proxy.requests

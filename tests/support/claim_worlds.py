@@ -6,9 +6,7 @@ claim.test.measure.measure(group, groups)
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,43 +25,20 @@ CHAIN_NOISE, NOISE = 0.03, 0.2
 
 def world(claim: Claim, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
     """A run group in which the measure is `truth` but for chance, and all run groups."""
-    assert claim.test is not None
-    measure, on = claim.test.measure, claim.test.on
-    if measure.data:
-        return several(measure, truth, n, draw)
-    steps = draw.integers(on.least_steps or 1, (on.most_steps or 8) + 1, n).astype(float)
+    measure = claim.measure
+    steps = draw.integers(claim.on.least_steps or 1, 9, n).astype(float)
     below, above = columns_of(measure, truth, steps, draw)
     if measure.name == "change" and not measure.minus:
-        before, after = run_group({measure.of: (below, 2)}, measure, steps), {measure.of: (above, 2)}
-        failing = run_group(after, measure, steps, failure_rate=1.0)
+        before = run_group({measure.of: below}, measure, steps)
+        failing = run_group({measure.of: above}, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
     if measure.name == "change":
-        start = {measure.of: (below, 2), measure.minus: (below, 2)}
-        before = run_group(start, measure, steps)
-        failing = run_group({measure.of: (above, 2), measure.minus: (below, 2)}, measure, steps, failure_rate=1.0)
+        before = run_group({measure.of: below, measure.minus: below}, measure, steps)
+        failing = run_group({measure.of: above, measure.minus: below}, measure, steps, failure_rate=1.0)
         return failing, [before, failing]
-    other = f"{measure.of}?tools=Search" if measure.name == "more_tools" else "".join(measure.architectures()[1:])
-    systems = {measure.of: (above, 2)}
-    if other:
-        systems[other] = (below, 1)
-    found = run_group(systems, measure, steps, unforeseen=bool(on.unforeseen))
+    others = measure.architectures()[1:]
+    found = run_group({measure.of: above, **dict.fromkeys(others, below)}, measure, steps)
     return found, [found]
-
-
-def several(measure: Measure, truth: float, n: int, draw: np.random.Generator) -> tuple[RunGroup, list[RunGroup]]:
-    """A run group for each data set, of other sizes and costs; the measure is `truth` on each, and so on all."""
-    groups = []
-    for position, data in enumerate(measure.data):
-        size = n // (1 + position)
-        steps = np.ones(size)
-        other: dict[str, Any] = {"to": measure.to} if measure.name == "average_saving" else {"minus": measure.minus}
-        name = "saving" if measure.name == "average_saving" else "difference"
-        plain = Measure(name=name, column=measure.column, of=measure.of, **other)
-        below, above = columns_of(plain, truth, steps, draw)
-        group = run_group({measure.of: (above, 2), measure.architectures()[1]: (below, 1)}, measure, steps)
-        own = {name: replace(rows, run=data) for name, rows in group.architectures.items()}
-        groups.append(replace(group, data=data, architectures=own))
-    return groups[0], groups
 
 
 def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Generator) -> tuple[Floats, Floats]:
@@ -79,7 +54,7 @@ def columns_of(measure: Measure, truth: float, steps: Floats, draw: np.random.Ge
     if measure.name == "mean":
         share = measure.column in SCORES
         return steps, (draw.random(n) < truth).astype(float) if share else truth + draw.normal(0, 0.1, n)
-    if measure.name in ("difference", "change", "more_tools"):
+    if measure.name in ("difference", "change"):
         if measure.column in SCORES:
             return answers(truth, draw, n)
         return 10_000 * noise, 10_000 * noise + truth * draw.lognormal(0, spread, n)
@@ -99,25 +74,18 @@ def answers(difference: float, draw: np.random.Generator, n: int) -> tuple[Float
     return first, second
 
 
-def run_group(
-    columns: dict[str, tuple[Floats, int]],
-    measure: Measure,
-    steps: Floats,
-    *,
-    failure_rate: float = 0.0,
-    unforeseen: bool = False,
-) -> RunGroup:
-    """One run group of the chain data set; a column and a number of tools for each architecture."""
+def run_group(columns: dict[str, Floats], measure: Measure, steps: Floats, *, failure_rate: float = 0.0) -> RunGroup:
+    """One run group of the chain data set; a column for each architecture."""
     index = pd.MultiIndex.from_product([[f"q{i}" for i in range(len(steps))], [0]], names=["example_id", "trial"])
-    shapes = [f"chain-{step:.0f}x1{'+1' if unforeseen else ''}" for step in steps]
+    shapes = [f"chain-{step:.0f}x1" for step in steps]
     rows = {
         name: pd.DataFrame(
             {"exact_match": True, "stop_reason": "answered", "question_type": shapes, **held(measure, column)}, index
         )
-        for name, (column, _) in columns.items()
+        for name, column in columns.items()
     }
     nowhere = Path("no calls here")
-    built = {name: ArchitectureRows(name, rows[name], nowhere, tools=tools) for name, (_, tools) in columns.items()}
+    built = {name: ArchitectureRows(name, rows[name], nowhere) for name in columns}
     return RunGroup("chain", "made up", "made/up", failure_rate, "empty", "base", "ids", built)
 
 
@@ -127,11 +95,8 @@ def held(measure: Measure, column: Floats) -> dict[str, object]:
         named: dict[str, dict[str, object]] = {
             "over_limit": {"stop_reason": np.where(column == 1, "step_limit", "answered")},
             "seven_steps": {"steps": np.where(column == 1, 8, 3)},
-            "looping": {"loop_step": np.where(column == 1, 3, np.nan), "loop_tokens": 0.0},
         }
         return {**named[measure.column], "exact_match": measure.among == "exact_match"}
-    if measure.column == "wrong_answer":
-        return {"exact_match": column == 0}
     if measure.column == "plan_steps":
         return {"steps": column - 1}
     if measure.column == "calls_beyond_tools":

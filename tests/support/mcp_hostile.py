@@ -29,14 +29,11 @@ CONTENTS: dict[str, list[dict[str, Any]]] = {
     "half_a_pair": [{"type": "text", "text": "half \ud83d of a pair"}],
     "raw_bytes": [{"type": "text", "text": "bytes RAW"}],
     "echo": [{"type": "text", "text": "ECHO"}],
-    "cut": [{"type": "text", "text": "CUT"}],
 }
 ANSWERS: dict[str, Any] = {
     **{name: {"result": {"content": content}} for name, content in CONTENTS.items()},
     "misfit": {"result": {"content": "no list"}},
-    "no_object": {"result": "text"},
     "bare_error": {"error": {"oops": 1}},
-    "text_error": {"error": "went wrong"},
     "tells_key": {"result": {"content": [{"type": "text", "text": f"it is {os.environ.get('SECRET')}"}]}},
     "echoes_key": {"result": {"content": [{"type": "text", "text": os.environ.get("SECRET", "")}], "isError": True}},
 }
@@ -134,7 +131,7 @@ def over_pipes() -> None:
         data = (
             json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}).encode().replace(b"RAW", b"\xff\xfe")
         )
-        sys.stdout.buffer.write(data.partition(b"CUT")[0] + b"\n")
+        sys.stdout.buffer.write(data + b"\n")
         sys.stdout.buffer.flush()
     while "stays" in MODES or "deaf_child" in MODES:
         time.sleep(3600)

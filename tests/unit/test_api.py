@@ -190,7 +190,6 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"trials": 10**30}, "--trials 1000000000000000000000000000000: it should be"),
         ({"questions": 10**30}, "--questions 1000000000000000000000000000000: it should be"),
-        ({"limit": 3}, "limit is now questions"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
         ({"modle": "oracle"}, "unknown option 'modle', did you mean 'model'"),
         ({"scorring": "gsm8k"}, "unknown option 'scorring', did you mean 'scoring'"),

@@ -6,7 +6,6 @@ check(read_claims(), gather("results/local/my-run"))
 Which run decides a claim, among those that measure it:
 
     1. runs of models with 1B parameters and more, or whose size isn't known; with `model`, of models so named
-       (accuracy that a judge decides needs a judge of 7B parameters or more, or of unknown size)
     2. where there are none, an oracle's: it makes no mistakes, and only its costs mean something
     3. of these the run with the most questions in the interval; of as many, the larger model's, then the first
        of the data sets that the claim names
@@ -32,9 +31,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from rewoo_bench.analysis.claims.claim_file import VERDICTS, Claim, ClaimTest, ClaimVerdict
+from rewoo_bench.analysis.claims.claim_file import VERDICTS, Claim, ClaimVerdict
 from rewoo_bench.analysis.claims.measures import rows_left_out, where_answered
-from rewoo_bench.analysis.claims.run_groups import SECONDS, Data, RunGroup
+from rewoo_bench.analysis.claims.run_groups import Data, RunGroup
 from rewoo_bench.analysis.pairs import of_rare
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.config.names import REPLAY
@@ -43,73 +42,45 @@ from rewoo_bench.text.escaping import plain_line, plain_markdown, text_table, wi
 from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
-UNTESTABLE: ClaimVerdict = "not testable here"
 LEAST_PARAMETERS = 1e9
 """Parameters of a model that decides a claim; smaller ones don't keep to the formats of agents."""
-LEAST_OF_A_JUDGE = 7e9
-"""Parameters of a judge that decides one; the 1.5B model accepts answers without a word in common with the gold one."""
 _REAL = "with a real model, an oracle won't do"
-_JUDGE = " --judge-model JUDGE"
-# What a column needs, apart from a run of the architectures.
-_FOR_COLUMN = {
-    "cost_usd": "of a model with a price",
-    "latency_s": "one question at once where the model is a local one",
-}
 
 
-def needed(test: ClaimTest) -> str:
-    """What to run for a test: a command to copy, then further requirements behind semicolons.
+def needed(claim: Claim) -> str:
+    """What to run for a claim: a command to copy, then further requirements behind semicolons.
 
-    `run --arch react,rewoo --dataset hotpotqa; or --dataset triviaqa`
+    `run --arch react,rewoo --dataset hotpotqa; with a real model, an oracle won't do`
     """
-    measure = test.measure
-    first, *others = _datasets(test)
-    judge = _JUDGE if "judged_correct" in measure.columns() else ""
-    parts = [f"run --arch {shlex.quote(','.join(measure.architectures()))} --dataset {first}{judge}"]
-    parts += [f"{'and' if measure.data else 'or'} --dataset {name}" for name in others]
-    parts += [f"only its questions of type {test.on.question_type!r} count"] if test.on.question_type else []
-    parts += [_FOR_COLUMN[name] for name in sorted(measure.columns() & set(_FOR_COLUMN))]
-    parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in test.on.exemplars.items()]
+    measure = claim.measure
+    parts = [f"run --arch {shlex.quote(','.join(measure.architectures()))} --dataset {_dataset(claim)}"]
+    parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in claim.on.exemplars.items()]
     parts += [measure.kind.also_needs, "" if measure.serves_oracle() else _REAL]
     return "; ".join(filter(None, parts))
 
 
-def needed_by_all(tests: Sequence[ClaimTest]) -> list[str]:
-    """Commands that serve as many of these tests as can be together: those of the same questions, all architectures."""
-    by_questions: dict[str, list[ClaimTest]] = {}
-    for test in tests:
-        by_questions.setdefault(_datasets(test)[0], []).append(test)
+def needed_by_all(claims: Sequence[Claim]) -> list[str]:
+    """Commands that each serve all of these claims that are about the same questions."""
+    by_questions: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_questions.setdefault(_dataset(claim), []).append(claim)
     commands = []
     for questions, own in by_questions.items():
-        names = dict.fromkeys(name for test in own for name in test.measure.architectures())
-        judge = _JUDGE if any("judged_correct" in test.measure.columns() for test in own) else ""
-        others = [f"; and --dataset {name}" for name in (_datasets(own[0])[1:] if own[0].measure.data else ())]
-        others += [] if any(test.measure.serves_oracle() for test in own) else [f"; {_REAL}"]
-        commands.append(f"run --arch {shlex.quote(','.join(names))} --dataset {questions}{judge}{''.join(others)}")
+        names = dict.fromkeys(name for claim in own for name in claim.measure.architectures())
+        real = "" if any(claim.measure.serves_oracle() for claim in own) else f"; {_REAL}"
+        commands.append(f"run --arch {shlex.quote(','.join(names))} --dataset {questions}{real}")
     return commands
 
 
-def _datasets(test: ClaimTest) -> list[str]:
-    """The data sets, as `--dataset` takes them, with the flags that they need; the first has those of failing tools.
-
-    FILE stands for the file of a data set that no hub has, PASSAGES for the pages to search, where its rows have none.
-    """
-    on, number = test.on, test.measure.kind.chain_questions
-    if on.unforeseen:
-        found = [f"'chain?hops=5&branching=4' -n {number}"]
-    elif "chain" in on.data or on.is_of_chains:
-        least, most = on.least_steps or 1, on.most_steps or 8
-        found = [f"'chain?hops={least}..{most}' --max-steps {max(8, 2 * most - 1)} -n {number}"]
-    else:
-        found = []
-        for data in test.measure.data or on.data or ("sample",):
-            file = "=FILE" if data in ("physics", "sports", "sotu", "parallelqa") else ""
-            passages = " --corpus PASSAGES" if file or data in ("triviaqa", "strategyqa") else ""
-            name = f"'{data}{file}?objectives=3'" if on.joined else f"{data}{file}"
-            found.append(f"{name}{passages}")
-    if on.failure_rate:
-        found[0] += f" --tool-failure-rate {on.failure_rate:g} --tool-failure-mode {on.failure_mode}"
-    return found
+def _dataset(claim: Claim) -> str:
+    """The data set, as `--dataset` takes it, with the flags that it needs; PASSAGES stands for the pages to search."""
+    on = claim.on
+    if "chain" in on.data:
+        return f"'chain?hops={on.least_steps or 1}..8' --max-steps 15 -n {claim.measure.kind.chain_questions}"
+    name = next(iter(on.data), "sample")
+    found = f"'{name}?objectives=3'" if on.joined else name
+    found += " --corpus PASSAGES" if name == "triviaqa" else ""
+    return f"{found} --tool-failure-rate 1 --tool-failure-mode empty" if on.failing else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +102,6 @@ class Figure:
     complete: bool
     caveat: str
     """Why the verdict isn't where the interval lies."""
-    judge: float | None
-    """Parameters of the judge, where the measure is its verdicts."""
     left_out: int
     """Rows that ran and aren't in the interval: failed, or of a chain and cut off by a limit."""
     never_asked: int
@@ -167,106 +136,85 @@ def check(claims: Sequence[Claim], groups: Sequence[RunGroup], model: str | None
 
 
 def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Finding:
-    test = claim.test
-    if test is None:
-        return Finding(claim, UNTESTABLE, claim.untestable)
-    found = [figure for group in groups if (figure := _figure(claim, test, group, groups))]
+    found = [figure for group in groups if (figure := _figure(claim, group, groups))]
     figures: list[Figure] = []
     for one in sorted(found, key=lambda one: -len(one.questions)):
         # not those whose questions another one has, of the same model, data set and condition of the tools
         if not any(one.label == other.label and one.questions <= other.questions for other in figures):
             figures.append(one)
-    order: tuple[str, ...] = (*(test.on.data or get_args(Data)), "other")
+    order: tuple[str, ...] = (*(claim.on.data or get_args(Data)), "other")
     figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), order.index(one.data), one.runs))
 
-    judged = [one for one in figures if one.judge is None or one.judge >= LEAST_OF_A_JUDGE]
-    large = [one for one in judged if one.parameters is None or one.parameters >= LEAST_PARAMETERS]
-    able = [one for one in judged if model in one.model] if model else large
+    large = [one for one in figures if one.parameters is None or one.parameters >= LEAST_PARAMETERS]
+    able = [one for one in figures if model in one.model] if model else large
     deciding = next(iter([one for one in able if not one.oracle] or able), None)
     others = [one for one in figures if one is not deciding]
-    if claim.untestable:
-        also = tuple(replace(one, verdict=UNTESTABLE) for one in others)
-        return Finding(claim, UNTESTABLE, claim.untestable, deciding and replace(deciding, verdict=UNTESTABLE), also)
     also = tuple(one if one in able or one in large else replace(one, verdict=TOO_SMALL) for one in others)
     if deciding:
         return Finding(claim, deciding.verdict, deciding.reason, deciding, also)
     if not figures:
-        return Finding(claim, "no data", f"needs {needed(test)}")
-    if not judged:
-        return Finding(
-            claim, TOO_SMALL, f"needs a judge with {LEAST_OF_A_JUDGE / 1e9:g}B parameters or more", also=also
-        )
+        return Finding(claim, "no data", f"needs {needed(claim)}")
     wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
     ran = ", ".join(dict.fromkeys(one.model for one in figures))
     return Finding(claim, TOO_SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
 
 
-def _figure(claim: Claim, test: ClaimTest, group: RunGroup, groups: Sequence[RunGroup]) -> Figure | None:
+def _figure(claim: Claim, group: RunGroup, groups: Sequence[RunGroup]) -> Figure | None:
     """What the group measures; None where it lacks an architecture, a column, or the questions that count."""
-    measure, part = test.measure, test.on.part(group)
-    members = measure.groups_used(part, groups) if part else []
-    if part is None or not members or not all(_is_meaningful(each, test) for each in members):
+    measure, part = claim.measure, claim.on.part(group)
+    if part is None or not _is_meaningful(part, claim):
         return None
     interval = measure.measure(part, groups)
     if interval is None:
         return None
-    verdict, reason = test.rule.judge(interval, claim.number, measure.show)
-    caveat = "" if claim.by_construction else _caveat(claim, test, part, interval, verdict)
-    names = [name for name in measure.architectures() if name in part.architectures]
-    used = [(each, each.architectures[name]) for each in members for name in names]
-    averages = len(members) > 1
+    verdict, reason = claim.rule.judge(interval, claim.number, measure.show)
+    caveat = "" if claim.by_construction else _caveat(claim, part, interval, verdict)
+    used = [part.architectures[name] for name in measure.architectures()]
     bounds = brackets(interval.low, interval.high, measure.show)
     return Figure(
         interval,
         f"{measure.show(interval.estimate)} {bounds}{measure.suffix}{RARE if interval.rare else ''}",
         "by construction" if claim.by_construction else "undecided" if caveat else verdict,
         "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
-        data="other" if averages else group.data,
-        label=f"{len(members)} data sets, {group.model}" if averages else group.label,
+        data=group.data,
+        label=group.label,
         model=group.model,
         parameters=group.parameters,
-        oracle=any(each.oracle for each in members),
-        runs=tuple(dict.fromkeys(run for each in members for run in each.runs(names))),
-        questions=frozenset().union(*(own.rows.index.get_level_values("example_id") for _, own in used)),
-        complete=all(own.complete for _, own in used),
+        oracle=group.oracle,
+        runs=part.runs(measure.architectures()),
+        questions=frozenset().union(*(own.rows.index.get_level_values("example_id") for own in used)),
+        complete=all(own.complete for own in used),
         caveat=caveat,
-        judge=part.judge_parameters if "judged_correct" in measure.columns() else None,
-        left_out=sum(rows_left_out(each, own, measure.column) for each, own in used),
-        never_asked=sum(own.never_asked for _, own in used),
+        left_out=sum(rows_left_out(part, own, measure.column) for own in used),
+        never_asked=sum(own.never_asked for own in used),
     )
 
 
-def _is_meaningful(group: RunGroup, test: ClaimTest) -> bool:
+def _is_meaningful(group: RunGroup, claim: Claim) -> bool:
     """Whether the measure says something about the model that no other run group says.
 
-    An oracle is given the answers: only its costs mean something, also in a replay. Latency includes waiting where
-    questions share a machine's model. A replay repeats its run: only the verdicts of a new judge are new.
+    An oracle is given the answers: only its costs mean something, also in a replay. A model's replay repeats its run.
     """
-    columns = test.measure.columns()
-    if group.oracle:
-        return test.measure.serves_oracle()
-    if group.queued and columns & SECONDS:
-        return False
-    return not group.model.startswith(REPLAY) or columns == {"judged_correct"}
+    return claim.measure.serves_oracle() if group.oracle else not group.model.startswith(REPLAY)
 
 
-def _caveat(claim: Claim, test: ClaimTest, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:
+def _caveat(claim: Claim, part: RunGroup, interval: Interval, verdict: ClaimVerdict) -> str:
     """Why the measure doesn't decide the claim, whatever its interval says; empty where it does."""
-    measure = test.measure
+    measure = claim.measure
     if interval.rare and verdict != "undecided":
         return f"{of_rare(interval)} (n = {interval.n:,})"
-    if measure.name == "difference" and measure.column in ("exact_match", "judged_correct", "f1"):
+    if measure.name == "difference" and measure.column in ("exact_match", "f1"):
         rows = [part.architectures[name].rows[measure.column] for name in measure.architectures()]
         if not any((each.astype(float) > 0).any() for each in rows):
             return "no answer of either is right, which shows nothing about their difference"
     if measure.name not in ("ratio", "saving") or measure.column not in ("total_tokens", "input_tokens"):
         return ""
     answered = where_answered(measure, part)
-    if answered and test.rule.judge(answered, claim.number, measure.show)[0] != verdict:
+    if answered and claim.rule.judge(answered, claim.number, measure.show)[0] != verdict:
         over_all, some = measure.show(interval.estimate), measure.show(answered.estimate)
         return f"{over_all} over all, {some} where both answered (n = {answered.n:,}): loops and limits decide"
     unlike = [each for name in measure.architectures() for each in part.architectures[name].unlike_paper]
-    if unlike and test.rule.needs_number and verdict != "undecided":
+    if unlike and claim.rule.needs_number and verdict != "undecided":
         return f"not in the papers' form, which moves this ratio: {', '.join(unlike)}"
     return ""
 
@@ -302,8 +250,8 @@ def render_claims(
         verdicts: dict[ClaimVerdict, int] = {verdict: counts[verdict] for verdict in VERDICTS}
         shown = {"verdicts": verdicts, "findings": [_as_dict(finding) for finding in findings]}
         return json.dumps(with_finite_numbers(shown), indent=2, ensure_ascii=False, allow_nan=False)
-    groups: dict[str, list[Finding]] = {}  # by the data that they are about; those without a test are the last group
-    for finding in sorted(findings, key=lambda finding: bool(finding.claim.untestable)):
+    groups: dict[str, list[Finding]] = {}  # by the data that they are about
+    for finding in findings:
         groups.setdefault(finding.claim.about, []).append(finding)
     all_of = counted(len(findings), "claim") + (_EACH if len(groups) > 1 else "")
     notes = [f"{all_of}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
@@ -322,7 +270,7 @@ def render_claims(
         [finding.claim.id, verdict_shown(finding), finding.claim.claimed, ours(finding)]
         for own in groups.values()
         for finding in own
-        if finding.verdict not in ("no data", "not testable here")
+        if finding.verdict != "no data"
     ]
     if overview:
         parts.append("\n".join(text_table([["claim", "verdict", "claimed", "ours [95%], n"], *overview], left=True)))
@@ -342,12 +290,12 @@ def render_claims(
 def _parted(findings: Sequence[Finding], everything: bool) -> tuple[list[Finding], str]:
     """The findings to show; of the others, how many claims no run can test, and what to run for them."""
     here = [finding for finding in findings if everything or finding.verdict != "no data"]
-    tests = [finding.claim.test for finding in findings if finding not in here and finding.claim.test]
-    if not tests:
+    untested = [finding.claim for finding in findings if finding not in here]
+    if not untested:
         return here, ""
-    commands = needed_by_all(tests)
+    commands = needed_by_all(untested)
     more = f", and {counted(len(commands) - 1, 'other command')}" if len(commands) > 1 else ""
-    return here, f"{counted(len(tests), 'claim')} without data here; to test: {commands[0]}{more} (--all shows each)"
+    return here, f"{counted(len(untested), 'claim')} without data here; to test: {commands[0]}{more} (--all shows each)"
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:
@@ -376,8 +324,8 @@ def _lines(finding: Finding) -> Iterator[str]:
         f"claimed {claim.claimed}" if claim.claimed else "",
         ours(finding),
         run_of(finding),
-        _why(finding) or (claim.untestable and finding.reason),
-        f"also {also(finding)}" if finding.also and finding.decided and not claim.untestable else "",
+        _why(finding),
+        f"also {also(finding)}" if finding.also and finding.decided else "",
     ]
     yield from _wrapped(plain_line(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}"), 2)
 
@@ -389,22 +337,18 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _markdown_table(findings: Sequence[Finding]) -> str:
-    """A line for each claim; for those that can't be tested the reason is in the place of figures."""
+    """A line for each claim."""
     if not findings:
         return ""
-    if findings[0].claim.untestable:
-        rows = [["claim", "source", "why not", "ours"]]
-        rows += [[each.claim.says, sources(each), plain_markdown(each.reason), ours(each)] for each in findings]
-    else:
-        rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
-        for each in findings:
-            shown = verdict_shown(each)
-            verdict = f"**{shown.removesuffix(_MARK)}**" + (rf"\{_MARK}" if shown.endswith(_MARK) else "")
-            why = "; ".join(filter(None, [plain_markdown(_why(each)), each.claim.note]))
-            rows.append(
-                [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),
-                 also(each), why]
-            )  # fmt: skip
+    rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
+    for each in findings:
+        shown = verdict_shown(each)
+        verdict = f"**{shown.removesuffix(_MARK)}**" + (rf"\{_MARK}" if shown.endswith(_MARK) else "")
+        why = "; ".join(filter(None, [plain_markdown(_why(each)), each.claim.note]))
+        rows.append(
+            [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),
+             also(each), why]
+        )  # fmt: skip
     rows.insert(1, ["---"] * len(rows[0]))
     return "\n".join(f"|{'|'.join(_BAR.sub(_ESCAPED_BAR, cell) for cell in row)}|" for row in rows)
 

@@ -13,9 +13,8 @@
         { data = "triviaqa", number = 3.14, source = ["Xu 2023, Table 2: 4212.9 / 1340.9"] },
     ]
 
-`each` makes a claim of each of its lines, `hotpotqa-tokens-react-rewoo` first. A claim that can't be tested has
-`untestable = "the reason"` in the place of measure and rule. A misspelt key is an error that names the key and the
-nearest right one. How a rule decides comes first.
+`each` makes a claim of each of its lines, `hotpotqa-tokens-react-rewoo` first. A misspelt key is an error that names
+the key and the nearest right one. How a rule decides comes first.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -58,7 +57,6 @@ ClaimVerdict = Literal[
     "undecided",
     "by construction",
     "not tested at this scale",
-    "not testable here",
     "no data",
 ]
 VERDICTS: tuple[ClaimVerdict, ...] = get_args(ClaimVerdict)
@@ -136,12 +134,6 @@ BUNDLED_CLAIMS = Path(__file__).parent / "claims.toml"
 _TITLES: dict[Data, str] = {
     "hotpotqa": "HotpotQA",
     "triviaqa": "TriviaQA",
-    "gsm8k": "GSM8K",
-    "strategyqa": "StrategyQA",
-    "parallelqa": "ParallelQA",
-    "physics": "PhysicsQA",
-    "sports": "SportsUnderstanding",
-    "sotu": "SOTUQA",
     "chain": "Generated chains of look-ups",
 }
 
@@ -155,29 +147,21 @@ class RunFilter(BaseModel):
     """Data sets; any, where none is named."""
     joined: bool = False
     """Tasks of several questions each, `?objectives=3`; without it only questions that are asked alone."""
-    failure_rate: float = Field(default=0.0, ge=0, le=1)
-    """Share of the tool calls that the run made fail."""
-    failure_mode: Literal["empty", "error", "timeout"] = "empty"
+    failing: bool = False
+    """Runs that had every tool call come back empty; without it only runs that made no call fail."""
     exemplars: dict[str, int] = {}
     """Exemplars in the prompt of an architecture, where the claim is about a prompt with, or without, them.
 
     `direct?max_exemplars=6` stands in for `direct` where six are wanted.
     """
     least_steps: int | None = Field(default=None, ge=1)
-    most_steps: int | None = Field(default=None, ge=1)
     """Look-ups that a question of the chain data set needs."""
-    unforeseen: bool | None = None
-    """Only questions of the chain data set with, or without, look-ups that no plan can foresee."""
-    question_type: str = ""
-    """Only questions of this type: a value of the column `question_type`, such as HotpotQA's `comparison`."""
 
     def part(self, group: RunGroup) -> RunGroup | None:
         """The part of the run group that the claim is about, if any."""
-        if (self.data and group.data not in self.data) or (self.is_of_chains and group.data != "chain"):
+        if (self.data and group.data not in self.data) or group.joined != self.joined:
             return None
-        if group.joined != self.joined:
-            return None
-        if group.failure_rate != self.failure_rate or (self.failure_rate and group.failure_mode != self.failure_mode):
+        if (group.failure_rate, group.failure_mode) != ((1.0, "empty") if self.failing else (0.0, "")):
             return None
         for name, count in self.exemplars.items():
             own = group.architectures.get(f"{name}?max_exemplars={count}") or group.architectures.get(name)
@@ -185,34 +169,16 @@ class RunFilter(BaseModel):
                 return None
             if own:
                 group = replace(group, architectures={**group.architectures, name: own})
-        return group.only(self._fits) if self.question_type or self.is_of_chains else group
-
-    @property
-    def is_of_chains(self) -> bool:
-        """Whether it chooses questions by their look-ups, which those of the chain data set alone have."""
-        return not (self.least_steps is self.most_steps is self.unforeseen is None)
+        return group.only(self._fits) if "chain" in self.data and group.data == "chain" else group
 
     def _fits(self, rows: pd.DataFrame) -> pd.Series[bool]:
-        types = rows["question_type"].astype(str)
-        fits = (types == self.question_type) if self.question_type else types.notna()
-        if self.is_of_chains:
-            steps, unforeseen = chain_shape(rows)
-            fits &= (steps >= (self.least_steps or 0)) & (steps <= (self.most_steps or steps.max()))
-            fits &= self.unforeseen is None or unforeseen == self.unforeseen
-        return fits
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimTest:
-    """The measure of a claim, the runs that it is tested on, and the rule of its verdict."""
-
-    measure: Measure
-    on: RunFilter
-    rule: Band
+        """Chains with enough look-ups, all of which a plan can foresee."""
+        steps, unforeseen = chain_shape(rows)
+        return (steps >= (self.least_steps or 0)) & ~unforeseen
 
 
 class Claim(BaseModel):
-    """A claim with its sources and its test; one that can't be tested has the reason in `untestable`."""
+    """A claim with its sources, its measure, the runs that it is tested on, and the rule of its verdict."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -225,15 +191,13 @@ class Claim(BaseModel):
     """The same in full, which `read_claims` writes: `Xu et al. 2023, arXiv 2305.18323, Table 2: 9795.1 / 1986.2`."""
     number: float | None = None
     """The claimed number, in the measure's unit: 0.044 for 4.4 points."""
-    measure: Measure | None = None
+    measure: Measure
     on: RunFilter = RunFilter()
-    rule: Band | None = None
+    rule: Band
     note: str = ""
     """What a reader has to know with the verdict."""
     by_construction: bool = False
     """Whether our own design makes it true or false: it tests the harness, not the claim."""
-    untestable: str = ""
-    """Why it can't be tested here; what the measure says, if there is one, is shown without a verdict."""
 
     @field_validator("source", mode="before")
     @classmethod
@@ -241,33 +205,21 @@ class Claim(BaseModel):
         return (source,) if isinstance(source, str) else source
 
     @model_validator(mode="after")
-    def _test_or_reason(self) -> Claim:
-        if bool(self.measure) != bool(self.rule) or not (self.measure or self.untestable):
-            raise ValueError("expected a measure and a rule, or untestable with the reason")
-        if self.rule and self.rule.needs_number and self.number is None:
+    def _has_its_number(self) -> Claim:
+        if self.rule.needs_number and self.number is None:
             raise ValueError("its rule is a band around the claim's number; expected the key 'number'")
         return self
 
     @property
-    def test(self) -> ClaimTest | None:
-        """Its measure, runs and rule; None where it has none."""
-        return ClaimTest(self.measure, self.on, self.rule) if self.measure and self.rule else None
-
-    @property
     def about(self) -> str:
         """The data that it is about, as the title of a group of claims."""
-        if self.measure is None or self.untestable:
-            return "Not testable here"
-        if self.measure.data:
-            return "Averages over data sets"
-        data: tuple[Data, ...] = ("chain",) if self.on.is_of_chains else self.on.data
-        title = " and ".join(_TITLES.get(each, each) for each in data) or "Any data set"
+        title = " and ".join(_TITLES.get(each, each) for each in self.on.data) or "Any data set"
         return f"{title}, several questions a task" if self.on.joined else title
 
     @property
     def claimed(self) -> str:
         """The claimed number, in the measure's unit, and the direction or band that is tested."""
-        if self.measure is None or self.number is None:
+        if self.number is None:
             return self.tested
         number = f"{self.measure.show(self.number)}{self.measure.suffix}"
         return number if self.by_construction else f"{number} (tested: {self.tested})"
@@ -275,7 +227,7 @@ class Claim(BaseModel):
     @property
     def tested(self) -> str:
         """The band that reproduces it: `from 3.94 to 5.92`, `above 0`."""
-        return self.rule.expected(self.number, self.measure.show) if self.rule and self.measure else ""
+        return self.rule.expected(self.number, self.measure.show)
 
 
 def read_claims(path: Path = BUNDLED_CLAIMS) -> tuple[Claim, ...]:

@@ -4,10 +4,7 @@
 
 A measure gives an interval of `rewoo_bench.analysis.stats.paired`, paired by question, or None where the run group
 lacks an architecture or a column. A pair is left out where the infrastructure failed either row (runs/rows.py).
-`MEASURES` has them all. An average is over several data sets, each of which counts alike; it needs runs of one model
-with the same settings on every one of them:
-
-    measure = { name = "average_saving", column = "total_tokens", of = "rewoo", to = "react", data = ["gsm8k", …] }
+`MEASURES` has them all.
 """
 
 from __future__ import annotations
@@ -15,21 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 from rewoo_bench.analysis.claims.run_groups import (
     CLAIM_COLUMNS,
     SCORES,
-    SECONDS,
     YES_OR_NO,
     ArchitectureRows,
-    Data,
     RunGroup,
     chain_shape,
 )
@@ -38,19 +32,15 @@ from rewoo_bench.analysis.stats.paired import (
     Floats,
     Interval,
     averaged,
-    by_question,
     difference_of_means,
     difference_of_proportions,
     mean_of,
-    mean_of_differences,
     proportion,
     ratio_of_means,
-    ratio_of_summed_means,
 )
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
 
-_RESAMPLES = 2_000
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 
 
@@ -90,8 +80,8 @@ def common_rows(*wanted: ColumnOf) -> CommonRows | None:
         columns.append(column[~own.cut_off[~own.left_out]] if _shows_cost(group, name) else column)
     joined = pd.concat(columns, axis=1, join="inner", keys=range(len(columns)), sort=True)
     known = joined.dropna()
-    if not len(known) or (wanted[0][2] == "cost_usd" and len(known) < len(joined)):
-        return None  # a price that is known for some rows only would mislead
+    if not len(known):
+        return None
     questions = known.index.get_level_values("example_id")
     clusters = questions.to_numpy(dtype=object) if questions.has_duplicates else None
     group, name, _ = wanted[0]
@@ -148,9 +138,6 @@ class Measure(BaseModel):
     """The column of `to`, where it isn't `column`."""
     among: _Column | None = None
     """A column of yes or no: only the questions count where it is yes."""
-    quantile: float | None = Field(default=None, gt=0, lt=1)
-    data: tuple[Data, ...] = Field(default=(), min_length=2)
-    """The data sets of an average, in any order."""
 
     @model_validator(mode="after")
     def _has_its_parameters(self) -> Measure:
@@ -175,11 +162,11 @@ class Measure(BaseModel):
         return {self.column, *filter(None, (self.against, self.among))}
 
     def serves_oracle(self) -> bool:
-        """Whether an oracle's run has the measure: costs, but neither accuracy nor latency.
+        """Whether an oracle's run has the measure: costs, but no accuracy.
 
         No change either: after a failure the model decides what to do, and the oracle's policy is ours.
         """
-        return self.name != "change" and not self.columns() & (SCORES | SECONDS)
+        return self.name != "change" and not self.columns() & SCORES
 
     def show(self, value: float) -> str:
         """A value in the measure's unit, without the `suffix`."""
@@ -203,31 +190,10 @@ class Measure(BaseModel):
             return " a look-up"
         return " points" if self.kind.unit == "difference" and self.column in SCORES else ""
 
-    def groups_used(self, group: RunGroup, groups: Sequence[RunGroup]) -> list[RunGroup]:
-        """The run groups that it is of. An average's has a group for each data set, the one with the most questions.
-
-        Empty where one is missing, or where `group` isn't that of the average's first data set.
-        """
-        if not self.data:
-            return [group]
-        used = []
-        for data in self.data:
-            fitting = [
-                each
-                for each in groups
-                if (each.data, each.settings, each.failure_rate, each.joined)
-                == (data, group.settings, group.failure_rate, group.joined)
-                and set(self.architectures()) <= set(each.architectures)
-            ]
-            if not fitting:
-                return []
-            used.append(max(fitting, key=lambda each: min(len(own.rows) for own in each.architectures.values())))
-        return used if used[0].runs() == group.runs() else []
-
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
-        parts = [self.kind.rows(self, each, groups) for each in self.groups_used(group, groups)]
-        interval = self.kind.interval(self, *parts) if parts and all(parts) else None
+        rows = self.kind.rows(self, group, groups)
+        interval = self.kind.interval(self, rows) if rows else None
         return None if interval is None or math.isnan(interval.estimate) else interval
 
 
@@ -255,24 +221,6 @@ def _changed(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> C
     return None
 
 
-def _with_more_tools(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> CommonRows | None:
-    """With the fewest and with the most tools: of `rewoo`, or of `rewoo?tools=Search` and nothing else."""
-    variants = f"{measure.of}?tools="
-
-    def offers(each: RunGroup) -> dict[int, ColumnOf]:
-        """By number of tools, the architecture that offers them."""
-        names = [name for name in each.architectures if name.startswith(variants) and "&" not in name]
-        names += [measure.of] if measure.of in each.architectures else []
-        return {each.architectures[name].tools: (each, name, measure.column) for name in names}
-
-    own = offers(group)
-    others = [each for each in groups if each.base == group.base and not each.failure_rate]
-    offered = {tools: column for each in others for tools, column in offers(each).items()}
-    if not own or len(offered) < 2 or max(own) < max(offered):
-        return None
-    return common_rows(offered[min(offered)], own[max(own)])
-
-
 # The measures, of these columns.
 
 
@@ -283,11 +231,7 @@ def _ratio(_: Measure, both: CommonRows) -> Interval | None:
 
 def _saving(measure: Measure, both: CommonRows) -> Interval | None:
     ratio = _ratio(measure, both)
-    return ratio and _saved(ratio)
-
-
-def _saved(ratio: Interval) -> Interval:
-    return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
+    return ratio and replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
 
 
 def _difference(measure: Measure, both: CommonRows) -> Interval:
@@ -320,20 +264,6 @@ def _mean(measure: Measure, rows: CommonRows) -> Interval | None:
     return mean_of(rows.columns[0], ends=_ends(measure.column), clusters=rows.clusters)
 
 
-def _quantile_ratio(measure: Measure, both: CommonRows) -> Interval:
-    below, above = by_question(both.columns[0], both.columns[1], both.clusters)
-    at = partial(np.quantile, q=measure.quantile, axis=-1)
-    estimate = float(at(above) / at(below))
-    if len(above) < 2:
-        return Interval(estimate, 0.0, math.inf, len(above))
-    draw, at_once = np.random.default_rng(0), max(1, 100_000 // len(above))  # flat in memory
-    sizes = [min(at_once, _RESAMPLES - begin) for begin in range(0, _RESAMPLES, at_once)]
-    drawn = (draw.integers(len(above), size=(size, len(above))) for size in sizes)
-    ratios = np.concatenate([at(above[rows]) / at(below[rows]) for rows in drawn])
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return Interval(estimate, float(low), float(high), len(above))
-
-
 def _curvature(_: Measure, rows: CommonRows) -> Interval | None:
     return None if rows.steps is None else curvature(*averaged(rows.clusters, rows.steps, rows.columns[0]))
 
@@ -344,14 +274,6 @@ def _ratio_trend(_: Measure, both: CommonRows) -> Interval | None:
     steps, below, above = averaged(both.clusters, both.steps, *both.columns)
     divisible = below > 0
     return trend(steps[divisible], above[divisible] / below[divisible])
-
-
-def _average_saving(_: Measure, *each: CommonRows) -> Interval:
-    return _saved(ratio_of_summed_means([(both.columns[0], both.columns[1], both.clusters) for both in each]))
-
-
-def _average_difference(measure: Measure, *each: CommonRows) -> Interval:
-    return mean_of_differences([_difference(measure, both) for both in each])
 
 
 def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
@@ -369,8 +291,8 @@ def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
 class MeasureKind:
     """How a measure is computed, its unit, and the keys that it takes beside `column` and `of`."""
 
-    interval: Callable[..., Interval | None]
-    """Of the measure and its columns; an average's, of the columns on each data set."""
+    interval: Callable[[Measure, CommonRows], Interval | None]
+    """Of the measure and its columns."""
     unit: Literal["times", "share", "difference", "mean", "a look-up"]
     needs: tuple[str, ...] = ()
     may_have: str = ""
@@ -381,7 +303,6 @@ class MeasureKind:
     """Number of questions of the chain data set that decides a claim."""
 
 
-_MORE_TOOLS = "and the same with more tools, as in --arch 'rewoo,rewoo?tools=Search+LLM+Lookup'"
 MEASURES: dict[str, MeasureKind] = {
     # mean(column of `of`) / mean(column of `to`)
     "ratio": MeasureKind(_ratio, "times", ("to",), "against"),
@@ -391,18 +312,10 @@ MEASURES: dict[str, MeasureKind] = {
     "difference": MeasureKind(_difference, "difference", ("minus",)),
     # mean(column of `of`)
     "mean": MeasureKind(_mean, "mean", (), "among", _own),
-    # a quantile of `of` / the same quantile of `to`; bootstrap percentiles over questions
-    "quantile_ratio": MeasureKind(_quantile_ratio, "times", ("to", "quantile")),
     # the quadratic term's share of the growth with look-ups, 0 for linear growth; for the chain data set
     "curvature": MeasureKind(_curvature, "share", rows=_own, chain_questions=240),
     # growth of a question's ratio, `of` / `to`, with one look-up more; for the chain data set
     "ratio_trend": MeasureKind(_ratio_trend, "a look-up", ("to",)),
     # mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`
     "change": MeasureKind(_change, "difference", (), "minus", _changed, "and the same without failing tools"),
-    # mean(column of `of`) with the most tools - with the fewest
-    "more_tools": MeasureKind(_difference, "difference", rows=_with_more_tools, also_needs=_MORE_TOOLS),
-    # 1 - the sum of the means of `of` / that of `to`: the share by which `of` takes less over all data sets
-    "average_saving": MeasureKind(_average_saving, "share", ("to", "data")),
-    # the mean over the data sets of mean(column of `of`) - mean(column of `minus`)
-    "average_difference": MeasureKind(_average_difference, "difference", ("minus", "data")),
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -28,18 +28,15 @@ from rewoo_bench.analysis.prices import priced, read_calls
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
-from rewoo_bench.runs.comparability import queued
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import MODELS, left_out, oracle_rows
 
 # Names of data sets in claims.toml and, but for the generated ones, of `--dataset`.
-Data = Literal[
-    "hotpotqa", "triviaqa", "gsm8k", "strategyqa", "physics", "sports", "sotu", "parallelqa", "chain", "sample", "other"
-]
+Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
 # Recognised by the format of their rows, whatever their files are called.
-BY_FORMAT: tuple[Data, ...] = get_args(Data)[:8]
+BY_FORMAT: tuple[Data, ...] = ("hotpotqa", "triviaqa")
 _ROW = ["example_id", "trial"]
 
 
@@ -55,29 +52,23 @@ FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[Any]]] = {
     "plan_steps": lambda rows: rows["steps"] + 1,  # of a plan and the answer: how the paper counts ReWOO's steps
     # 1 where it is so, else 0
     "answered": lambda rows: rows["stop_reason"] == "answered",  # right or wrong
-    "wrong_answer": lambda rows: (rows["stop_reason"] == "answered") & (rows["exact_match"].astype("float64") == 0),
     "incorrect": lambda rows: 1 - rows["exact_match"].astype("float64"),  # a wrong answer, or none
     "over_limit": lambda rows: rows["stop_reason"].isin(["step_limit", "token_limit"]),  # which ended the question
     "seven_steps": lambda rows: rows["steps"] >= 7,
-    # the trajectory repeats itself until its end
-    "looping": lambda rows: rows["loop_step"].notna().astype("float64").mask(rows["loop_tokens"].isna()),
 }
 FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]]] = {
     "own_calls": _own_calls,  # of the architecture's model, without those of the LLM tool and the judge
     "formula_tokens": lambda rows, calls: cost_law(calls).set_index(_ROW)["formula"].reindex(rows.index),
     "prompt_tokens": lambda rows, calls: cost_law(calls).set_index(_ROW)["prompts"].reindex(rows.index),
 }
-# `usd:openai` is what a question costs under that price, `usd:openai:uncached` the same without its cache.
-PRICE_COLUMNS = {
-    f"usd:{rule}{ending}": (rule, cached) for rule in RULES for ending, cached in (("", True), (":uncached", False))
-}
-YES_OR_NO = frozenset(
-    {"exact_match", "judged_correct", "wrong_answer", "answered", "over_limit", "incorrect", "seven_steps", "looping"}
-)
+# `usd:openai` is what a question costs under that price.
+PRICE_COLUMNS = {f"usd:{rule}": rule for rule in RULES}
+YES_OR_NO = frozenset({"exact_match", "answered", "over_limit", "incorrect", "seven_steps"})
 SCORES = YES_OR_NO | {"f1"}
-SECONDS = frozenset({"latency_s", "working_s"})
+# What a judge, a price list or the load of a machine decides, beside the architecture.
+_NOT_ITS_OWN = {"judged_correct", "cost_usd", "latency_s", "working_s"}
 CLAIM_COLUMNS = {field.name for field in QUESTIONS if str(field.type) in ("int32", "int64", "double", "bool")}
-CLAIM_COLUMNS |= {*FROM_ROWS, *FROM_CALLS, *PRICE_COLUMNS}
+CLAIM_COLUMNS = (CLAIM_COLUMNS - _NOT_ITS_OWN) | {*FROM_ROWS, *FROM_CALLS, *PRICE_COLUMNS}
 
 # `1.5b` of `qwen2.5-coder-1.5b`; of several the largest: `1M` may be a context, `a3b` what is active at a time
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
@@ -96,8 +87,6 @@ class ArchitectureRows:
     calls_file: Path
     run: str = ""
     """The run's folder, as short as it can be told from the others."""
-    tools: int = 0
-    """Number of tools that it offers the model."""
     exemplars: int = 0
     """Number of exemplars in its prompts."""
     unlike_paper: tuple[str, ...] = ()
@@ -125,10 +114,8 @@ class ArchitectureRows:
         elif name in FROM_CALLS and self.calls is not None:
             found = FROM_CALLS[name](rows, self.calls)
         elif name in PRICE_COLUMNS and self.calls_file.is_file():
-            rule, cached = PRICE_COLUMNS[name]
-            tariff = named_tariff(rule)
             calls = read_calls(self.calls_file.parent, rows.reset_index())
-            dollars = priced(calls, {"": tariff if cached else replace(tariff, rule=None)}).usd
+            dollars = priced(calls, {"": named_tariff(PRICE_COLUMNS[name])}).usd
             found = pd.Series(calls.of_rows(dollars), rows.index)
         return None if found is None else found.astype("float64")[~self.left_out]
 
@@ -158,16 +145,10 @@ class RunGroup:
     architectures: Mapping[str, ArchitectureRows]
     parameters: float | None = None
     """Parameters of its smallest model, from run.json or from a name such as `qwen-1.5b`; None where neither says."""
-    judge_parameters: float | None = None
-    """Parameters of the judge; None where there is none, or where neither says."""
-    queued: bool = False
-    """Whether its questions shared a model on one machine: latency includes waiting for the model."""
     oracle: bool = False
-    """Whether an oracle answered, or a replay of one: accuracy and latency mean nothing."""
+    """Whether an oracle answered, or a replay of one: accuracy means nothing."""
     joined: bool = False
     """Whether each of its tasks is several questions of the data set."""
-    settings: str = ""
-    """Equal for groups of the same models and settings, whatever their data set."""
 
     def runs(self, architectures: Iterable[str] = ()) -> tuple[str, ...]:
         """The runs with these architectures' rows; of all architectures where none is named."""
@@ -214,8 +195,7 @@ def gather(*runs: str | Path) -> list[RunGroup]:
         for position, each in enumerate(groups):
             alike = all(getattr(each, name) == getattr(new, name) for name in same)
             if alike and not set(each.architectures) & set(new.architectures):
-                together = {**each.architectures, **new.architectures}
-                groups[position] = replace(each, architectures=together, queued=each.queued or new.queued)
+                groups[position] = replace(each, architectures={**each.architectures, **new.architectures})
                 break
         else:
             groups.append(new)
@@ -230,12 +210,12 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     models = [str(rows[column].iloc[0]) for column in MODELS]
     others = zip(("planner", "solver"), models[1:], strict=True)
     roles = [f"{role} {model}" for role, model in others if model not in (models[0], "None")]
-    settings = {"models": models, "settings": [options.get(option) for option in _SETTINGS]}
     same = {
         "dataset": [dataset.name, dataset.format, dataset.split, dataset.seed],
         "source": [source.get(key) for key in ("sha256", "hub", "config", "revision")],
         "corpus": manifest.corpus.content_hash if manifest.corpus else None,
-        **settings,
+        "models": models,
+        "settings": [options.get(option) for option in _SETTINGS],
     }
     data = next((data for data in BY_FORMAT if data == dataset.format), None)  # whatever its file is called
     rate = float(options.get("tool_failure_rate") or 0.0)
@@ -248,18 +228,16 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
             raise DataError(f"{folder}: {architecture!r} has the question {indexed.index[twice][0]} twice")
         fact = facts.get(architecture) or ArchitectureFacts(name=architecture)
         form = fact.settings or {}
-        at_limit = form.get("answer_at_limit", form.get("partial_answer"))  # older runs have the second name
         is_unlike = {
             "ReWOO's solver has an exemplar": architecture == "rewoo" and fact.exemplars.get("solver"),
             "a broken plan is made anew": architecture == "rewoo" and form.get("max_replans"),
-            "ReAct is asked for an answer at its limit": architecture == "react" and at_limit,
+            "ReAct is asked for an answer at its limit": architecture == "react" and form.get("answer_at_limit"),
         }
         architectures[architecture] = ArchitectureRows(
             architecture,
             indexed,
             folder / CALLS_FILE,
             name,
-            tools=len(fact.tools),
             exemplars=sum(fact.exemplars.values()),
             unlike_paper=tuple(text for text, is_so in is_unlike.items() if is_so),
             complete=manifest.status == "done",
@@ -276,11 +254,8 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         ids=str(dataset.ids_hash),
         architectures=architectures,
         parameters=_parameters(models, manifest),
-        judge_parameters=_parameters([str(options.get("judge_model"))], manifest),
-        queued=bool(queued(manifest)),
         oracle=bool(oracle_rows(rows).any()),
         joined=bool(_JOINED.search(dataset.name)),
-        settings=json.dumps(settings, sort_keys=True),
     )
 
 

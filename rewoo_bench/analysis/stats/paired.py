@@ -25,7 +25,7 @@ says that events of up to 3 in n questions may be missing. No interval here allo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
@@ -258,48 +258,6 @@ def geometric_mean_ratio(
     found, _ = _of_mean(logs, level, LEAST)
     estimate, low, high = map(math.exp, (found.estimate, found.low, found.high))
     return Interval(estimate, low, high, found.n, level, found.rare)
-
-
-Stratum = tuple[ArrayLike, ArrayLike, ArrayLike | None]
-"""Columns a and b of a data set, paired, and the question of each row where a question has several trials."""
-
-
-def ratio_of_summed_means(strata: Sequence[Stratum]) -> Interval:
-    """The sum over data sets of mean(b) / that of mean(a), with an interval on the logarithm (delta method).
-
-    Every data set counts alike, whatever its number of questions, and its questions are independent of the others'.
-    Student's, with the degrees of freedom of the smallest, and in each with some more of its farthest values, as in
-    `ratio_of_means`, which it is for one. What those add to the means is added in squares: not every data set misses
-    a tail.
-    """
-    if not strata:
-        raise DataError("no stratum to average over")
-    columns = [by_question(*stratum, "amounts") for stratum in strata]
-    sums = [sum(float(pair[side].mean()) for pair in columns if len(pair[side])) for side in (0, 1)]
-    n = sum(len(a) for a, _ in columns)
-    smallest = min(len(a) for a, _ in columns)
-    if smallest < 2 or not sums[0] or not sums[1]:
-        return Interval(sums[1] / sums[0] if sums[0] else math.nan, 0.0, math.inf, n)
-    apart = [b / sums[1] - a / sums[0] for a, b in columns]
-    least = [LEAST_APART * max(float(a.mean()) / sums[0], float(b.mean()) / sums[1]) for a, b in columns]
-    found = [_extended(values, each) for values, each in zip(apart, least, strict=True)]
-    moved = [math.hypot(*(e.means[side] - v.mean() for e, v in zip(found, apart, strict=True))) for side in (0, 1)]
-    errors = [student(smallest, 0.95) * math.hypot(*(each.errors[side] for each in found)) for side in (0, 1)]
-    low, high = (moved[side] + errors[side] for side in (0, 1))
-    estimate, rare = sums[1] / sums[0], any(each.rare for each in found)
-    return Interval(estimate, estimate * math.exp(-low), estimate * math.exp(high), n, rare=rare)
-
-
-def mean_of_differences(strata: Sequence[Interval]) -> Interval:
-    """The mean of independent estimates, from the interval of each (Zou and Donner 2008, Statistics in Medicine 27)."""
-    if not strata:
-        raise DataError("no stratum to average over")
-    k = len(strata)
-    estimate = sum(each.estimate for each in strata) / k
-    below = math.sqrt(sum((each.estimate - each.low) ** 2 for each in strata)) / k
-    above = math.sqrt(sum((each.high - each.estimate) ** 2 for each in strata)) / k
-    n, rare = sum(each.n for each in strata), any(each.rare for each in strata)
-    return Interval(estimate, estimate - below, estimate + above, n, strata[0].level, rare)
 
 
 def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:

@@ -35,13 +35,11 @@ from rewoo_bench.config.price_sheets import without_date
 from rewoo_bench.errors import DataError, MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
-from rewoo_bench.system.http_session import proxies
 from rewoo_bench.types import Usage
 
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
 OPENAI_FORM = ("openai", TEXT_COMPLETION)
-_LOOPBACK = "localhost,127.0.0.1,::1"
 PromptForm = Literal["chat", "completion"]
 """How a prompt is sent: as turns, or as one transcript that the model continues."""
 _ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
@@ -306,12 +304,8 @@ _UNUSED: ContextVar[bool] = ContextVar("unused", default=False)
 def exchange(made: Exchange | None = None) -> Iterator[Exchange]:
     """A call of litellm is made inside: it follows no redirect, and none of litellm's callbacks is called.
 
-    `made` is the exchange that goes on. A server on this machine isn't reached through a proxy.
+    `made` is the exchange that goes on.
     """
-    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
-    if not direct.endswith(_LOOPBACK) and proxies():  # litellm reads the variable in its calls
-        hosts = ",".join(filter(None, (direct, _LOOPBACK)))
-        os.environ.update(NO_PROXY=hosts, no_proxy=hosts)
     load_litellm()
     # litellm's logging worker would take a tenth of a call's time and outlive the call. Without the mark, in a litellm
     # that has moved it, it does.

@@ -10,9 +10,9 @@ again. A provider that doesn't speak the dialect gets the request translated by 
     passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
     # (("Idempotency-Key", "7"),)
 
-An agent chooses no address, no key and no model by its headers and its query. `OpenAI-Organization` and
-`OpenAI-Project` are the agent's own choice under the user's key, unless the user's environment has one. A header that
-isn't listed doesn't pass.
+An agent chooses no address, no key and no model by its headers and its query: what isn't listed doesn't pass.
+`OpenAI-Organization` and `OpenAI-Project` are the agent's own choice under the user's key, unless the user's
+environment has one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -62,11 +61,10 @@ from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.redaction import ends_within, is_credential_name, redact, without
+from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import (
     BAD_GATEWAY,
-    OF_THE_ACCOUNT,
     CallCost,
     Completion,
     ErrorResponse,
@@ -76,19 +74,12 @@ from rewoo_bench.types import (
     WireResponse,
 )
 
-_PASSED = re.compile(r"(openai|anthropic|x)-.+|(x-)?idempotency-key|request-id|retry-after(-ms)?")
-# Names that hold credentials, name hops, or choose where a request goes.
-_WITHHELD = re.compile(
-    r"""x-(amz|goog|litellm|portkey|envoy|original)(-.*)? | (.*[-_.])?(
-        auth\w* | api-?key | key | token | secret | signature | jwt | csrf
-        | passw(or)?d | credentials? | cookie | connection | forward(ed)? | host(name)? | ip | origin | referr?er
-        | proxy | url | uri | target | upstream | backend | endpoint | gateway | override | rewrite | rout(e|er|ing)
-        | provider | model | deployment | base | api-?base | tenant | account
-    )([-_.].*)?""",
-    re.VERBOSE,
-)
-_MAY_PASS = frozenset({"idempotency-key", "x-idempotency-key"})
-_OURS = "x-should-retry"  # the gateway says it: it has tried again already
+_PASSED_ON = frozenset({
+    "openai-organization", "openai-project", "openai-beta", "anthropic-beta", "anthropic-version",
+    "idempotency-key", "x-idempotency-key", "x-client-request-id", "x-request-id", "x-title",
+})  # fmt: skip
+_PASSED_BACK = re.compile("(x-)?request-id|retry-after(-ms)?|(x|anthropic)-ratelimit-.+|openai-(processing-ms|version)")
+_PASSED_QUERY = frozenset({"api-version", "beta"})
 _MISSING = frozenset({404, 405, 501})  # of an endpoint that doesn't speak a dialect
 _OF_REQUEST = re.compile("(?:model|response)_not_found")  # codes of a 404 for what a request names
 _UNFIT = frozenset({400, 422})  # of one that doesn't know a parameter
@@ -98,12 +89,8 @@ _LONGEST_FIELD = 200  # characters of a field of a provider's error object
 
 def passed_on(headers: Iterable[tuple[str, str]], *, key: str) -> tuple[tuple[str, str], ...]:
     """The headers of an agent's request that the provider gets. `key` is the question's."""
-    given = list(headers)
-    hops = {each.strip().lower() for name, value in given if name.lower() == "connection" for each in value.split(",")}
     return tuple(
-        (name, value)
-        for name, value in given
-        if _passes(name.lower()) and name.lower() not in hops and key not in value and _is_plain(value)
+        (name, value) for name, value in headers if name.lower() in _PASSED_ON and key not in value and _is_plain(value)
     )
 
 
@@ -112,23 +99,14 @@ def passed_back(headers: Mapping[str, str], secrets: Collection[str]) -> dict[st
     return {
         name.lower(): without(value, secrets)
         for name, value in headers.items()
-        if _passes(name.lower()) and name.lower() not in OF_THE_ACCOUNT and _is_plain(value)
+        if _PASSED_BACK.fullmatch(name.lower()) and _is_plain(value)
     }
 
 
 def passed_query(query: str, *, key: str) -> str:
     """The query of an agent's request that the provider gets."""
     pairs = parse_qsl(query, keep_blank_values=True)
-    return urlencode([(name, value) for name, value in pairs if not _is_withheld(name.lower()) and key not in value])
-
-
-@lru_cache(maxsize=1024)  # every request of an SDK has the same names
-def _passes(name: str) -> bool:
-    return name in _MAY_PASS or (_PASSED.fullmatch(name) is not None and not _is_withheld(name) and name != _OURS)
-
-
-def _is_withheld(name: str) -> bool:
-    return _WITHHELD.fullmatch(name) is not None or is_credential_name(re.sub(r"\W", "_", name))
+    return urlencode([(name, value) for name, value in pairs if name.lower() in _PASSED_QUERY and key not in value])
 
 
 def _is_plain(value: str) -> bool:
@@ -148,8 +126,6 @@ class _Relay:
         """Credentials that the request was sent with: a server may repeat them in its answer."""
         self._request = request
         self._relayed: list[bytes] = []  # the events of a stream, as the agent gets them
-        self._held: list[bytes] = []  # events whose text may end within a credential: they wait for the next one
-        self._last_text = ""  # the end of the text so far
 
     @property
     def text(self) -> str:
@@ -167,39 +143,28 @@ class _Relay:
             raise BadAnswer(f"an error in place of an answer: {self.facts.error}")
 
     async def relay(self, pieces: AsyncIterable[bytes]) -> None:
-        """Gives the agent each event of a stream as it arrives. Raises `BadAnswer` for one that broke off.
+        """Gives the agent each event of a stream as it arrives, without the credentials that the request was sent with.
 
-        An event is held back while its text may end within a credential. A credential in a single event is replaced
-        there; one in pieces is a `BadAnswer`.
+        Raises `BadAnswer` for a stream that broke off.
         """
         async with aclosing(events_of(pieces)) as events:
             async for event in events:
                 documents = list(documents_of(event))
-                text = "".join(map(self.facts.read, documents))
+                for document in documents:
+                    self.facts.read(document)
                 self.facts.is_complete |= is_done(event)
                 if not self.is_relayed:
                     self.check_no_error()
                 if self.hides_usage and documents and all(map(is_usage_only, documents)):
                     continue
-                self._held.append(without(event.decode("utf-8", "replace"), self.secrets).encode())
-                joined = self._last_text + without(text, self.secrets)
-                if without(joined, self.secrets) != joined:
-                    raise BadAnswer("a stream that repeats in pieces the key that it was asked with")
-                self._last_text = joined[-max(map(len, self.secrets), default=1) :]
-                if not ends_within(joined, self.secrets):
-                    await self._release()
-        await self._release()
+                shown = without(event.decode("utf-8", "replace"), self.secrets).encode()
+                self._relayed.append(shown)
+                if self._request.on_bytes is not None:
+                    await self._request.on_bytes(shown)
         if self.facts.error:
             raise BadAnswer(f"an error in the middle of a stream: {self.facts.error}")
         if not self.facts.is_complete:
             raise BadAnswer("a stream that ended in the middle")
-
-    async def _release(self) -> None:
-        while self._held:
-            event = self._held.pop(0)
-            self._relayed.append(event)
-            if self._request.on_bytes is not None:
-                await self._request.on_bytes(event)
 
 
 class WireClient:

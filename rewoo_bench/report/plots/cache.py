@@ -24,7 +24,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
 from rewoo_bench.analysis.pairs import bounds
-from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, STAND_IN, ContextPrices, context_prices
+from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, ContextPrices, context_prices
 from rewoo_bench.analysis.stats.bootstrap import SMALL
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, FEWEST, ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
@@ -148,6 +148,10 @@ _NEARLY_ALL = 0.9  # of the map's cells
 _CONTEXT_STEP = 32
 _CELL = 128  # tokens of a cell of the map, over which dollars are averaged: what blocks round away depends on the place
 _STRONGEST_SAVING = 4.0  # times: stronger ratios have the same colour
+_VARIED = (
+    "Varied: tokens at the beginning of every prompt of both, the LLM tool's too, the same in all of them and sent "
+    "before; calls and replies stay as they were."
+)
 _COLOURS = ("#7F7F7F", "#D55E00", "#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#000000")
 
 
@@ -190,7 +194,7 @@ def cache(data: PlotData, pair: tuple[str, str]) -> Picture:
         f"Under {len(crossed) or 'none'} of {len(lines)} prices the length of a shared prefix decides which is cheaper "
         f"({doubt})",
         f"Above 1 {second} is cheaper.",
-        _varied(found),
+        _VARIED,
         "A line has a step where the prefix of some prompts gets as long as the rule's minimum, and teeth where tokens "
         "are cached in whole blocks.",
         f"Without a context: {without}.",
@@ -247,7 +251,7 @@ def cache_map(data: PlotData, pair: tuple[str, str]) -> Picture:
         f"Cheaper, dearer: by over {EQUAL:.0%} in {_NEARLY_ALL:.0%} of a price's cells or more, and in none the other "
         "way round. Other look-ups or contexts would give other counts.",
         f"Blue: {low} is cheaper than {high}; red: dearer; on the line both cost the same.",
-        _varied(_found(data, pair, np.zeros(1))),
+        _VARIED,
         f"A cell is the mean over {_CELL} tokens of context and {of_each} questions.",
         "An oracle writes perfect plans and turns; a model's detours move the border." if data.oracle else "",
         facts=data.facts(n=int(n.sum())),
@@ -298,11 +302,3 @@ def tariff_title(tariff: Tariff) -> str:
     """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
     least = tariff.rule and tariff.rule.minimum_prefix_tokens
     return tariff.cache_rule.partition(":")[0] + (f", from {least:,}" if least else "")
-
-
-def _varied(found: ContextPrices) -> str:
-    said = (
-        "Varied: tokens at the beginning of every prompt of both, the LLM tool's too, the same in all of them and sent "
-        "before; calls and replies stay as they were."
-    )
-    return f"{said} {STAND_IN[0].upper()}{STAND_IN[1:]}." if found.stands_in else said

@@ -23,7 +23,7 @@ from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles
-from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.columns import CALLS, PARTS, QUESTIONS
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
@@ -40,7 +40,7 @@ from rewoo_bench.runs.rows import (
 )
 from rewoo_bench.text.escaping import plain_line
 
-_CALLS = ["run_id", "call_index", "place", "status", *PRICED_COLUMNS]
+_CALLS = ["run_id", "call_index", "place", "status", *PARTS, *PRICED_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
 _WHAT_RAN = ["dataset", "model", "planner_model", "solver_model"]
 

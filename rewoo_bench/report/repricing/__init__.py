@@ -26,7 +26,6 @@ from rewoo_bench.analysis.cost_laws import break_even
 from rewoo_bench.analysis.prices import (
     SHARED_UNKNOWN,
     SHOWN,
-    STAND_IN,
     TOKENS_UNKNOWN,
     Calls,
     example_note,
@@ -388,8 +387,6 @@ def _notes(
             )
     elif any(tariff.rule for roles in charged.values() for tariff in roles.values()):
         yield "each architecture, trial and model of a role has a cache of its own, and a hit is certain"
-        if calls.stands_in:
-            yield STAND_IN
         if bool(oracle_rows(rows).any()):
             yield (
                 "an oracle answers at once: its calls are closer to each other than a model's, so more of them are "

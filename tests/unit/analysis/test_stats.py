@@ -27,7 +27,6 @@ from rewoo_bench.analysis.stats.paired import (
     proportion,
     ratio_and_p,
     ratio_of_means,
-    ratio_of_summed_means,
 )
 from rewoo_bench.analysis.stats.tests import (
     holm,
@@ -345,7 +344,6 @@ def test_of_few_questions_one_value_more_is_beyond_the_range(n: int) -> None:
         (difference_of_means(a, b), expected(b - 1000, 0.25 * max(1000, b.mean()))),
         (difference_of_means(b, a), expected(1000 - b, 0.25 * max(1000, b.mean()))),
         (ratio_of_means(a, b), b.mean() / 1000 * np.exp(expected(b / b.mean() - 1, 0.5))),
-        (ratio_of_summed_means([(a, b, None)]), b.mean() / 1000 * np.exp(expected(b / b.mean() - 1, 0.5))),
         (geometric_mean_ratio(one, np.exp(b / 1e4)), np.exp(expected(b / 1e4, 0.25))),
         (mean_of(b - 1000), expected(b - 1000, 0.25 * abs(b.mean() - 1000))),
         (mean_of(b / 10_000, ends=(0.0, 1.0)), np.clip(bounds_with_more(b / 10_000, (0.0, 1.0), 1.0), 0, 1)),
@@ -497,15 +495,6 @@ def test_a_ratio_that_cant_be_known_has_no_bounds(a: list[float], b: list[float]
     found = ratio_of_means(a, b)
     assert found.estimate == pytest.approx(estimate, nan_ok=True)
     assert (bounds(found), found.n) == ((0.0, math.inf), len(a))
-
-
-@pytest.mark.parametrize(("a", "b", "estimate"), [([0, 0], [1, 2], math.nan), ([1, 2], [0, 0], 0.0)])
-def test_a_ratio_of_sums_with_nothing_in_one_of_them_has_no_bounds(
-    a: list[float], b: list[float], estimate: float
-) -> None:
-    found = ratio_of_summed_means([(a, b, None), (a, b, None)])
-    assert found.estimate == pytest.approx(estimate, nan_ok=True)
-    assert (bounds(found), found.n) == ((0.0, math.inf), 4)
 
 
 def test_one_question_bounds_no_mean() -> None:

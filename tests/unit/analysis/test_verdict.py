@@ -17,7 +17,7 @@ import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
 from rewoo_bench.analysis.pairs import Effect, Pair, way_round
-from rewoo_bench.analysis.prices import STAND_IN, Pricing, at_once, own_prices, pricing_of
+from rewoo_bench.analysis.prices import Pricing, at_once, own_prices, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.analysis.verdict import verdict, verdicts_of_run
 from rewoo_bench.config.price_sheets import named_tariff
@@ -282,13 +282,6 @@ def test_a_run_without_calls_has_no_dollars_and_says_why(tmp_path: Path) -> None
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
     with pytest.raises(DataError, match=r"run' has no calls.parquet"):
         pricing_of([run], load(run), manifests(run), ["openai:gpt-4o"])
-
-
-def test_an_older_local_run_is_priced_by_what_llama_cpp_reported_and_says_so() -> None:
-    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
-    pricing = pricing_of([run], load(run), manifests(run))
-    assert pricing.cost_usd is not None
-    assert STAND_IN in pricing.note
 
 
 def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:

@@ -362,14 +362,6 @@ def test_missing_keys_are_named_together(tmp_path: Path) -> None:
         load_dataset_examples(str(folder))
 
 
-def test_a_key_that_has_another_name_now_says_so(tmp_path: Path) -> None:
-    folder = own_set(tmp_path)
-    description = folder / "dataset.toml"
-    description.write_text('style = "trivia"\n' + description.read_text())
-    with pytest.raises(SpecError, match=r"the key 'style' is now 'exemplars'"):
-        load_dataset_examples(str(folder))
-
-
 def contains(prediction: str, answers: Sequence[str]) -> Score:
     """A scorer of one's own."""
     match = any(answer in prediction for answer in answers)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from repricing_runs import Ask, ask, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.analysis.prices import calls_of, priced, pricing_of
-from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.report.repricing import Repriced, RepricedArchitecture
 from rewoo_bench.runs.columns import SHARED
@@ -138,12 +136,6 @@ def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) ->
     line = only(rewoo_bench.reprice(marked, prices=explicit))
     assert line.cache_write_tokens.estimate == (2000 + 400 + 2000) / 2
     assert line.cached_share.estimate == pytest.approx(2000 / (2100 + 2400 + 2100))
-
-
-def test_what_llama_cpp_reported_does_not_say_whose_prompt_was_found() -> None:
-    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b"
-    with pytest.raises(DataError, match="doesn't say what its prompts share with earlier ones"):
-        rewoo_bench.reprice(run, prices="openai_question:gpt-5-mini")
 
 
 def test_a_batch_without_a_cache(tmp_path: Path) -> None:
@@ -345,17 +337,6 @@ def test_calls_without_tokens_have_no_price_and_it_is_said(tmp_path: Path) -> No
     for prices in ((), "none"):
         with pytest.raises(DataError, match=r"run': the tokens of its single model calls weren't recorded"):
             rewoo_bench.reprice(run, prices=prices)
-
-
-def test_cache_marks_of_an_older_run_are_unknown_where_it_lacks_the_parts_of_its_prompts() -> None:
-    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
-    rows, table = load(run), pq.read_table(run / "calls.parquet")
-    bare = table.drop_columns([name for name in table.column_names if name in PARTS])
-    assert len(table.column_names) - len(bare.column_names) == len(PARTS)
-    for name, is_known in (("openai", True), ("anthropic-5m", False)):
-        usd, without = (priced(calls_of(each, rows), {"": named_tariff(name)}).usd for each in (table, bare))
-        assert not np.isnan(usd).any()
-        assert (without == pytest.approx(usd)) if is_known else np.isnan(without).all()
 
 
 ROLES = """

@@ -18,7 +18,7 @@ from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run_command
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.options import OLD_NAMES, OPTIONS, OptionKeywords, RunOptions
+from rewoo_bench.runs.options import OptionKeywords, RunOptions
 
 OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
 
@@ -129,22 +129,6 @@ def test_an_option_is_one_entry_of_the_table(tmp_path: Path) -> None:
     *_, found, differing = done.stdout.splitlines()
     assert found == "{'one': 'blue', 'two': 'blue', 'three': 'red'} 1 True True"
     assert "colour: blue (one), blue (two), red (three)" in differing
-
-
-@pytest.mark.parametrize(("old", "new"), OLD_NAMES.items())
-def test_an_old_name_is_answered_with_the_new_one(
-    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flag, now = f"--{old.replace('_', '-')}", OPTIONS[new].flag
-    (tmp_path / "run.toml").write_text(f"{old} = 1\n")
-    for words, said in (
-        ([flag, "1"], f"{flag} is now {now}"),
-        ([f"{flag}=1"], f"{flag} is now {now}"),
-        (["--from", f"{tmp_path}/run.toml"], f"--from {tmp_path}/run.toml: {old} is now {new}"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main(["run", "--arch", "direct", *words])
-        assert (ended.value.code, capsys.readouterr().err) == (2, f"rewoo-bench: {said}\n")
 
 
 @pytest.mark.anyio

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,8 +11,7 @@ import pyarrow as pa
 import pytest
 from parts import model_call, result
 
-from rewoo_bench import ScriptedModel, evaluate, load
-from rewoo_bench.analysis.claims import check, gather, read_claims
+from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.runs.columns import call_rows, question_row
 from rewoo_bench.text import loops
 from rewoo_bench.text.loops import first_repetition
@@ -119,13 +117,3 @@ def loop_of(questions: pa.Table) -> tuple[int | None, int | None]:
 SAME = "look|Kyiv->a city"
 BOTH, OTHER_ORDER = "look|Kyiv->a city|Oslo->a town", "look|Oslo->a town|Kyiv->a city"
 PAGES = ["more|next->one", "more|next->two", "more|next->three", "more|next->four"]
-
-
-async def test_a_claim_about_loops_shows_those_of_an_older_run() -> None:
-    run = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.5b-100"
-    (found,) = check([claim for claim in read_claims() if claim.id == "yao-loops"], gather(run))
-    rows = load(run).query("architecture == 'react'")
-    wrong = rows[rows["exact_match"] == 0]
-    assert found.verdict == "not testable here"
-    assert found.decided
-    assert found.decided.interval.estimate == pytest.approx(wrong["loop_step"].notna().mean())

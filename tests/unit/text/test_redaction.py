@@ -12,7 +12,6 @@ from real_data import HOTPOTQA, TAU_BENCH, RealData
 from timing import processor_time
 
 from rewoo_bench.text.redaction import (
-    ends_within,
     plain_environment,
     redact,
     redact_settings,
@@ -257,15 +256,3 @@ def test_hostile_texts_take_linear_time(piece: str) -> None:
     for text in (piece * (400_000 // len(piece)), "password: " + piece * (400_000 // len(piece))):
         with processor_time(5):
             without_credentials(text)
-
-
-def test_a_long_secret_is_looked_for_at_the_end_of_a_text_in_little_time() -> None:
-    key = "".join(f"{number:x}/" for number in range(800))
-    secrets = sent_in(None, [key])
-    with processor_time(0.5):
-        for _ in range(100):
-            assert not ends_within("The Neva flows. " * 400, secrets)
-    assert ends_within(f"The key is {key[:9]}", secrets)
-    assert ends_within(f"The key is {key[:-1]}", secrets)
-    assert not ends_within(f"The key is {key[:3]}", secrets)
-    assert not ends_within(f"The key is {key[:9]}.", secrets)
