@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         check_gate,
         compare,
         plot,
-        route,
         summarise,
     )
     from rewoo_bench.report.repricing import reprice
@@ -62,7 +61,7 @@ _PLACES = {
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
     "models.hosted.client": "ModelSettings",
-    "report.reading": "assert_within_budget check_claims check_gate compare plot route summarise",
+    "report.reading": "assert_within_budget check_claims check_gate compare plot summarise",
     "report.repricing": "reprice",
     "report.terminal": "show",
     "runs.folder": "load manifests",
@@ -82,7 +81,7 @@ __all__ = [
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",
-    "plot", "publish", "reprice", "route", "score", "show", "summarise",
+    "plot", "publish", "reprice", "score", "show", "summarise",
 ]  # fmt: skip
 
 

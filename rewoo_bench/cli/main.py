@@ -42,7 +42,6 @@ _COMMANDS = {  # the module and the name in it, and what `--help` says
     "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
     "reprice": ("reprice:reprice_command", "What a run would have cost under other price sheets."),
     "plannable": ("plannable:plannable_command", "What of a loop's tool calls could have been planned."),
-    "route": ("route:route_command", "Estimate what choosing an architecture by question would buy."),
     "claims": ("claims:claims", "Test published claims against runs of your own."),
     "plot": ("plot:plot_command", "Draw runs: tokens, accuracy and latency."),
     "rescore": ("publish:rescore_command", "Score the predictions of a run again."),

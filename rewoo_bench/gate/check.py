@@ -436,7 +436,7 @@ def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
     if not found and old["prompts_sha256"] != new["prompts_sha256"]:
         found = ["its prompts changed"]
     found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
-    for part in ("runner", "settings", "tools", "parents", "router_file"):
+    for part in ("runner", "settings", "tools", "parents"):
         found += changed_values(old.get(part), new.get(part), part)
     return found
 

@@ -21,7 +21,6 @@ from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.analysis.routing_report import RoutingReport, route_runs
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run
@@ -178,27 +177,6 @@ def check_gate(
     before = None if baseline is None else _folder(baseline)
     limits = None if budgets is None else as_path("budgets", budgets)
     return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
-
-
-def route(
-    *runs: str | Path | HasFolder,
-    parents: tuple[str, str] | None = None,
-    router: str | Path = "router",
-    texts: Mapping[str, str] | None = None,
-    threshold: float = 0.5,
-    out: str | Path | None = None,
-) -> RoutingReport:
-    """What choosing one of two architectures for each question would buy, on runs that have both.
-
-    `router` is the architecture whose rules are tried, and whose parents are the default. `texts` are the questions by
-    id, for published runs. `threshold` is the chance of a win above which the learned router takes the dearer parent;
-    `out` is where that router is written, fitted on all questions. Needs the extra `rewoo-bench[route]`. Raises
-    `UsageError` for runs without both parents, `DataError` where `out` is given and there is nothing to learn.
-    """
-    folders = [_folder(run) for run in runs]
-    check_kind("threshold", threshold, (int, float), "a number from 0 to 1")
-    target = None if out is None else as_path("out", out)
-    return route_runs(folders, parents, str(router), texts or {}, threshold, target)
 
 
 def assert_within_budget(

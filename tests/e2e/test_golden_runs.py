@@ -68,7 +68,6 @@ def test_each_command_reads_it(command: tuple[str, ...]) -> None:
         ("reprice", "--prices", "none"),
         ("reprice", "--prices", "none", "--format", "csv"),
         ("plot",),
-        ("route",),
     ],
     ids=" ".join,
 )
