@@ -38,7 +38,6 @@ _COMMANDS = {  # the module and the name in it, and what `--help` says
     "list": ("list_names:list_names", "List architectures, data sets, tools, scorers and models."),
     "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),
     "gate": ("gate:gate_command", "Fail where a run costs more than its budget or its baseline."),
-    "baseline": ("gate:baseline", "Write a baseline for `gate`."),
     "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
     "reprice": ("reprice:reprice_command", "What a run would have cost under other price sheets."),
     "plannable": ("plannable:plannable_command", "What of a loop's tool calls could have been planned."),

@@ -391,7 +391,7 @@ def _architecture(
             yield Check("changed", "pass", group, "prompts", text, n=growth.n)
         else:
             cause = None  # this failure has it
-            advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
+            advice = "--accept-prompts lets the counts alone decide, --update takes them over"
             yield Check("changed", "fail", group, "prompts", f"{text}. {advice}", n=growth.n, grown=growth.grown)
     if growth.failed or not growth.n:
         # Failed questions are in no mean. A deterministic model has none; of a live one too many fail the gate.

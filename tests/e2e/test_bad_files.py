@@ -35,7 +35,7 @@ COMMANDS = {
     "gate": ("gate", "RUN", "--baseline", "RUN"),
     "claims": ("claims", "RUN"),
     "publish": ("publish", "RUN", "--out", "copy"),
-    "baseline": ("baseline", "update", "RUN", "--out", "base.json"),
+    "update": ("gate", "RUN", "--baseline", "base.json", "--update"),
     "resume": ("run", "--no-progress", "--resume", "RUN"),
 }
 

@@ -300,7 +300,7 @@ def test_a_trust_without_a_run_is_refused() -> None:
     "command",
     [
         ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."], ["reprice", "theirs"],
-        ["compare", "theirs"], ["gate", "theirs"], ["baseline", "update", "theirs", "--out", "baseline.json"],
+        ["compare", "theirs"], ["gate", "theirs"], ["gate", "theirs", "--baseline", "baseline.json", "--update"],
         ["publish", "theirs", "--out", "published"], ["rescore", "theirs"],
         ["plot", "theirs"],
     ],

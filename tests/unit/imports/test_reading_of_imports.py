@@ -155,7 +155,7 @@ def test_recorded_dollars_stay(tmp_path: Path) -> None:
 def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> None:
     run = imported(tmp_path / "a", unscored(30), model=MODEL)
     file = tmp_path / "baseline.json"
-    made = invoke("baseline", "update", str(run), "--out", str(file))
+    made = invoke("gate", str(run), "--baseline", str(file), "--update")
     assert "of costs alone, since no answer of bot was scored" in made.output
     assert {line.exact_match for line in open_baseline(file).questions["bot"]} == {None}
     verdict = check_run(run, baseline=file)
@@ -164,12 +164,6 @@ def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> Non
     assert "accuracy of bot isn't compared: no answer was scored" in verdict_text(verdict)
     longer = imported(tmp_path / "b", unscored(30, "Done, and thank you. " * 200), model=MODEL)
     assert {check.metric for check in check_run(longer, baseline=file).failures} == {"total_tokens"}
-
-
-def test_a_baseline_without_update_says_how_to_write_it(tmp_path: Path) -> None:
-    error = invoke("baseline", str(tmp_path)).exception
-    assert isinstance(error, UsageError)
-    assert f"rewoo-bench baseline update {tmp_path} --out FILE" in str(error)
 
 
 def test_the_default_prices_are_those_of_the_runs_model_with_and_without_its_cache(tmp_path: Path) -> None:
