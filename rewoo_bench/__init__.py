@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         plot,
         summarise,
     )
-    from rewoo_bench.report.repricing import reprice
     from rewoo_bench.report.terminal import show
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
@@ -62,7 +61,6 @@ _PLACES = {
     "loaders.load": "load_dataset",
     "models.hosted.client": "ModelSettings",
     "report.reading": "assert_within_budget check_claims check_gate compare plot summarise",
-    "report.repricing": "reprice",
     "report.terminal": "show",
     "runs.folder": "load manifests",
     "runs.publish": "publish",
@@ -81,7 +79,7 @@ __all__ = [
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",
-    "plot", "publish", "reprice", "score", "show", "summarise",
+    "plot", "publish", "score", "show", "summarise",
 ]  # fmt: skip
 
 

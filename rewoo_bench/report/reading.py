@@ -20,7 +20,7 @@ import pandas as pd
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.prices import Pricing, pricings_of
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run
@@ -68,9 +68,10 @@ def compare(
     Each is compared with the `baseline` (by default the first that plans ahead, else the first), or with `all_pairs`
     each with each; ratios are of a loop by a plan, whatever order they stand in. `by` names a column, such as
     `question_type`, whose values are compared separately. Dollars are at `prices` or `price`, those of
-    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Rows
-    without their run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are
-    given. Raises `UsageError` where rows aren't comparable.
+    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Of
+    several `prices` the first counts, and `.under` has the dollars under each. Rows without their run's folder have the
+    own ones alone, and their conditions are checked where `manifests(...)` are given. Raises `UsageError` where rows
+    aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
@@ -81,11 +82,11 @@ def compare(
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
-        rows, pricing, paths = frame_of(runs[0]), None, list[Path]()
+        rows, pricings, paths = frame_of(runs[0]), list[Pricing](), list[Path]()
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
-        manifests, pricing = manifests or read, pricing_of(paths, rows, read, names, amounts)
+        manifests, pricings = manifests or read, pricings_of(paths, rows, read, names, amounts)
     return compare_rows(
         rows,
         manifests=manifests,
@@ -93,7 +94,8 @@ def compare(
         all_pairs=all_pairs,
         intersect=intersect,
         by=by,
-        pricing=pricing,
+        pricing=pricings[0] if pricings else None,
+        under=pricings if len(pricings) > 1 else (),
         folders=paths,
     )
 

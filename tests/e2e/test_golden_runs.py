@@ -65,8 +65,6 @@ def test_each_command_reads_it(command: tuple[str, ...]) -> None:
         ("compare", "--format", "csv"),
         ("claims",),
         ("claims", "--format", "json"),
-        ("reprice", "--prices", "none"),
-        ("reprice", "--prices", "none", "--format", "csv"),
         ("plot",),
     ],
     ids=" ".join,

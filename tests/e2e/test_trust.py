@@ -299,7 +299,7 @@ def test_a_trust_without_a_run_is_refused() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."], ["reprice", "theirs"],
+        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."],
         ["compare", "theirs"], ["gate", "theirs"], ["gate", "theirs", "--baseline", "baseline.json", "--update"],
         ["publish", "theirs", "--out", "published"], ["rescore", "theirs"],
         ["plot", "theirs"],
