@@ -29,10 +29,8 @@ if TYPE_CHECKING:
         check_gate,
         compare,
         plot,
-        route,
         summarise,
     )
-    from rewoo_bench.report.repricing import reprice
     from rewoo_bench.report.terminal import show
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
@@ -62,8 +60,7 @@ _PLACES = {
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
     "models.hosted.client": "ModelSettings",
-    "report.reading": "assert_within_budget check_claims check_gate compare plot route summarise",
-    "report.repricing": "reprice",
+    "report.reading": "assert_within_budget check_claims check_gate compare plot summarise",
     "report.terminal": "show",
     "runs.folder": "load manifests",
     "runs.publish": "publish",
@@ -82,7 +79,7 @@ __all__ = [
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",
-    "plot", "publish", "reprice", "route", "score", "show", "summarise",
+    "plot", "publish", "score", "show", "summarise",
 ]  # fmt: skip
 
 

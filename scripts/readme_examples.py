@@ -93,7 +93,7 @@ def gate_example(folder: Path, text: str) -> str:
     shutil.copytree(ROOT / "architectures", folder / "architectures")
     run = f"rewoo-bench run --arch ./architectures/rewoo --model oracle --no-progress --out {CI_RUN}"
     output(run, folder)
-    output(f"rewoo-bench baseline update {CI_RUN} --out baseline.json", folder)
+    output(f"rewoo-bench gate {CI_RUN} --baseline baseline.json --update", folder)
     shutil.rmtree(folder / CI_RUN)
     prompt = folder / "architectures" / "rewoo" / "planner.txt"
     prompt.write_text("Think about what each step needs before you write it.\n" + prompt.read_text("utf-8"), "utf-8")

@@ -12,6 +12,7 @@ question and trial, and the trials of a question are one observation.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, starmap
@@ -21,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import Pair, adjusted, pair_columns, paired, reference, way_round
+from rewoo_bench.analysis.comparison_tables import Comparison, PairUnder, System, Under
+from rewoo_bench.analysis.cost_laws import even_price
+from rewoo_bench.analysis.pairs import Pair, adjusted, column, pair_columns, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
-from rewoo_bench.analysis.stats.paired import Interval, mean_of
+from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
@@ -62,6 +64,7 @@ def compare(
     by: str | None = None,
     within_model: bool = False,
     pricing: Pricing | None = None,
+    under: Sequence[Pricing] = (),
     folders: Sequence[Path] = (),
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
@@ -71,8 +74,8 @@ def compare(
     questions of each value are compared separately. Each data set is a table of its own, and Holm's adjustment is for
     all of its tests.
     `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
-    tokens are those of `pricing`; the run's own by default. `folders` have the traces that say where agents
-    connected to.
+    tokens are those of `pricing`; the run's own by default. Dollars `under` several prices are in tables of their own.
+    `folders` have the traces that say where agents connected to.
 
     Raises `UsageError` where runs on one data set didn't answer the same questions. With `intersect` they are compared
     on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
@@ -82,7 +85,7 @@ def compare(
     if not len(rows):
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})
-    rows = pricing.of(rows)
+    rows = pricing.of(rows).assign(**_priced_columns(under))
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
     parts, small = [rows] if by is None else subsets(rows, by), list[str]()
@@ -92,6 +95,7 @@ def compare(
         parts = [part for part, n in sizes if n >= LEAST_OF_A_PART]
     systems: list[System] = []
     pairs: list[Pair] = []
+    priced: list[Under] = []
     warnings = dict.fromkeys(unfinished(named))
     for part in parts:
         for dataset, block in _blocks(part, names, named, intersect=intersect, alone=within_model).items():
@@ -104,8 +108,11 @@ def compare(
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
             columns = {label: pair_columns(own) for label, own in same.items()}
-            for a, b in starmap(way_round, chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)):
+            sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
+            sides = list(starmap(way_round, sides))
+            for a, b in sides:
                 pairs.append(paired(dataset, (a, columns[a]), (b, columns[b]), oracle=bool(oracles & {a, b})))
+            priced += [_under(dataset, price, same, sides) for price in under]
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
@@ -116,7 +123,45 @@ def compare(
     datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer
     of_parts = {str(name) for part in parts for name in part["dataset"].unique()} if by else set()
     wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}
-    return Comparison(tuple(systems), adjusted(pairs, wholes), tuple(warnings), tuple(notes), pricing)
+    compared = adjusted(pairs, wholes)
+    return Comparison(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under))
+
+
+def _priced_columns(prices: Sequence[Pricing]) -> dict[str, Floats]:
+    """Dollars and cached tokens of each row under some prices, by the names that `_under` reads."""
+    found = dict[str, Floats]()
+    for price in prices:
+        if price.cost_usd is not None and price.cached is not None:
+            found |= {f"cost_usd {price.asked}": price.cost_usd, f"cached {price.asked}": price.cached}
+    return found
+
+
+def _under(
+    dataset: str, price: Pricing, systems: Mapping[str, pd.DataFrame], sides: Sequence[tuple[str, str]]
+) -> Under:
+    """The dollars of aligned rows under a price, and the ratios of pairs (a, b)."""
+    tariff, usd, cached, pairs = price.tariff, dict[str, Floats](), dict[str, Floats](), []
+    kept = {label: ~left_out(own) for label, own in systems.items()}
+    for label, own in systems.items():
+        usd[label], cached[label] = column(own, f"cost_usd {price.asked}"), column(own, f"cached {price.asked}")
+    questions = {label: pd.factorize(own["example_id"])[0] for label, own in systems.items()}
+    for a, b in sides:
+        both = kept[a] & kept[b]
+        if not usd[a][both].any():
+            continue
+        ratio, even_at = ratio_of_means(usd[a][both], usd[b][both], clusters=questions[a][both]), math.nan
+        if tariff and tariff.input:
+            paid = {side: (usd[side] - cached[side] * tariff.cache_read) / tariff.input for side in (a, b)}
+            even_at = even_price((paid[a][both], cached[a][both]), (paid[b][both], cached[b][both]))
+        pairs.append(PairUnder(a, b, ratio, even_at))
+    return Under(
+        dataset,
+        price.asked,
+        {label: mean_of(usd[label][some], clusters=questions[label][some]) for label, some in kept.items()},
+        {label: float(cached[label][some].mean()) if some.any() else math.nan for label, some in kept.items()},
+        tariff.cache_read / tariff.input if tariff and tariff.rule and tariff.input else None,
+        tuple(pairs),
+    )
 
 
 def _blocks(

@@ -28,6 +28,7 @@ from rewoo_bench.analysis.summary import (
     OF_OBJECTIVES,
     Estimate,
     Summary,
+    bounded,
     cells_of,
     dollars_text,
     has_loops,
@@ -80,6 +81,33 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
+class PairUnder:
+    """Two systems under a price: dollars of b by those of a, paired by question."""
+
+    a: str
+    b: str
+    ratio: Interval
+    even_at: float
+    """The price of cached input, by that of input, at which both cost the same; NaN where they do at none up to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The dollars of a data set under one of several prices."""
+
+    dataset: str
+    price: str
+    """As it was asked for: `openai`."""
+    usd: Mapping[str, Interval]
+    """Of each system the mean per question."""
+    cached_tokens: Mapping[str, float]
+    """Of each system the mean per question."""
+    cached_price: float | None
+    """The price of cached input, by that of input; None where some calls have other prices."""
+    pairs: tuple[PairUnder, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate."""
 
@@ -89,6 +117,10 @@ class Comparison:
     notes: tuple[str, ...] = ()
     pricing: Pricing = field(default_factory=Pricing)
     """The prices of all dollars."""
+    under: tuple[Under, ...] = ()
+    """The dollars under each price, where several were asked for."""
+    pricings: tuple[Pricing, ...] = ()
+    """Those of `under`."""
 
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
@@ -133,6 +165,15 @@ class Comparison:
         for pair in self.pairs:
             if pair.both_answered is not None:
                 rows.append(_row_of_pair(pair, "total_tokens", "ratio where both answered", pair.both_answered))
+        for each in self.under:
+            key = {"dataset": each.dataset, "measure": "cost_usd"}
+            rows += [
+                {**key, "system": label, "kind": f"mean under {each.price}", **asdict(usd)}
+                for label, usd in each.usd.items()
+            ]
+            for two in each.pairs:
+                sides = {"system": two.b, "against": two.a}
+                rows.append({**key, **sides, "kind": f"ratio under {each.price}", **asdict(two.ratio)})
         made = pd.DataFrame([with_finite_numbers(row) for row in rows], columns=list(_FRAME_COLUMNS))
         return made.astype(dict.fromkeys(("n", "only_system", "only_against"), "Int64"))
 
@@ -150,6 +191,7 @@ class Comparison:
                     for each in self.systems
                 ],
                 "pairs": [asdict(pair) for pair in self.pairs],
+                "under": [asdict(each) for each in self.under],
                 "verdicts": self.verdicts,
                 "tests": self.tests,
                 "warnings": list(self.warnings),
@@ -204,6 +246,8 @@ MEANINGLESS = "*"
 """Behind an accuracy that means nothing."""
 ORACLE_NOTE = "accuracy is that of an oracle and means nothing"
 
+CACHED_PRICE, EVEN_AT = "cached / input", "even at"
+"""Prices of cached input, by that of input: under a rule, and where two systems cost the same."""
 _NAMES = {
     "total_tokens": "total tokens",
     "input_tokens": "input tokens",
@@ -236,6 +280,8 @@ def tables(comparison: Comparison) -> Iterator[TitledTable]:
         ):
             if rows:
                 yield TitledTable(f"{dataset}: {title}, paired by question", cells_of(rows))
+    for dataset in dict.fromkeys(each.dataset for each in comparison.under):
+        yield from _tables_under([each for each in comparison.under if each.dataset == dataset])
 
 
 def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[TitledTable]:
@@ -360,6 +406,25 @@ def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
     return {**row, "ratio [95%]": shown}
 
 
+def _tables_under(prices: Sequence[Under]) -> Iterator[TitledTable]:
+    """What each system costs under each of the prices of a data set, and how pairs differ in that."""
+    costs, ratios = [], []
+    for each in prices:
+        intervals = bounded(each.usd)
+        for label, usd in each.usd.items():
+            cached, dollars = each.cached_tokens[label], dollars_text(usd.estimate, intervals.get(label))
+            row = {"price": each.price, "system": label, "cached": number_text(cached, ",.0f"), "$ / 1000": dollars}
+            costs.append(row)
+        for pair in each.pairs:
+            row = {"price": each.price, "ratio": f"{pair.b} / {pair.a}", "n": f"{pair.ratio.n:,}"}
+            even = {CACHED_PRICE: number_text(each.cached_price, ".2f"), EVEN_AT: number_text(pair.even_at, ".2f")}
+            ratios.append({**row, "of means": _interval(pair.ratio, ".3f"), **even})
+    dataset = prices[0].dataset
+    yield TitledTable(f"{dataset}: cost under each price, means per question [95% interval]", cells_of(costs))
+    if ratios:
+        yield TitledTable(f"{dataset}: ratios of cost under each price, paired by question", cells_of(ratios))
+
+
 def _interval(value: Interval, form: str, mark: str = "") -> str:
     between = brackets(value.low, value.high, lambda bound: format(bound, form))
     return f"{number_text(value.estimate, form)} {between}{mark}{RARE if value.rare else ''}"
@@ -413,6 +478,16 @@ def notes(comparison: Comparison) -> list[str]:
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if dollars := of_dollars(comparison.pricing):
         lines.append(dollars)
+    for pricing in comparison.pricings:
+        tariff = pricing.tariff
+        under, own = (tariff.under, tariff.notes) if tariff else (pricing.under, ())
+        lines.append("; ".join(filter(None, [f"{pricing.asked} is {under}", pricing.note, *own])))
+    if comparison.under:
+        lines.append(
+            f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same, if "
+            "there is one up to that of input; each architecture, trial and model of a role has a cache of its own, "
+            "and a hit is certain"
+        )
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where no usage was reported")
     if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
@@ -426,6 +501,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(f"{BOTH_ANSWERED}: leaves out questions by how they ended, which may be the hard ones")
     intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
     intervals += [effect.interval for pair in comparison.pairs for effect in pair.figures]
+    intervals += [usd for each in comparison.under for usd in each.usd.values()]
+    intervals += [pair.ratio for each in comparison.under for pair in each.pairs]
     if any(interval.rare for interval in intervals):
         lines.append(OF_RARE)
     if any(pair.rows > pair.questions for pair in comparison.pairs):

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.analysis.stats.paired import Floats, Interval, ratio_of_means
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import PARTS
 from rewoo_bench.runs.rows import left_out
@@ -225,13 +225,14 @@ def _shape(name: LawName, look_ups: ArrayLike) -> tuple[NDArray[np.float64], NDA
 
 # Where one architecture becomes cheaper than another, by the price of cached input and the number of tool calls.
 #
-# All prices are relative to that of plain input: of cached input from 0 (free) to 1 (no discount), of output and of
-# written input as given. Questions are grouped by the tool calls of the second architecture: its cost grows with them.
+# All prices are relative to that of plain input: of cached input from 0 (free) to 1 (no discount). `paid` is the cost
+# of everything but reads from a cache. Questions are grouped by the tool calls of the second architecture: its cost
+# grows with them.
 
 
 PRICES = tuple(step / 20 for step in range(21))
 _QUESTION_KEY = ["example_id", "trial"]
-_SIZES = ["input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens"]
+_SIZES = ["input_tokens", "cached_input_tokens", "paid"]
 _LEAST = 1e-9  # a fitted line may fall below zero
 
 
@@ -298,16 +299,25 @@ class BreakEven:
     pair: tuple[str, str]
     rows: tuple[BreakEvenRow, ...]
     left_out: int
-    """Questions without tool calls of the second architecture, or that failed in either."""
+    """Questions of the first architecture that the second one lacks, or has no tool call in."""
     predicted: Formula | None
     """None where the formulas don't cover the pair, or there are too few different questions to fit them."""
 
 
-def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float, written: float = 1.0) -> BreakEven:
-    """The map of a repriced run: `questions` are its rows with one model. Raises `DataError`."""
-    kept = questions[~questions["failed"].to_numpy(bool)]
+def even_price(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
+    """The price of cached input at which two architectures cost the same; NaN where they do at none from 0 to 1.
+
+    Of each what is paid for everything else, and the cached tokens, on the same questions; both in units of input.
+    """
+    (paid_a, cached_a), (paid_b, cached_b) = ([float(values.sum()) for values in side] for side in (a, b))
+    price = (paid_b - paid_a) / (cached_a - cached_b) if cached_a != cached_b else math.nan
+    return price if 0 <= price <= 1 else math.nan
+
+
+def break_even(questions: pd.DataFrame, pair: tuple[str, str]) -> BreakEven:
+    """The map of some priced rows: tokens by kind, and `paid`, in units of the price of input. Raises `DataError`."""
     columns = [*_QUESTION_KEY, "tool_calls", *_SIZES]
-    first, second = (kept.loc[(kept["architecture"] == name).to_numpy(bool), columns] for name in pair)
+    first, second = (questions.loc[(questions["architecture"] == name).to_numpy(bool), columns] for name in pair)
     both = first.merge(second, on=_QUESTION_KEY, suffixes=("_a", "_b"))
     both = both[both["tool_calls_b"] > 0]
     if not len(both):
@@ -315,8 +325,7 @@ def break_even(questions: pd.DataFrame, pair: tuple[str, str], *, output: float,
     counts, ids = both["tool_calls_b"].to_numpy(np.int64), both["example_id"].to_numpy(dtype=object)
     whole, cached, paid = {}, {}, {}  # of each question the input, what is read from a cache, and the cost of the rest
     for side in "ab":
-        whole[side], cached[side], wrote, out = (both[f"{size}_{side}"].to_numpy(np.float64) for size in _SIZES)
-        paid[side] = whole[side] - cached[side] + wrote * (written - 1) + out * output
+        whole[side], cached[side], paid[side] = (both[f"{size}_{side}"].to_numpy(np.float64) for size in _SIZES)
     rows = []
     for count in np.unique(counts).tolist():
         some = counts == count

@@ -12,7 +12,7 @@ It is a cache of one user who runs one architecture, and a hit is certain: provi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -30,6 +30,7 @@ from rewoo_bench.config.price_sheets import (
     Tariff,
     by_role,
     named_tariff,
+    names_in_sheets,
     price_of,
     read_price,
     split_by_role,
@@ -179,27 +180,25 @@ def priced(
     calls: Calls,
     tariffs: Mapping[str, Tariff],
     *,
-    batch: bool = False,
     recorded: bool = False,
     context: float = 0.0,
 ) -> CallCosts:
     """The calls under the prices of each role (`""`: every other).
 
-    What is written is counted where it has a price of its own. Nothing is cached in a `batch`. `recorded` takes what
-    the provider reported in place of the rule. `context` is that of `cached_tokens`. Raises `UsageError` for a batch
-    without a price.
+    What is written is counted where it has a price of its own. `recorded` takes what the provider reported in place of
+    the rule. `context` is that of `cached_tokens`.
     """
     parts = np.full((3, len(calls.row)), np.nan)
     for role in dict.fromkeys(calls.role):
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
-        cached, written = cached_tokens(sizes, None if batch else tariff.rule, context)
+        cached, written = cached_tokens(sizes, tariff.rule, context)
         if recorded:
             cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
         written = written * float(tariff.cache_write is not None)
         whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
         output = sizes["output_tokens"] + sizes["lost_output_tokens"]
-        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output, batch=batch)
+        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output)
     return CallCosts(*parts)
 
 
@@ -217,6 +216,10 @@ class Pricing:
     """Dollars of each row under a sheet, NaN where they aren't known; None for what the run recorded."""
     cached: Floats | None = None
     """Input tokens of each row that are cached under the same rule; None for what the endpoint counted."""
+    asked: str = ""
+    """What was written to ask for it: `openai`, or `sheet.toml:large`."""
+    tariff: Tariff | None = None
+    """The prices of every call; None where some have others, or their sheet isn't known."""
 
     def of(self, rows: _Rows) -> _Rows:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
@@ -265,6 +268,8 @@ EXAMPLE = "openai"
 """The price for a run whose own isn't known: of a local model, or of the oracle."""
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
 """The prices in tables of runs whose own aren't known, and their titles there."""
+ALL = "all"
+"""Every price with a short name (`RULES`), in `--prices`."""
 GIVEN = "--price"
 """The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
@@ -326,9 +331,7 @@ def priced_rows(
     is_counted = as_counted and all(calls.is_counted for _, _, calls in of_runs)
     found = []
     for chosen in names:
-        (price, *more), given = split_by_role(chosen, {role for each in models for role in each})
-        if more:
-            raise UsageError(f"--prices: give one price for the main model, got {price} and {more[0]}")
+        (price,), given = split_by_role(chosen, {role for each in models for role in each})
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
         usd, cached = np.full((2, len(columns["run_id"].values)), np.nan)
         for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
@@ -372,8 +375,6 @@ def given_tariffs(prices: Mapping[str, Mapping[str, float] | None]) -> dict[str,
                 output=paid["output"],
                 cache_read=cached,
                 cache_write=None if written == paid["input"] else written,
-                batch_input=None,
-                batch_output=None,
             )
             found[model] = tariff if cached < paid["input"] else tariff.without_cache()
     return found
@@ -474,47 +475,92 @@ def pricing_of(
     prices: Sequence[str] = (),
     price: Sequence[str] = (),
 ) -> Pricing:
-    """The dollars of some runs: of `prices` (as in `priced_rows`) or `price`, else those of `own_or_listed`.
+    """The first of `pricings_of`."""
+    return pricings_of(runs, rows, manifests, prices, price)[0]
 
-    A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or begins with the role of a model, as that of a run.
 
-    Else those of the main model where all runs have the same one and a sheet lists it, else of `EXAMPLE`. Raises
-    `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run lacks what it takes.
+def pricings_of(
+    runs: Sequence[str | Path],
+    rows: pd.DataFrame | pa.Table,
+    manifests: Manifests,
+    prices: Sequence[str] = (),
+    price: Sequence[str] = (),
+) -> list[Pricing]:
+    """The dollars of some runs: under each of `prices` or at `price`, else those of `own_or_listed`.
+
+    `prices` are those of `priced_rows`, or several in one text with commas between them; `all` is every short name
+    (`RULES`). Those of a role hold for each. A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or begins with
+    the role of a model, as that of a run.
+
+    Without either it is one: that of the main model where all runs have the same one and a sheet lists it, else of
+    `EXAMPLE`. Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run
+    lacks what it takes.
     """
     if price:
         if prices:
             raise UsageError(f"--prices {prices[0]}: leave it or --price out")
-        return _at_given_prices(runs, rows, manifests, price)
+        return [_at_given_prices(runs, rows, manifests, price)]
     if not prices and (known := own_or_listed(runs, rows, manifests)):
-        return known
+        return [known]
     columns = read_columns(rows, ["model", *_MODELS.values()])
     main, planners, solvers = (each.names_in_use for each in columns.values())
     listed = price_of(main[0]) if len(main) == 1 else None
+    asked, of_roles = _asked_prices(prices) if prices else ([listed or EXAMPLE], [])
     try:
-        chosen = [prices or [listed or EXAMPLE]]
-        (found,) = priced_rows(runs, rows, chosen, own_roles=not prices, as_counted=not prices)
-        if np.isnan(found.usd[~failed(rows)]).any():
-            raise DataError(SHARED_UNKNOWN if any(each.rule for each in found.tariffs[0].values()) else TOKENS_UNKNOWN)
+        chosen = [[name, *of_roles] for name in asked]
+        found = priced_rows(runs, rows, chosen, own_roles=not prices, as_counted=not prices)
+        for each in found:
+            if np.isnan(each.usd[~failed(rows)]).any():
+                has_rule = any(tariff.rule for tariff in each.tariffs[0].values())
+                raise DataError(SHARED_UNKNOWN if has_rule else TOKENS_UNKNOWN)
     except DataError as error:
         if prices:
             raise
-        return Pricing(note=f"no dollars: {error.args[0]}")
+        return [Pricing(note=f"no dollars: {error.args[0]}")]
+    unknown = unlisted([*main, *planners, *solvers]) or unlisted(found[0].models)
+    notes = []
+    if not prices and not listed:
+        notes.append(example_note(unknown or main, "compare"))
+    elif not prices and unknown:
+        of = f"no price is known for {' and '.join(unknown)}"
+        notes.append(f"{of}, counted as the other calls are (compare --prices gives others)")
+    own = {"planner": set(planners) - set(main), "solver": set(solvers) - set(main)} if prices else {}
+    return [_pricing(name, each, notes, own, manifests) for name, each in zip(asked, found, strict=True)]
+
+
+def _asked_prices(prices: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The prices that some texts name, each once, and those of roles."""
+    names = [name.strip() for text in prices for name in text.split(",") if name.strip()]
+    names = list(dict.fromkeys(each for name in names for each in (RULES if name == ALL else [name])))
+    of_roles = [name for name in names if name.partition(":")[0] in (*_MODELS, "judge")]
+    plain = [name for name in names if name not in of_roles]
+    split_by_role([*plain, *of_roles], _MODELS)  # which refuses those of a role alone
+    return plain, of_roles
+
+
+def _pricing(
+    asked: str, found: PricedRows, notes: Sequence[str], own: Mapping[str, Collection[str]], manifests: Manifests
+) -> Pricing:
+    """The price that was asked for, with its name and what it takes for granted.
+
+    `own` are the models that a role has of its own, where their price is to be noted if their sheet lacks it.
+    """
     tariff = found.tariffs[0][""]
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under, name = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests), tariff.name
-    note = ""
     if found.is_counted:
-        models = [tariff.model, *(each.model for run in found.tariffs for each in run.values())]
-        counted = _as_counted(models, manifests, found.usd, found.cached)
+        paid = [tariff.model, *(each.model for run in found.tariffs for each in run.values())]
+        counted = _as_counted(paid, manifests)
         under, name = counted.under, counted.name
-    if not prices:
-        unknown = unlisted([*main, *planners, *solvers]) or unlisted(found.models)
-        if not listed:
-            note = example_note(unknown or main, "compare")
-        elif unknown:
-            of = f"no price is known for {' and '.join(unknown)}"
-            note = f"{of}, counted as the other calls are (compare --prices gives others)"
-    return Pricing(under, note, name, found.usd, found.cached)
+    said = [*notes]
+    for role, models in own.items():
+        as_others = any(run.get(role) == tariff for run in found.tariffs)
+        for model in sorted(models) if as_others else ():
+            if tariff.model not in names_in_sheets(model):
+                of = f"the {role}'s model {model} isn't in the sheet {tariff.sheet}"
+                said.append(f"{of}, and is counted as the other calls are: --prices {role}:SHEET:MODEL")
+    of_all = None if others else tariff
+    return Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
 
 
 def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import click
 
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.prices import pricings_of
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
@@ -27,10 +27,12 @@ from rewoo_bench.text.escaping import terminal
                    "Each data set is always a table of its own.")
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Compare the questions of each type, difficulty or number of hops separately.")
-@click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL]",
+@click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL],…|all",
               help="Count dollars, and cached tokens, at this price: "
-                   f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Where "
-                   "the planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
+                   f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Of "
+                   "several, as in openai,anthropic-5m, or all short names, the first is that of every table, and two "
+                   "tables have the dollars and ratios under each, and where two architectures break even. Where the "
+                   "planner or solver has a model of its own, repeat the flag for its price: planner:SHEET:MODEL.  "
                    "[default: what the runs paid, else the prices of their models, else openai]")
 @click.option("--price", multiple=True, metavar="[ROLE:|MODEL:]input=USD,cached=USD,output=USD",
               help="Count dollars at this price of a million tokens, for a model that no sheet has: what the runs "
@@ -45,8 +47,9 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     question; the trials of a question count as one observation. The first lines say what it comes to.
     """
     rows, read = load(*runs), manifests(*runs)
+    first, *more = pricings_of(runs, rows, read, prices, price)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
-                              pricing=pricing_of(runs, rows, read, prices, price), folders=list(map(Path, runs)))
+                              pricing=first, under=[first, *more] if more else (), folders=list(map(Path, runs)))
     for warning in comparison.warnings if form in ("csv", "json") else ():
         click.echo(terminal(f"WARNING: {warning}"), err=True)
     click.echo(terminal(render_comparison(comparison, form)))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import click
 
 from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
-from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.count_checks import EXACT_MARGIN
@@ -38,8 +39,11 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Limits for each architecture, data set and model (budgets.toml), and of tool schemas.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
-              help="Compare with this, question by question: a run folder, or a file of `baseline update`. With --mcp "
-                   "or --tools: a file of --json.")
+              help="Compare with this, question by question: a run folder, or a file of --update. With --mcp or "
+                   "--tools: a file of --json.")
+@click.option("--update", is_flag=True,
+              help="Judge nothing: write the numbers and ids of RUN to the file of --baseline, or replace it. The same "
+                   "run gives the same bytes.")
 @click.option("--max-increase", callback=as_share, metavar="SHARE",
               help="Allowed growth of a mean against the baseline.  [default: 2% exact, 5% live]")
 @click.option("--exact/--live", "exact", default=None,
@@ -60,9 +64,10 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
               help="Write means per question here, or the tokens of each tool's schema, for github-action-benchmark "
                    "(customSmallerIsBetter).")
 def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
-                 tools: tuple[str, ...], budgets: Path | None, baseline: Path | None, max_increase: float | None,
-                 exact: bool | None, accept_prompts: bool, strict: bool, allow_incomplete: bool, markdown: Path | None,
-                 junit_file: Path | None, json_file: Path | None) -> int:
+                 tools: tuple[str, ...], budgets: Path | None, baseline: Path | None, update: bool,
+                 max_increase: float | None, exact: bool | None, accept_prompts: bool, strict: bool,
+                 allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
+                 json_file: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
     With --mcp or --tools it judges the tokens of tool schemas, which are sent with every model call. No model is asked.
@@ -71,21 +76,28 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
     rewoo-bench. Only a failed check exits with 1.
     """
     # fmt: on
+    terms = {"--accept-prompts": accept_prompts, "--strict": strict, "--allow-incomplete": allow_incomplete}
+    if update:
+        if run is None or baseline is None:
+            raise click.UsageError("--update writes the numbers of a run to a file: give RUN and --baseline FILE")
+        reports = {"--markdown": markdown, "--junit": junit_file, "--json": json_file}
+        judging = {"--mcp": mcp, "--tools": tools, "--budgets": budgets, "--max-increase": max_increase is not None}
+        _refuse({**judging, **terms, **reports}, "is for judging, and --update judges nothing: leave one of them out")
+        _update(run, baseline, exact)
+        return 0
     if mcp or tools:
         from rewoo_bench.evaluation.toolbox import tool_sizes  # 0.3 s, which the gate of a run needn't wait for
 
-        flags = {"RUN": run is not None, "--exact": exact, "--live": exact is False, "--accept-prompts": accept_prompts,
-                 "--strict": strict, "--allow-incomplete": allow_incomplete}  # fmt: skip
-        if given := [flag for flag, is_given in flags.items() if is_given]:
-            raise click.UsageError(f"{given[0]} is about a run: leave it or --mcp and --tools out")
+        modes = {"--exact": exact, "--live": exact is False}
+        _refuse({"RUN": run, **modes, **terms}, "is about a run: leave it or --mcp and --tools out")
         limits = read_tool_budgets(budgets) if budgets is not None else ()
         before = read_tool_points(baseline) if baseline is not None else None
         sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
         verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
         click.echo(terminal(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else "")))
     elif run is not None:
-        terms = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
-        verdict = check_run(run, budgets=budgets, baseline=baseline, terms=terms, allow_incomplete=allow_incomplete)
+        held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
+        verdict = check_run(run, budgets=budgets, baseline=baseline, terms=held, allow_incomplete=allow_incomplete)
         click.echo(terminal(verdict_text(verdict)))
     else:
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
@@ -102,44 +114,23 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
     return verdict.code
 
 
-# `rewoo-bench baseline update`: a run's counts as a small file to commit, for `gate --baseline`.
+def _refuse(flags: Mapping[str, Any], reason: str) -> None:
+    """Raises `UsageError` with the first of the flags that is given, and the reason why it can't be."""
+    if given := [flag for flag, value in flags.items() if value]:
+        raise click.UsageError(f"{given[0]} {reason}")
 
 
-class _Baseline(click.Group):
-    """A group that tells whoever leaves out `update` to write it."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            raise UsageError(f"write `rewoo-bench baseline update {args[0]} --out FILE`")
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_Baseline)
-def baseline() -> None:
-    """Write a baseline for `gate`."""
-
-
-# fmt: off
-@baseline.command()
-@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, metavar="FILE",
-              help="File to write.")
-@click.option("--exact/--live", "exact", default=None,
-              help="Whether its counts are the same every time.  [default: exact for the oracle and replays]")
-def update(run: Path, out: Path, exact: bool | None) -> None:
-    """Write the numbers and ids of a run as a baseline; the same run gives the same bytes."""
+def _update(run: Path, file: Path, exact: bool | None) -> None:
+    """Writes a run's counts as a small file to commit, and says whether that changed it."""
     if not run.is_dir():
         raise no_run(run, MANIFEST)
     content = open_baseline(run, deterministic=exact)
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
-        before = out.read_text(encoding="utf-8", errors="replace") if not is_stream(out) else None
-    write_output(out, text, "--out")
+        before = file.read_text(encoding="utf-8", errors="replace") if not is_stream(file) else None
+    write_output(file, text, "--baseline")
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)
-    message = f"{out}: {changed}, {lines} of {', '.join(content.questions)}{costs}"
-    click.echo(terminal(message), err=is_stream(out))  # the file itself may be standard output
-# fmt: on
+    message = f"{file}: {changed}, {lines} of {', '.join(content.questions)}{costs}"
+    click.echo(terminal(message), err=is_stream(file))  # the file itself may be standard output

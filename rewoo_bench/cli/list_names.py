@@ -9,14 +9,19 @@ import click
 from rewoo_bench.config.named import Named, read_architecture, read_dataset
 from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
+from rewoo_bench.config.price_sheets import bundled_sheets, read_sheet
 from rewoo_bench.models.local.catalogue import catalogue
-from rewoo_bench.text.escaping import terminal_width
+from rewoo_bench.text.escaping import terminal, terminal_width, text_table
 
 
 @click.command(name="list")
 @click.option("--agents", is_flag=True, help="Name the bundled agents of other frameworks, with the folder for --arch.")
-def list_names(agents: bool) -> None:
+@click.option("--prices", is_flag=True, help="Print the shipped price sheets, with their dates.")
+def list_names(agents: bool, prices: bool) -> None:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
+    if prices:
+        click.echo(terminal(sheet_list()))
+        return
     if agents:  # they aren't names: each installs a framework of its own
         click.echo("agents (--arch FOLDER)")
         for path in sorted(agents_folder().glob("*/architecture.toml")):
@@ -44,6 +49,21 @@ def list_names(agents: bool) -> None:
     click.echo("other models (--model)")
     _line(ORACLE_MODEL, "perfect plans, turns and answers from the questions' gold, for costs alone")
     _installed("models")
+
+
+def sheet_list() -> str:
+    """The bundled price sheets as a table: a line for each model."""
+    cells = [["sheet", "model", "in", "out", "cached in", "cache write", "cache", "as of"]]
+    for name, path in bundled_sheets().items():
+        sheet = read_sheet(path)
+        for model, prices in sheet.models.items():
+            kind = sheet.cache[prices.cache].kind if prices.cache else "-"
+            amounts = (prices.input, prices.output, prices.cache_read, prices.cache_write)
+            cells.append(
+                [name, model, *("-" if amount is None else f"{amount:g}" for amount in amounts), kind, str(sheet.as_of)]
+            )
+    sources = dict.fromkeys(f"{name}: {read_sheet(path).source}" for name, path in bundled_sheets().items())
+    return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
 
 
 def _line(name: str, text: str) -> None:

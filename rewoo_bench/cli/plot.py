@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,13 +13,11 @@ import click
 from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
-from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
-from rewoo_bench.report.repricing import reprice
+from rewoo_bench.report.plots.draw import BREAK_EVEN, FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
 from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import plain_line, terminal
 
-BREAK_EVEN = "break-even"
 _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
 
@@ -30,14 +29,13 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
               help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
-                   "are drawn only where they are named: cache, cache-map, and break-even, of one run alone.")
+                   "are drawn only where they are named: cache, cache-map and break-even.")
 @click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
-              help=f"Prices of `break-even`: {PRICE_FORMS}. A sheet without a model gives a map for each of its "
-                   "models.")
+              help=f"The price of `break-even`: {PRICE_FORMS}.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, `cache`, `cache-map` and `break-even`, the more expensive one first; "
-                   "`steps` draws their formulas. `break-even` without it: each against the run's first.")
+                   "`steps` draws their formulas.")
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
@@ -53,7 +51,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     listed = (dict.fromkeys(name.strip() for name in text.split(",") if name.strip()) for text in lists)
     kinds, figures, compared = map(list, listed)
     check_known("format", kinds, PICTURE_FORMATS)
-    check_known("figure", figures, (*FIGURES, BREAK_EVEN))
+    check_known("figure", figures, FIGURES)
     given = {name for name in ("prices", "pair") if context.get_parameter_source(name) is _COMMANDLINE}
     if "prices" in given and BREAK_EVEN not in figures:
         raise UsageError(
@@ -61,7 +59,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             f"cache and cache-map have all of {SHORT_NAMES}"
         )
     warn_of_unfinished(*runs)
-    data = read(runs).by(by) if by else read(runs)
+    data = replace(read(runs), price=prices)
+    data = data.by(by) if by else data
     if len(compared) != 2:
         raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")
     if "pair" in given:
@@ -72,26 +71,17 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             folder.unlink()
         except OSError as error:
             raise UsageError(f"{str(folder)!r} is a symbolic link; give --out: {error.strerror}") from None
-    wanted = [name for name in figures if name != BREAK_EVEN]
-    if BREAK_EVEN in figures:
-        if len(runs) > 1:
-            raise UsageError(f"--only {BREAK_EVEN}: it is drawn of one run, got {len(runs)}")
-        baseline, others = (compared[0], compared[1:]) if "pair" in given else (None, [])
-        for path in reprice(runs[0], prices=prices, baseline=baseline).draw(folder, formats=kinds, others=others):
-            click.echo(terminal(str(path)))
-        if not wanted:
-            return
 
     def skip(name: str, reason: str) -> None:
         click.echo(terminal(plain_line(f"{name}: not drawn: {reason}")), err=True)
 
     with _one_font_warning():
-        drawn = draw(data, only=wanted, pair=(compared[0], compared[1]), on_skip=skip)
+        drawn = draw(data, only=figures, pair=(compared[0], compared[1]), on_skip=skip)
         is_any = False
         for path in save_figures(drawn, folder, kinds):
             click.echo(terminal(str(path)))
             is_any = True
-    if not is_any and BREAK_EVEN not in figures:
+    if not is_any:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
 
 

@@ -114,7 +114,7 @@ class CacheRule(BaseModel):
 
 
 class ModelPrices(BaseModel):
-    """A `[models.NAME]` table: prices in the sheet's unit. `batch_…` are those of the provider's batch interface."""
+    """A `[models.NAME]` table: prices in the sheet's unit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -123,8 +123,6 @@ class ModelPrices(BaseModel):
     cache_read: _Price | None = None
     cache_write: _Price | None = None
     """None is no price of its own: what is written costs what other input does."""
-    batch_input: _Price | None = None
-    batch_output: _Price | None = None
     cache: str | None = None
     """Name of a `[cache.NAME]` table; None is no cache."""
     note: str = ""
@@ -133,8 +131,6 @@ class ModelPrices(BaseModel):
     def _complete(self) -> ModelPrices:
         if self.cache is not None and self.cache_read is None:
             raise ValueError(f"cache = {self.cache!r} needs cache_read, the price of cached input")
-        if (self.batch_input is None) != (self.batch_output is None):
-            raise ValueError("batch_input and batch_output: give both, or neither")
         return self
 
 
@@ -197,8 +193,6 @@ class Tariff:
     notes_of_rule: tuple[str, ...]
     cache_write: float | None = None
     """None where what is written costs what other input does."""
-    batch_input: float | None = None
-    batch_output: float | None = None
 
     def without_cache(self) -> Tariff:
         """The same prices where nothing is cached."""
@@ -217,17 +211,10 @@ class Tariff:
             notes_of_rule=(),
         )
 
-    def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any, *, batch: bool = False) -> Any:
-        """Dollars of some tokens: numbers, or arrays of them.
-
-        `cached` and `written` are parts of the input `tokens`. Raises `UsageError` for a batch without a price.
-        """
-        if not batch:
-            extra = 0.0 if self.cache_write is None else written * (self.cache_write - self.input)
-            return (tokens - cached) * self.input + cached * self.cache_read + extra + output * self.output
-        if self.batch_input is None or self.batch_output is None:
-            raise UsageError(f"--batch: the sheet {self.sheet!r} has no batch price of {self.model!r}")
-        return tokens * self.batch_input + output * self.batch_output
+    def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any) -> Any:
+        """Dollars of some tokens, numbers or arrays of them; `cached` and `written` are parts of the input `tokens`."""
+        extra = 0.0 if self.cache_write is None else written * (self.cache_write - self.input)
+        return (tokens - cached) * self.input + cached * self.cache_read + extra + output * self.output
 
 
 def without_date(model: str) -> str:
@@ -285,15 +272,6 @@ def bundled_sheets() -> dict[str, Path]:
     return {path.stem: path for path in sorted(Path(__file__).with_name("prices").glob("*.toml"))}
 
 
-def tariffs(sheets: Sequence[str | Path], models: Sequence[str] = ()) -> list[Tariff]:
-    """The prices in some sheets, by name or file, of all their models or of those in `models`. Raises `UsageError`."""
-    found = [tariff for name in dict.fromkeys(sheets) for tariff in _tariffs_of(name)]
-    for model in models:
-        if model not in {tariff.model for tariff in found}:
-            raise UsageError(unknown("model of the price sheets", model, [tariff.model for tariff in found]))
-    return [tariff for tariff in found if not models or tariff.model in models]
-
-
 def read_price(text: str) -> dict[str, float]:
     """Dollars per million tokens from `input=0.15,cached=0.075,output=0.6`, by `PRICE_KINDS`. Raises `UsageError`."""
     found: dict[str, float] = {}
@@ -335,7 +313,7 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
     stands for the model of its short name, else for its first.
     """
     sheet, wanted = sheet_and_model(text)
-    found = {tariff.model: tariff for tariff in tariffs([sheet])}
+    found = {tariff.model: tariff for tariff in tariffs(sheet)}
     if wanted:
         names = [wanted]
     elif model is None:
@@ -353,7 +331,7 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
 def price_of(model: str) -> str | None:
     """SHEET:MODEL of a model that a provider's sheet lists, `openai:gpt-4o` of `openai/gpt-4o`; None for no such."""
     sheets = [name for name in bundled_sheets() if name not in _NOT_A_DEFAULT]
-    listed = {each.model: f"{sheet}:{each.model}" for sheet in reversed(sheets) for each in tariffs([sheet])}
+    listed = {each.model: f"{sheet}:{each.model}" for sheet in reversed(sheets) for each in tariffs(sheet)}
     return next((listed[name] for name in names_in_sheets(model) if name in listed), None)
 
 
@@ -391,7 +369,7 @@ def by_role(
     With `own` a model that the sheet lacks has the prices of the sheet that lists it, where there is one.
     """
     found = {"": tariff}
-    sheet = {each.model: each for each in _tariffs_of(tariff.path)} if models else {}
+    sheet = {each.model: each for each in tariffs(tariff.path)} if models else {}
     for role, model in models.items():
         listed = next((sheet[name] for name in names_in_sheets(model) if name in sheet), None)
         if listed is None and own and (elsewhere := price_of(model)):
@@ -402,18 +380,19 @@ def by_role(
     return found
 
 
-def _tariffs_of(name: str | Path) -> Iterable[Tariff]:
+def tariffs(name: str | Path) -> tuple[Tariff, ...]:
+    """The prices of all models in a sheet, by its name or its file. Raises `UsageError`."""
     known, path, text = bundled_sheets(), Path(name), str(name)
     if path.suffix != ".toml":
         if text not in known:
-            forms = "or SHEET:MODEL (rewoo-bench reprice --list), or a file of your own: sheet.toml[:MODEL]"
+            forms = "or SHEET:MODEL (rewoo-bench list --prices), or a file of your own: sheet.toml[:MODEL]"
             model = text.rpartition("/")[2]
             if of := [sheet for sheet, file in known.items() if model in read_sheet(file).models]:
                 written = " or ".join(f"{sheet}:{model}" for sheet in of)
                 raise UsageError(f"unknown price {text!r}, which is a model: write {written}")
             raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
         return _bundled(known[text])
-    return _tariffs_in(path)
+    return tuple(_tariffs_in(path))
 
 
 @cache  # the figures of a study name these hundreds of times
@@ -431,7 +410,7 @@ def _tariffs_in(path: Path) -> Iterator[Tariff]:
         prices_name = sheet.prices or f"{whose} of {sheet.as_of}"
         notes = tuple(note for note in (sheet.note, prices.note) if note)
         notes_of_rule = tuple(filter(None, (rule.note, *rule.unknown))) if rule else ()
-        kinds = ("input", "output", "cache_read", "cache_write", "batch_input", "batch_output")
+        kinds = ("input", "output", "cache_read", "cache_write")
         amounts = {kind: amount for kind in kinds if (amount := getattr(prices, kind)) is not None}
         dollars = {kind: amount * PRICE_UNITS[sheet.unit] for kind, amount in amounts.items()}
         yield Tariff(

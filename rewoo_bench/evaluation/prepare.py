@@ -115,7 +115,9 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
         if role in found and (costs_nothing(model.name) or is_own_model(model.name)):
             flag = "--price" if options.price else "--prices"
             why = "costs nothing" if costs_nothing(model.name) else "counts its own dollars (CallCost.cost_usd)"
-            raise UsageError(f"{flag}: {model.name!r} {why}; rewoo-bench reprice prices a finished run")
+            raise UsageError(
+                f"{flag}: {model.name!r} {why}; rewoo-bench compare --prices counts a finished run's dollars"
+            )
     return found
 
 

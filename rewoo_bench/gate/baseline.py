@@ -163,7 +163,7 @@ class Baseline(BaseModel):
 
 def read_baseline(path: Path) -> Baseline:
     """A baseline file. Raises `DataError`."""
-    way = "`rewoo-bench baseline update RUN --out FILE`"
+    way = "`rewoo-bench gate RUN --baseline FILE --update`"
     try:
         return Baseline.model_validate_json(path.read_bytes())
     except FileNotFoundError:

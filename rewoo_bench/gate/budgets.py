@@ -342,7 +342,7 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
 
 
 def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
-    why = "none was recorded, and no price sheet tells it (`rewoo-bench reprice`)"
+    why = "none was recorded, and no price sheet tells it (`rewoo-bench list --prices`)"
     text = f"{name}: the cost of {rows} unknown, which is not 0: {why}"
     return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
 

@@ -391,7 +391,7 @@ def _architecture(
             yield Check("changed", "pass", group, "prompts", text, n=growth.n)
         else:
             cause = None  # this failure has it
-            advice = "--accept-prompts lets the counts alone decide, `baseline update` takes them over"
+            advice = "--accept-prompts lets the counts alone decide, --update takes them over"
             yield Check("changed", "fail", group, "prompts", f"{text}. {advice}", n=growth.n, grown=growth.grown)
     if growth.failed or not growth.n:
         # Failed questions are in no mean. A deterministic model has none; of a live one too many fail the gate.
@@ -436,7 +436,7 @@ def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
     if not found and old["prompts_sha256"] != new["prompts_sha256"]:
         found = ["its prompts changed"]
     found += [f"prompt of the tool {name!r} changed" for name in others("tool_prompts_sha256")]
-    for part in ("runner", "settings", "tools", "parents", "router_file"):
+    for part in ("runner", "settings", "tools", "parents"):
         found += changed_values(old.get(part), new.get(part), part)
     return found
 

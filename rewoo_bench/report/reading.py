@@ -20,8 +20,7 @@ import pandas as pd
 from rewoo_bench.analysis.claims import Finding, check, gather, read_claims
 from rewoo_bench.analysis.compare import compare as compare_rows
 from rewoo_bench.analysis.comparison_tables import Comparison
-from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.analysis.routing_report import RoutingReport, route_runs
+from rewoo_bench.analysis.prices import Pricing, pricings_of
 from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
 from rewoo_bench.gate.check import ComparisonTerms, check_run
@@ -69,9 +68,10 @@ def compare(
     Each is compared with the `baseline` (by default the first that plans ahead, else the first), or with `all_pairs`
     each with each; ratios are of a loop by a plan, whatever order they stand in. `by` names a column, such as
     `question_type`, whose values are compared separately. Dollars are at `prices` or `price`, those of
-    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Rows
-    without their run's folder have the own ones alone, and their conditions are checked where `manifests(...)` are
-    given. Raises `UsageError` where rows aren't comparable.
+    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Of
+    several `prices` the first counts, and `.under` has the dollars under each. Rows without their run's folder have the
+    own ones alone, and their conditions are checked where `manifests(...)` are given. Raises `UsageError` where rows
+    aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     check_switches(all_pairs=all_pairs, intersect=intersect)
@@ -82,11 +82,11 @@ def compare(
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
-        rows, pricing, paths = frame_of(runs[0]), None, list[Path]()
+        rows, pricings, paths = frame_of(runs[0]), list[Pricing](), list[Path]()
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
-        manifests, pricing = manifests or read, pricing_of(paths, rows, read, names, amounts)
+        manifests, pricings = manifests or read, pricings_of(paths, rows, read, names, amounts)
     return compare_rows(
         rows,
         manifests=manifests,
@@ -94,7 +94,8 @@ def compare(
         all_pairs=all_pairs,
         intersect=intersect,
         by=by,
-        pricing=pricing,
+        pricing=pricings[0] if pricings else None,
+        under=pricings if len(pricings) > 1 else (),
         folders=paths,
     )
 
@@ -178,27 +179,6 @@ def check_gate(
     before = None if baseline is None else _folder(baseline)
     limits = None if budgets is None else as_path("budgets", budgets)
     return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)
-
-
-def route(
-    *runs: str | Path | HasFolder,
-    parents: tuple[str, str] | None = None,
-    router: str | Path = "router",
-    texts: Mapping[str, str] | None = None,
-    threshold: float = 0.5,
-    out: str | Path | None = None,
-) -> RoutingReport:
-    """What choosing one of two architectures for each question would buy, on runs that have both.
-
-    `router` is the architecture whose rules are tried, and whose parents are the default. `texts` are the questions by
-    id, for published runs. `threshold` is the chance of a win above which the learned router takes the dearer parent;
-    `out` is where that router is written, fitted on all questions. Needs the extra `rewoo-bench[route]`. Raises
-    `UsageError` for runs without both parents, `DataError` where `out` is given and there is nothing to learn.
-    """
-    folders = [_folder(run) for run in runs]
-    check_kind("threshold", threshold, (int, float), "a number from 0 to 1")
-    target = None if out is None else as_path("out", out)
-    return route_runs(folders, parents, str(router), texts or {}, threshold, target)
 
 
 def assert_within_budget(

@@ -350,7 +350,7 @@ class Trajectories:
         self._trace_places = np.full(shape, _NOWHERE, dtype=np.int64)
         self._call_places = np.full((*shape, 2), _NOWHERE, dtype=np.int64)
         self._stack = ExitStack()
-        self._reading = Lock()  # `view` asks from several threads
+        self._reading = Lock()  # `report --live` asks from several threads
 
     def __enter__(self) -> Self:
         """Opens the files of the runs, and keeps where the trace and the calls of each question are."""

@@ -121,7 +121,6 @@ class Architecture:
                 name: sha256(text.encode()).hexdigest() for name, text in sorted(self.tool_prompts.items())
             },
             **({"parents": parents} if parents else {}),
-            **getattr(self.runner, "facts", {}),
         }
 
 
@@ -304,7 +303,7 @@ def _with_parents(
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
     spec = spec.model_copy(update={"tools": tools})
-    made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents, folder=folder)
+    made = _assembled(spec, prompts, tool_prompts, overrides, where, parents=parents)
     texts, exemplars, fallbacks = dict(prompts.texts), dict(prompts.exemplars), dict[str, str]()
     for parent in parents:
         texts |= {f"{parent.name}/{prompt}": text for prompt, text in parent.prompts.texts.items()}

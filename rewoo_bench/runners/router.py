@@ -2,7 +2,6 @@
 
 rule       the first rule that fits the question's text
 model      one short model call, of the role "router"
-learned    the weights of a router.json: a sum over the question's words
 
 The router sees the question's text alone: not its type, and no answer. The chosen parent gets its own tools, the same
 model and the same limits; places show it: `rewoo/planner`, `react/turn 1`. The column `routed_to` and the notes
@@ -14,11 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from rewoo_bench.config.router import RouterFile, RouterSettings, read_router, rule_for
+from rewoo_bench.config.router import RouterSettings, rule_for
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.architecture import Architecture
@@ -35,25 +32,19 @@ class Router:
 
     Settings = RouterSettings
     takes_parents = True
-    """The class is made with the architectures that `Settings.parents` names, and with its folder."""
+    """The class is made with the architectures that `Settings.parents` names."""
 
-    def __init__(
-        self, prompts: Prompts, settings: RouterSettings, *, parents: Sequence[Architecture], folder: Path | None
-    ) -> None:
+    def __init__(self, prompts: Prompts, settings: RouterSettings, *, parents: Sequence[Architecture]) -> None:
         self.settings = settings
         self.parents = {parent.name: parent for parent in parents}
-        self.facts: dict[str, Any] = {}
-        """More facts for the manifest."""
         if settings.policy == "rule":
             for number, rule in enumerate(settings.rules, start=1):
                 if rule.choose not in self.parents:
                     there = " and ".join(self.parents)
                     raise SpecError(f"rule {number} chooses {rule.choose!r}; the parents are {there}")
-        elif settings.policy == "model":
+        else:
             listed = (f"{n}. {each.name}: {each.spec.description}" for n, each in enumerate(parents, start=1))
             self._system = replace(prompts.system("router", agents="\n".join(listed)), ends_prefix=True)
-        else:
-            self._learned = self._read_learned(folder)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question as the chosen parent does."""
@@ -75,9 +66,6 @@ class Router:
             return (
                 (names[0], {"rule": None}) if rule is None else (self.settings.rules[rule].choose, {"rule": rule + 1})
             )
-        if self.settings.policy == "learned":
-            reason = {"chance": self._learned.chance(question), "dearer": self._learned.dearer}
-            return self._learned.choose(question), reason
         request = Request(
             [self._system, Message("user", f"Question: {question}")],
             role="router",
@@ -90,20 +78,3 @@ class Router:
         match = _CHOICE.search(completion.text)
         number = int(match[1] or match[2]) if match else 1
         return names[number - 1], {"reply": completion.text, "readable": match is not None}
-
-    def _read_learned(self, folder: Path | None) -> RouterFile:
-        """The router file, in the working folder, else in that of the architecture. Raises `SpecError`."""
-        path = Path(self.settings.file or "")
-        if folder and not path.exists() and (folder / path).exists():
-            path = folder / path
-        router = read_router(path)
-        if set(router.parents) != set(self.parents):
-            raise SpecError(
-                f"router file {str(path)!r} is for {' and '.join(router.parents)}, and the parents are "
-                f"{' and '.join(self.parents)}; give parents={'+'.join(router.parents)}, or fit another router"
-            )
-        self.facts["router_file"] = {
-            "sha256": sha256(path.read_bytes()).hexdigest(),
-            **router.model_dump(mode="json", exclude={"weights", "intercept", "version"}),
-        }
-        return router

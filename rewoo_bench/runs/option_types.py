@@ -23,7 +23,7 @@ MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
 SHORT_NAMES = "none, openai, anthropic-5m, anthropic-1h, gemini, deepseek, vllm, llama.cpp"
 """Those of `price_sheets.RULES`, which takes longer to import than a help text may take."""
 PRICE_FORMS = (
-    f"a short name of a model's price and its cache rule ({SHORT_NAMES}), a sheet of `rewoo-bench reprice --list`, one "
+    f"a short name of a model's price and its cache rule ({SHORT_NAMES}), a sheet of `rewoo-bench list --prices`, one "
     "model of it (SHEET:MODEL), or a file of your own (sheet.toml[:MODEL])"
 )
 """What every `--prices` takes."""

@@ -35,7 +35,7 @@ COMMANDS = {
     "gate": ("gate", "RUN", "--baseline", "RUN"),
     "claims": ("claims", "RUN"),
     "publish": ("publish", "RUN", "--out", "copy"),
-    "baseline": ("baseline", "update", "RUN", "--out", "base.json"),
+    "update": ("gate", "RUN", "--baseline", "base.json", "--update"),
     "resume": ("run", "--no-progress", "--resume", "RUN"),
 }
 
@@ -68,7 +68,7 @@ READERS = {
     **{f"report, {name}": (name, ("report", "RUN", "--no-figures")) for name in ("calls", "questions")},
     **{f"show, {name}": (name, ("show", "RUN", "sample-028")) for name in ("calls", "questions")},
     **{f"publish, {name}": (name, ("publish", "RUN", "--out", "copy")) for name in ("calls", "questions")},
-    "reprice": ("calls", ("reprice", "RUN", "--prices", "anthropic", "--recorded-cache")),
+    "compare, calls": ("calls", ("compare", "RUN", "--prices", "anthropic")),
     "plot": ("calls", ("plot", "RUN", "--out", "figures")),
     "gate": ("questions", ("gate", "RUN", "--budgets", "budgets.toml")),
     "compare": ("questions", ("compare", "RUN")),

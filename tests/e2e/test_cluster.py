@@ -20,7 +20,7 @@ import pytest
 from answering import KEY, answer
 from test_killed import NOT_THE_SAME, by_request, new_run, questions
 
-from rewoo_bench.report.view import take_snapshot
+from rewoo_bench.report.live import take_snapshot
 from rewoo_bench.runs.folder import ENGINE_FILE, load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply

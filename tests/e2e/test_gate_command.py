@@ -52,10 +52,10 @@ def copied(name: str, file: str, old: str, new: str) -> Path:
 def test_a_run_passes_against_itself_and_its_baseline_file(capsys: pytest.CaptureFixture[str]) -> None:
     run("before", "--arch", "rewoo,react-native")
     run("again", "--arch", "rewoo,react-native")
-    assert command("baseline", "update", "before", "--out", "baseline.json") == 0
+    assert command("gate", "before", "--baseline", "baseline.json", "--update") == 0
     written = Path("baseline.json").read_bytes()
     capsys.readouterr()
-    assert command("baseline", "update", "again", "--out", "baseline.json") == 0
+    assert command("gate", "again", "--baseline", "baseline.json", "--update") == 0
     assert capsys.readouterr().out == "baseline.json: unchanged, 16 rows of react-native, rewoo\n"
     assert Path("baseline.json").read_bytes() == written
     Path("budgets.toml").write_text(BUDGETS)
@@ -132,15 +132,15 @@ def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.Monkey
 def test_a_baseline_goes_to_standard_output_and_through_a_link(capfd: pytest.CaptureFixture[str]) -> None:
     run("now", "--arch", "rewoo")
     capfd.readouterr()
-    assert command("baseline", "update", "now", "--out", "/dev/stdout") == 0
+    assert command("gate", "now", "--baseline", "/dev/stdout", "--update") == 0
     out, err = capfd.readouterr()
     assert (json.loads(out)["model"], err) == ("oracle", "/dev/stdout: written, 8 rows of rewoo\n")
     Path("link.json").symlink_to("baseline.json")
-    assert command("baseline", "update", "now", "--out", "link.json") == 0
+    assert command("gate", "now", "--baseline", "link.json", "--update") == 0
     assert Path("link.json").is_symlink()
     assert Path("baseline.json").read_text() == out
-    assert command("baseline", "update", "now", "--out", "/dev/full") == 2
-    assert "--out: can't write '/dev/full': No space left on device" in capfd.readouterr().err
+    assert command("gate", "now", "--baseline", "/dev/full", "--update") == 2
+    assert "--baseline: can't write '/dev/full': No space left on device" in capfd.readouterr().err
 
 
 def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +150,12 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert command("gate", "nowhere", "--baseline", "now") == 2
     assert command("gate", "now", "--baseline", "now", "--max-increase", "2") == 2
     assert "'2' is neither a percentage (2%) nor a fraction below 1 (0.02)" in capsys.readouterr().err
-    assert command("baseline", "update", "nowhere", "--out", "b.json") == 2
+    assert command("gate", "nowhere", "--baseline", "b.json", "--update") == 2
+    assert command("gate", "now", "--update") == 2
+    assert "give RUN and --baseline FILE" in capsys.readouterr().err
+    assert command("gate", "now", "--baseline", "b.json", "--update", "--budgets", "budgets.toml") == 2
+    assert "--budgets is for judging, and --update judges nothing" in capsys.readouterr().err
+    assert not Path("b.json").exists()
     Path("budgets.toml").write_text(BUDGETS.replace("sample", "hotpotqa"))
     assert command("gate", "now", "--budgets", "budgets.toml") == 2
     assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err

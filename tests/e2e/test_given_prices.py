@@ -12,7 +12,6 @@ import rewoo_bench
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.prices import own_or_listed, pricing_of
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.repricing import reprice
 from rewoo_bench.runs.comparability import noted_differences
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
@@ -138,7 +137,6 @@ def test_the_price_of_a_run_is_that_of_what_could_be_planned() -> None:
     found = plannable(Path("here"))
     assert found.pricing == ""
     assert found.prices == {"none": "no cache, openai/test"}
-    assert "none is known" not in str(reprice("here").notes)
 
 
 def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
@@ -179,7 +177,8 @@ def test_an_answer_from_a_cache_is_at_the_prices_of_the_run_that_uses_it(thousan
 
 def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
-    assert "--price: 'oracle' costs nothing; rewoo-bench reprice prices a finished run" in capfd.readouterr().err
+    said = "--price: 'oracle' costs nothing; rewoo-bench compare --prices counts a finished run's dollars"
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("cap", ["--run-cost", "--question-cost"])

@@ -18,7 +18,6 @@ pytestmark = [
 ]
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
-PUBLISHED = Path(__file__).parents[1] / "golden" / "models" / "hotpotqa-qwen-1.5b"
 BIG = 2000.0  # mean tokens of `direct` stay below
 
 
@@ -109,7 +108,6 @@ def test_a_run_with_a_full_standard_error_ends_its_work(folder: str) -> None:
 
 TABLES: dict[str, list[str]] = {
     "compare": [str(GOLDEN)],
-    "reprice": [str(PUBLISHED), "--prices", "openai", "--model", "gpt-5-mini"],
     "run": ["--arch", "rewoo,react", "--model", "oracle", "-n", "3", "--out", "made", "--no-progress", "--no-report"],
     "gate": ["here", "--budgets", "fails.toml"],
     "runs": ["."],

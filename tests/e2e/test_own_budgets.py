@@ -12,7 +12,7 @@ BUDGETS = Path(__file__).parents[1] / "golden" / "budgets"
 
 
 def test_the_bundled_architectures_keep_their_budgets_on_the_sample(tmp_path: Path) -> None:
-    """Where a change is meant: `rewoo-bench baseline update`, as CONTRIBUTING.md says."""
+    """Where a change is meant: `rewoo-bench gate --update`, as CONTRIBUTING.md says."""
     run = bench(bundled_names("architectures"), out=tmp_path / "run")
     assert len(run.rows) == 100 * len(bundled_names("architectures"))
     rewoo_bench.assert_within_budget(run, BUDGETS / "budgets.toml", baseline=BUDGETS / "baseline.json")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_runs import quiet
+from priced_runs import ask, text, write
 from prompt_caches import replayed
-from repricing_runs import ask, text, write
 
 from rewoo_bench.analysis.prices import cached_tokens, priced, read_calls
 from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff

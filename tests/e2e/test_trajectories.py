@@ -1,4 +1,4 @@
-"""Trajectories of a run read by several threads at once, as `view` does."""
+"""Trajectories of a run read by several threads at once, as `report --live` does."""
 
 from __future__ import annotations
 

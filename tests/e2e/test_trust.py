@@ -137,7 +137,7 @@ def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
     "name",
     [
         *("router?parents=evil+react", "router?parents=./evil+react", "router?parents=%2Eevil%2Fx+react"),
-        *("router?parents=%252Fevil+react", "router?policy=learned&file=private.txt", "rewoo?tools=..%2Fevil"),
+        *("router?parents=%252Fevil+react", "rewoo?tools=..%2Fevil"),
         *("router?parents=e%3Bvil+react", "router?parents=e%252Bvil+react", "react?max_steps=500"),
     ],
 )
@@ -299,10 +299,10 @@ def test_a_trust_without_a_run_is_refused() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."], ["reprice", "theirs"],
-        ["compare", "theirs"], ["gate", "theirs"], ["baseline", "update", "theirs", "--out", "baseline.json"],
+        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."],
+        ["compare", "theirs"], ["gate", "theirs"], ["gate", "theirs", "--baseline", "baseline.json", "--update"],
         ["publish", "theirs", "--out", "published"], ["rescore", "theirs"],
-        ["plot", "theirs"], ["route", "theirs"],
+        ["plot", "theirs"],
     ],
     ids=lambda command: str(command[0]),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import rewoo_bench
 from rewoo_bench.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ["pandas", "litellm", "datasets", "matplotlib", "xllamacpp", "scipy", "sklearn", "httpx", "pyarrow"]
+HEAVY = ["pandas", "litellm", "datasets", "matplotlib", "xllamacpp", "scipy", "httpx", "pyarrow"]
 
 
 def loaded_by(code: str) -> set[str]:

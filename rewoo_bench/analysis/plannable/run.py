@@ -276,7 +276,7 @@ def _task_rows(
         for name, tariff in tariffs.items():
             cached, written = cached_tokens(columns, tariff.rule)
             written = written * float(tariff.cache_write is not None)
-            usd = tariff.cost_usd(columns["input_tokens"], cached, written, columns["output_tokens"], batch=False)
+            usd = tariff.cost_usd(columns["input_tokens"], cached, written, columns["output_tokens"])
             row |= {f"usd:{name}": float(np.sum(usd)), f"cached:{name}": float(np.sum(cached))}
         yield row
 

@@ -198,7 +198,7 @@ class RayEngine:
     resources: Mapping[str, float]
     say: Callable[[str], None]
     state_file: Path
-    """Has `state()` while the engine runs, for `rewoo-bench view`."""
+    """Has `state()` while the engine runs, for `rewoo-bench report --live`."""
     limiters: Mapping[str, AdaptiveLimiter] = field(default_factory=dict)
     """By model: the calls in flight of the whole run."""
     sent: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 `cache` has a line for each price that ships, `cache-map` a panel for each, with the look-ups that a question needs
 upwards. What is varied is told in analysis/prices.py.
 
-`break-even` is a map with a row for each number of tool calls, by the price of cached input. It takes a repriced run.
+`break-even` is a map with a row for each number of tool calls, by the price of cached input.
 """
 
 from __future__ import annotations
@@ -23,15 +23,25 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
+from rewoo_bench.analysis.cost_laws import break_even as find_break_even
 from rewoo_bench.analysis.pairs import bounds
-from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, ContextPrices, context_prices
+from rewoo_bench.analysis.prices import (
+    SHARED_UNKNOWN,
+    SHOWN,
+    ContextPrices,
+    calls_of,
+    context_prices,
+    own_models,
+    priced,
+)
 from rewoo_bench.analysis.stats.bootstrap import SMALL
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, FEWEST, ratio_of_means
-from rewoo_bench.config.price_sheets import RULES, Tariff, named_tariff
+from rewoo_bench.config.price_sheets import RULES, Tariff, by_role, named_tariff
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData
 from rewoo_bench.report.plots.style import GREY, INK, Picture, SeriesStyle
+from rewoo_bench.runs.rows import read_columns
 
 SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 _PRICE_STEP = PRICES[1] - PRICES[0]
@@ -42,6 +52,36 @@ _LINE = 30  # characters of a text beside them
 _STRONGEST = 8.0  # times: stronger ratios have the same colour
 _OF_FORMULA: dict[str, Any] = {"color": INK, "ls": (0, (4, 2)), "lw": 1.3, "marker": "o", "ms": 4, "mfc": "white"}
 _OF_SHEET: dict[str, Any] = {"color": INK, "ls": (0, (1, 1.5)), "lw": 1}
+
+
+def break_even(data: PlotData, pair: tuple[str, str]) -> Picture:
+    """Which of two architectures costs less at `data.price`, by the price of cached input and the tool calls."""
+    data.check_once()
+    first, second = pair[::-1]
+    tariff, sides = named_tariff(data.price), data.rows[data.rows["architecture"].isin(pair)]
+    if not tariff.input:
+        raise NothingToDraw(f"needs a price of input, and {tariff.model} has none")
+    roles = by_role(tariff, own_models(read_columns(sides, ["model", "planner_model", "solver_model"])), {})
+    if len(set(roles.values())) > 1:
+        raise NothingToDraw(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
+    if not {first, second} <= set(data.architectures):
+        raise data.lacks_pair(*pair)
+    if not len(data.calls):
+        raise NothingToDraw(f"needs what prompts share: {SHARED_UNKNOWN}")
+    calls = calls_of(data.calls, sides)
+    costs, sizes = priced(calls, roles), calls.columns
+    if np.isnan(costs.usd).any():
+        raise NothingToDraw(f"needs what prompts share: {SHARED_UNKNOWN}")
+    found = find_break_even(
+        sides.assign(
+            input_tokens=calls.of_rows(sizes["input_tokens"] + sizes["lost_input_tokens"]),
+            cached_input_tokens=calls.of_rows(costs.cached),
+            paid=calls.of_rows(costs.usd - costs.cached * tariff.cache_read) / tariff.input,
+        ),
+        (first, second),
+    )
+    price = tariff.cache_read / tariff.input if tariff.rule else None
+    return break_even_map(found, price=price, priced=tariff.model, rule=tariff.cache_rule, facts=data.facts())
 
 
 def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: str, facts: str) -> Picture:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rewoo_bench.analysis.pairs import way_round
 from rewoo_bench.errors import NothingToDraw, UsageError
-from rewoo_bench.report.plots.cache import break_even_map, cache, cache_map
+from rewoo_bench.report.plots.cache import break_even, cache, cache_map
 from rewoo_bench.report.plots.conditions import failure, latency, tools
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
@@ -30,7 +30,6 @@ __all__ = [
     "FIGURES",
     "Picture",
     "PlotData",
-    "break_even_map",
     "draw",
     "plot_data_of",
     "read",
@@ -38,6 +37,7 @@ __all__ = [
     "slug",
 ]
 
+BREAK_EVEN = "break-even"
 PICTURE_FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
 PICTURE_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
@@ -67,6 +67,7 @@ FIGURES = {
     "paper": Drawing(paper, by_dataset=False),
     "cache": Drawing(cache, unasked=False),
     "cache-map": Drawing(cache_map, unasked=False),
+    BREAK_EVEN: Drawing(break_even, unasked=False),
 }
 
 
@@ -79,8 +80,8 @@ def draw(
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
 
-    `pair` are the architectures that `ratio`, `cache` and `cache-map` compare, the loop by the plan, and that `steps`
-    draws formulas for.
+    `pair` are the architectures that `ratio`, `cache`, `cache-map` and `break-even` compare, the loop by the plan, and
+    that `steps` draws formulas for.
     `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
     that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """

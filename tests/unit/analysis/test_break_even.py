@@ -20,7 +20,7 @@ PAIR = ("rewoo", "react")
 
 def row(architecture: str, number: int, calls: int, tokens: int, cached: int, **values: Any) -> dict[str, Any]:
     return {
-        "architecture": architecture, "example_id": f"q{number}", "trial": 0, "tool_calls": calls, "failed": False,
+        "architecture": architecture, "example_id": f"q{number}", "trial": 0, "tool_calls": calls,
         "input_tokens": tokens, "cached_input_tokens": cached, "cache_write_tokens": 0, "output_tokens": 0, **values,
     }  # fmt: skip
 
@@ -45,12 +45,18 @@ def uneven(each: int) -> pd.DataFrame:
     return rows.assign(input_tokens=rows["input_tokens"] + rows.index % 7)
 
 
+def mapped(rows: pd.DataFrame, pair: tuple[str, str] = PAIR, *, written: float = 1.0) -> BreakEven:
+    """The map where output costs four times as much as input, and what is written to a cache `written` times."""
+    new = rows["input_tokens"] - rows["cached_input_tokens"] + rows["cache_write_tokens"] * (written - 1)
+    return break_even(rows.assign(paid=new + 4 * rows["output_tokens"]), pair)
+
+
 def draw(of: BreakEven) -> Picture:
     return break_even_map(of, price=None, priced="m", rule="M's rule: prefixes of any length", facts="n = 15 questions")
 
 
 def found(**values: Any) -> BreakEven:
-    return break_even(questions(**values), PAIR, output=4.0)
+    return mapped(questions(**values))
 
 
 def test_the_measured_price_is_where_both_cost_the_same() -> None:
@@ -69,7 +75,7 @@ def test_the_formula_fits_questions_that_follow_it() -> None:
 
 
 def test_a_ratio_is_sure_away_from_the_border_and_never_of_under_20_questions() -> None:
-    several, few = (break_even(uneven(each), PAIR, output=4.0) for each in (40, 19))
+    several, few = (mapped(uneven(each)) for each in (40, 19))
     assert all(each.is_sure(len(PRICES) - 1) for each in several.rows)
     assert not any(each.is_sure(place) for each in few.rows for place in range(len(PRICES)))
 
@@ -77,25 +83,25 @@ def test_a_ratio_is_sure_away_from_the_border_and_never_of_under_20_questions() 
 def test_prices_of_output_and_of_writing_count() -> None:
     dear = questions()
     dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
-    assert all(math.isnan(each.price) for each in break_even(dear, PAIR, output=4.0).rows)
+    assert all(math.isnan(each.price) for each in mapped(dear).rows)
     written = questions()
     written.loc[written["architecture"] == "react", "cache_write_tokens"] = 400
-    first = break_even(written, PAIR, output=4.0, written=1.25).rows[0]
+    first = mapped(written, written=1.25).rows[0]
     assert first.price == pytest.approx((600 - 100) / 1100, abs=0.003)
 
 
 def test_questions_without_tool_calls_or_that_failed_are_left_out_and_counted() -> None:
     rows = questions()
     rows.loc[(rows["architecture"] == "react") & (rows["example_id"] == "q0"), "tool_calls"] = 0
-    rows.loc[rows["example_id"] == "q1", "failed"] = True
-    assert break_even(rows, PAIR, output=4.0).left_out == 2
+    failed = (rows["architecture"] == "react") & (rows["example_id"] == "q1")
+    assert mapped(rows[~failed]).left_out == 2
     with pytest.raises(DataError, match="no question of 'react' with tool calls"):
-        break_even(rows.assign(tool_calls=0), PAIR, output=4.0)
+        mapped(rows.assign(tool_calls=0))
 
 
 def test_no_formula_for_other_architectures_or_too_few_questions() -> None:
     others = questions().replace({"architecture": {"react": "mine"}})
-    assert break_even(others, ("rewoo", "mine"), output=4.0).predicted is None
+    assert mapped(others, ("rewoo", "mine")).predicted is None
     assert found(look_ups=range(2, 3)).predicted is None
 
 
@@ -110,15 +116,15 @@ def test_the_map_says_below_which_price_which_is_cheaper() -> None:
     assert labels == ["break-even, measured", "break-even by the formula of Xu et al. 2023", "m: 0.1", "uncertain"]
     dear = questions()
     dear.loc[dear["architecture"] == "react", "output_tokens"] = 1000
-    assert draw(break_even(dear, PAIR, output=4.0)).title == "ReWOO is cheaper at every price of cached input"
+    assert draw(mapped(dear)).title == "ReWOO is cheaper at every price of cached input"
 
 
-def test_the_title_counts_the_questions_without_a_break_even() -> None:
+def test_the_title_counts_the_questions_without_a_mapped() -> None:
     rows = questions()
     calls = rows["tool_calls"].where(rows["architecture"] == "react")
     rows.loc[calls == 5, "output_tokens"] = 1000
     rows.loc[calls == 4, ["input_tokens", "cached_input_tokens"]] = 9, 0
-    picture = draw(break_even(rows, PAIR, output=4.0))
+    picture = draw(mapped(rows))
     check_fits(picture.figure)
     assert picture.title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
 
@@ -127,12 +133,12 @@ def test_the_title_counts_the_questions_without_a_break_even() -> None:
 def test_long_names_stay_on_the_sheet(names: tuple[str, str]) -> None:
     rows = questions().replace({"architecture": dict(zip(PAIR, names, strict=True))})
     rows.loc[rows["tool_calls"].where(rows["architecture"] == names[1]) == 5, "output_tokens"] = 1000
-    check_fits(draw(break_even(rows, names, output=4.0)).figure)
+    check_fits(draw(mapped(rows, names)).figure)
 
 
 def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
     for pair, low in ((PAIR, "ReAct / ReWOO"), (("react", "rewoo"), "ReWOO / ReAct")):
-        axes = draw(break_even(questions(), pair, output=4.0)).figure.axes
+        axes = draw(mapped(questions(), pair)).figure.axes
         assert axes[1].get_ylabel() == f"{low}\n(blue: ReWOO is cheaper)"
         red, _, blue, _ = to_rgba(axes[0].patches[-2].get_facecolor())  # cached input at its dearest: ReWOO is cheaper
         assert blue > red

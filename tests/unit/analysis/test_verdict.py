@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from comparison_rows import A, B, frame, manifest, system
 from gate_runs import row, write_run
-from repricing_runs import ask, text, write
+from priced_runs import ask, text, write
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare

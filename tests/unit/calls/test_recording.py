@@ -350,7 +350,7 @@ async def test_a_failed_call_that_its_caller_made_again_is_recalled_at_once(tmp_
 
 
 async def test_the_record_of_a_call_has_its_times_and_the_marks_of_its_prefixes(tmp_path: Path) -> None:
-    """What `reprice` takes: when it was sent and answered, and where a provider is asked to end a cached prefix."""
+    """What a price takes: when it was sent and answered, and where a provider is asked to end a cached prefix."""
     fixed, grown = Message("system", "Be brief.", ends_prefix=True), Message("assistant", "I look.")
     wire = WireRequest("/messages", b"{}")
     before = time.time()

@@ -44,7 +44,7 @@ def test_a_flag_given_twice_says_that_the_last_one_counts(capfd: pytest.CaptureF
     assert "is no run" in refused
 
 
-@pytest.mark.parametrize("name", ["import", "runs", "view", "compare", "show", "report", "route", "new arch"])
+@pytest.mark.parametrize("name", ["import", "runs", "compare", "show", "report", "report --live", "new arch"])
 def test_a_name_that_no_file_can_have_is_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

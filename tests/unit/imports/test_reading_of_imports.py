@@ -20,7 +20,6 @@ from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.report.reading import compare
-from rewoo_bench.report.repricing import reprice
 from rewoo_bench.report.terminal import show
 from rewoo_bench.report.write import read_page
 from rewoo_bench.runs.folder import load, manifests
@@ -155,7 +154,7 @@ def test_recorded_dollars_stay(tmp_path: Path) -> None:
 def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> None:
     run = imported(tmp_path / "a", unscored(30), model=MODEL)
     file = tmp_path / "baseline.json"
-    made = invoke("baseline", "update", str(run), "--out", str(file))
+    made = invoke("gate", str(run), "--baseline", str(file), "--update")
     assert "of costs alone, since no answer of bot was scored" in made.output
     assert {line.exact_match for line in open_baseline(file).questions["bot"]} == {None}
     verdict = check_run(run, baseline=file)
@@ -166,34 +165,15 @@ def test_a_baseline_of_what_nobody_scored_has_costs_alone(tmp_path: Path) -> Non
     assert {check.metric for check in check_run(longer, baseline=file).failures} == {"total_tokens"}
 
 
-def test_a_baseline_without_update_says_how_to_write_it(tmp_path: Path) -> None:
-    error = invoke("baseline", str(tmp_path)).exception
-    assert isinstance(error, UsageError)
-    assert f"rewoo-bench baseline update {tmp_path} --out FILE" in str(error)
-
-
-def test_the_default_prices_are_those_of_the_runs_model_with_and_without_its_cache(tmp_path: Path) -> None:
-    run = imported(tmp_path / "a", solved(3), model=MODEL)
-    cached, uncached = reprice(run).lines
-    assert (cached.sheet, cached.model, uncached.sheet, uncached.model) == ("openai", MODEL, "none", MODEL)
-    assert cached.usd_per_1000.estimate < uncached.usd_per_1000.estimate
-    assert uncached.cached_share.estimate == 0
-    examples = reprice(imported(tmp_path / "b", solved(3), model="nobody/x"))
-    assert [line.sheet for line in examples.lines] == ["none", "openai", "anthropic"]
-    assert any("none is known for nobody/x (reprice --prices NAME" in note for note in examples.notes)
-    with pytest.raises(UsageError, match="no price given"):
-        reprice(run, models=[MODEL])
-
-
-def test_what_lacks_prompts_is_repriced_without_a_cache(tmp_path: Path) -> None:
+def test_what_lacks_prompts_has_a_price_without_a_cache_alone(tmp_path: Path) -> None:
     usage = {"input": 2_000, "output": 20}
     answered = observation("GENERATION", None, output="Done.", model=MODEL, usageDetails=usage)
     run = imported(tmp_path / "a", [langfuse_trace("a", [answered])])
-    found = reprice(run)
-    assert [line.sheet for line in found.lines] == ["none"]
-    assert any("they weren't recorded" in note for note in found.notes)
-    with pytest.raises(DataError, match="--prices none"):
-        reprice(run, prices="openai")
+    rows, read = load(run), manifests(run)
+    assert "they weren't recorded" in pricing_of([run], rows, read).note
+    assert pricing_of([run], rows, read, ["none"]).cost_usd is not None
+    with pytest.raises(DataError, match="they weren't recorded"):
+        pricing_of([run], rows, read, ["openai"])
 
 
 def test_the_oracle_is_told_to_need_gold_answers(tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from repricing_runs import Ask, ask, sheet, text, write
+from priced_runs import Ask, Cost, ask, costs, sheet, text, write
 
 import rewoo_bench
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.comparison_tables import Comparison
+from rewoo_bench.analysis.prices import Pricing, pricing_of
+from rewoo_bench.config.price_sheets import RULES
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.report.repricing import Repriced, RepricedArchitecture
+from rewoo_bench.report.plots.cache import break_even
+from rewoo_bench.report.plots.data import read
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
 
@@ -46,12 +50,10 @@ cache_read = 0.3
 cache_write = 3.75
 cache = "marks"
 """
-BATCH = """
+PLAIN = """
 [models.m]
 input = 1
 output = 4
-batch_input = 0.5
-batch_output = 2
 """
 
 
@@ -64,9 +66,13 @@ def two_questions() -> dict[tuple[str, str], list[Ask]]:
     }
 
 
-def only(repriced: Repriced) -> RepricedArchitecture:
-    (line,) = repriced.lines
-    return line
+def only(found: dict[str, Cost]) -> Cost:
+    (cost,) = found.values()
+    return cost
+
+
+def compared(run: Path, *prices: str | Path) -> Comparison:
+    return rewoo_bench.compare(run, prices=[str(each) for each in prices])
 
 
 def test_automatic_caching_in_blocks(tmp_path: Path) -> None:
@@ -81,11 +87,10 @@ def test_automatic_caching_in_blocks(tmp_path: Path) -> None:
     sum 4,236 millionths of a dollar for 2 questions: 2.118 dollars for 1,000
     """
     run = write(tmp_path / "run", two_questions())
-    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.usd_per_1000.estimate == pytest.approx(2.118)
-    assert line.usd_per_1000.n == 2
-    assert line.input_tokens.estimate == (1380 + 1580 + 1380 + 1400) / 2
-    assert line.cached_share.estimate == pytest.approx((1280 + 1280) / (1380 + 1580 + 1380 + 1400))
+    line = only(costs(run, sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000 == pytest.approx(2.118)
+    assert line.input_tokens == (1380 + 1580 + 1380 + 1400) / 2
+    assert line.cached_share == pytest.approx((1280 + 1280) / (1380 + 1580 + 1380 + 1400))
 
 
 def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) -> None:
@@ -111,10 +116,10 @@ def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) ->
             ("react", "q2"): [ask(360, 370, 2100, 100, prefix, text("q2", 100), marks=(0,))],
         },
     )
-    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, EXPLICIT)))
-    assert line.usd_per_1000.estimate == pytest.approx(12.585)
-    assert line.cache_write_tokens.estimate == (2000 + 400 + 200 + 2000) / 2
-    assert line.cached_share.estimate == pytest.approx((2000 + 2400) / (2100 + 2400 + 2600 + 2100))
+    line = only(costs(run, sheet(tmp_path, EXPLICIT)))
+    assert line.usd_per_1000 == pytest.approx(12.585)
+    assert line.cache_write_tokens == (2000 + 400 + 200 + 2000) / 2
+    assert line.cached_share == pytest.approx((2000 + 2400) / (2100 + 2400 + 2600 + 2100))
 
 
 def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) -> None:
@@ -122,7 +127,7 @@ def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) ->
     within = 'scope = "question"\nsource = "made up"'
     run = write(tmp_path / "run", two_questions())
     automatic = sheet(tmp_path, AUTOMATIC.replace('source = "made up"', within))
-    assert only(rewoo_bench.reprice(run, prices=automatic)).usd_per_1000.estimate == pytest.approx(2.118 + 1.152 / 2)
+    assert only(costs(run, automatic)).usd_per_1000 == pytest.approx(2.118 + 1.152 / 2)
     prefix, asked, more = text("P", 2000), text("q1", 100), text("o1", 300)
     calls = {
         ("react", "q1"): [
@@ -133,94 +138,56 @@ def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) ->
     }
     marked = write(tmp_path / "marked", calls)
     explicit = sheet(tmp_path, EXPLICIT.replace('source = "made up"', within))
-    line = only(rewoo_bench.reprice(marked, prices=explicit))
-    assert line.cache_write_tokens.estimate == (2000 + 400 + 2000) / 2
-    assert line.cached_share.estimate == pytest.approx(2000 / (2100 + 2400 + 2100))
+    line = only(costs(marked, explicit))
+    assert line.cache_write_tokens == (2000 + 400 + 2000) / 2
+    assert line.cached_share == pytest.approx(2000 / (2100 + 2400 + 2100))
 
 
-def test_a_batch_without_a_cache(tmp_path: Path) -> None:
-    """Input 0.5 and output 2 dollars a million in a batch.
+def test_several_prices_each_have_the_dollars_of_a_comparison_at_them_alone(tmp_path: Path) -> None:
+    """A sheet of ten times the price in another file of the same name is another price."""
+    run, files = write(tmp_path / "run", two_questions()), []
+    for year, body in (("2025", PLAIN), ("2026", PLAIN.replace("input = 1", "input = 10"))):
+        (tmp_path / year).mkdir()
+        files.append(sheet(tmp_path / year, body))
+    several = compared(run, f"{files[0]},openai", files[1], files[0])
+    assert [each.price for each in several.under] == [str(files[0]), "openai", str(files[1])]
+    dollars = {each.price: 1000 * each.usd["react"].estimate for each in several.under}
+    assert dollars[str(files[0])] == pytest.approx((5740 * 1 + 200 * 4) / 2000)
+    assert dollars[str(files[1])] == pytest.approx((5740 * 10 + 200 * 4) / 2000)
+    for price, usd in dollars.items():
+        (system,) = compared(run, price).systems
+        assert system.summary.cost_usd == pytest.approx(usd / 1000)
+    assert several.systems[0].summary.cost_usd == pytest.approx(dollars[str(files[0])] / 1000)
+    assert compared(run, "openai").under == ()
 
-    q1: 2,960 in, 100 out    2,960 x 0.5 + 100 x 2    =  1,680
-    q2: 2,780 in, 100 out    2,780 x 0.5 + 100 x 2    =  1,590
-    sum 3,270 millionths for 2 questions: 1.635 dollars for 1,000, and twice as much outside of a batch
+
+def test_all_prices_are_those_with_a_short_name(tmp_path: Path) -> None:
+    assert [each.price for each in compared(write(tmp_path / "run", two_questions()), "all").under] == list(RULES)
+
+
+def test_two_architectures_break_even_where_cached_input_costs_as_much(tmp_path: Path) -> None:
+    """ReAct has 2,960 in, 1,280 of them cached, and 100 out; ReWOO 2,100 in and 50 out; output is 4 times input.
+
+    1,680 + 400 + 1,280 p = 2,100 + 200 at p = 220 / 1,280
     """
-    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, BATCH)
-    line = only(rewoo_bench.reprice(run, prices=prices, batch=True))
-    assert line.usd_per_1000.estimate == pytest.approx(1.635)
-    assert (line.rounds, line.most_rounds) == (2.0, 2)
-    assert only(rewoo_bench.reprice(run, prices=prices)).usd_per_1000.estimate == pytest.approx(2 * 1.635)
-
-
-def test_the_cached_tokens_of_a_sheet_are_not_in_its_batch(tmp_path: Path) -> None:
-    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
-    run = write(tmp_path / "run", two_questions())
-    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, both), batch=True))
-    assert line.usd_per_1000.estimate == pytest.approx(1.635)
-    assert line.cached_share.estimate == 0
-
-
-def test_the_heading_says_what_is_applied(tmp_path: Path) -> None:
-    both = AUTOMATIC.replace("cache_read", "batch_input = 0.5\nbatch_output = 2\ncache_read")
-    run, prices = write(tmp_path / "run", two_questions()), sheet(tmp_path, both)
-    calls = run / "calls.parquet"
-    pd.read_parquet(calls).assign(cached_input_tokens=0).to_parquet(calls)
-    for recorded, batch, applied in (
-        (False, False, "rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes"),
-        (True, False, "; cached tokens as the provider reported them, at $0.1 a million"),
-        (False, True, "; at its batch prices, without a cache"),
-    ):
-        repriced = rewoo_bench.reprice(run, prices=prices, recorded_cache=recorded, batch=batch)
-        assert str(repriced).partition("\n")[0].endswith(applied)
+    calls = {**two_questions(), ("rewoo", "q1"): [ask(0, 10, 2100, 50, text("W", 2100))]}
+    del calls["react", "q2"]
+    found = compared(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC), "none")
+    (cached,), (uncached,) = (each.pairs for each in found.under)
+    assert (cached.a, cached.b) == ("rewoo", "react")
+    assert cached.even_at == pytest.approx(220 / 1280)
+    assert cached.ratio.estimate == pytest.approx((1680 + 400 + 128) / 2300)
+    assert math.isnan(uncached.even_at)
+    shown = str(found)
+    assert "cached / input  even at" in shown
+    assert "0.10     0.17" in shown
+    assert "m's prices of 2026-11-24" in shown
 
 
 def test_an_interval_of_few_questions_has_the_mark_of_a_rare_event_and_its_note(tmp_path: Path) -> None:
-    repriced = rewoo_bench.reprice(write(tmp_path / "run", two_questions()), prices=sheet(tmp_path, AUTOMATIC))
-    assert only(repriced).cached_share.rare
-    assert "]? " in str(repriced)
-    assert "\n? a rare event may be missing: fewer than 20 questions" in str(repriced)
-
-
-def test_a_batch_with_recorded_cached_tokens_is_refused(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", two_questions())
-    with pytest.raises(UsageError, match="--batch with --recorded-cache: a batch has no cached tokens"):
-        rewoo_bench.reprice(run, prices=sheet(tmp_path, BATCH), batch=True, recorded_cache=True)
-
-
-def test_a_price_that_is_named_twice_has_one_table(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", two_questions())
-    repriced = rewoo_bench.reprice(run, prices=["openai", "openai:gpt-5-mini"])
-    assert (len(repriced.tariffs), len(repriced.lines)) == (1, 1)
-
-
-def test_sheets_of_the_same_name_each_have_their_dollars_and_their_files_name(tmp_path: Path) -> None:
-    run, files = write(tmp_path / "run", two_questions()), []
-    for year, body in (("2025", BATCH), ("2026", BATCH.replace("input = 1", "input = 10"))):
-        (tmp_path / year).mkdir()
-        files.append(sheet(tmp_path / year, body))
-    repriced = rewoo_bench.reprice(run, prices=files)
-    assert {line.sheet: line.usd_per_1000.estimate for line in repriced.lines} == {
-        str(files[0]): pytest.approx(2 * 1.635),
-        str(files[1]): pytest.approx((5740 * 10 + 200 * 4) / 2000),
-    }
-    table = str(repriced).partition(str(files[1]))[0]
-    assert (table.count("\nreact "), "3.270" in table) == (1, True)
-
-
-def test_maps_of_one_model_under_two_sheets_are_two_files(tmp_path: Path) -> None:
-    one = ask(0, 10, 1380, 50, PREFIX, text("q1", 100))
-    run = write(tmp_path / "run", {(name, "q1"): [one, one] for name in ("rewoo", "react")})
-    drawn = rewoo_bench.reprice(run, prices=["none", "openai"]).draw(tmp_path / "maps", formats=["png"])
-    assert {path.stem for path in drawn if path.suffix == ".png"} == {
-        "break-even-none-gpt-5-mini-react",
-        "break-even-openai-gpt-5-mini-react",
-    }
-
-
-def test_a_batch_needs_its_price(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", two_questions())
-    with pytest.raises(UsageError, match="--batch: the sheet 'sheet' has no batch price of 'm'"):
-        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), batch=True)
+    found = compared(write(tmp_path / "run", two_questions()), sheet(tmp_path, AUTOMATIC), "none")
+    assert found.under[0].usd["react"].rare
+    assert "\n? a rare event may be missing: fewer than 20 questions" in str(found)
 
 
 def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
@@ -228,15 +195,15 @@ def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
     calls = {
         ("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]
     }
-    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share.estimate == pytest.approx(1280 / (3 * 1380))
+    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share == pytest.approx(1280 / (3 * 1380))
 
 
 def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
     prompt = (text("P", 1000),)
     calls = {("react", "q1"): [ask(0, 10, 1000, 0, *prompt), ask(20, 30, 1000, 0, *prompt)]}
-    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share.estimate == 0
+    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share == 0
 
 
 def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
@@ -244,8 +211,8 @@ def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
     calls = {
         ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
     }
-    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share.estimate == pytest.approx(2 * 1280 / (3 * 1380))
+    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share == pytest.approx(2 * 1280 / (3 * 1380))
 
 
 def test_each_architecture_has_its_own_cache(tmp_path: Path) -> None:
@@ -253,11 +220,11 @@ def test_each_architecture_has_its_own_cache(tmp_path: Path) -> None:
         ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, text("q1", 100))],
         ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, text("r1", 100))],
     }
-    own = rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC))
-    assert [line.cached_share.estimate for line in own.lines] == [0, 0]
-    assert own.lines[1].ratio is not None
-    assert own.lines[1].ratio.estimate == pytest.approx(1)
-    assert "has a cache of its own" in str(own)
+    run = write(tmp_path / "run", calls)
+    assert [cost.cached_share for cost in costs(run, sheet(tmp_path, AUTOMATIC)).values()] == [0, 0]
+    several = compared(run, tmp_path / "sheet.toml", "none")
+    assert several.under[0].pairs[0].ratio.estimate == pytest.approx(1)
+    assert "has a cache of its own" in str(several)
 
 
 def test_failed_attempts_cost_and_a_judge_does_not(tmp_path: Path) -> None:
@@ -273,14 +240,13 @@ def test_failed_attempts_cost_and_a_judge_does_not(tmp_path: Path) -> None:
             ask(40, 50, 2000, 50, text("J", 2000), role="judge"),
         ]
     }
-    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.usd_per_1000.estimate == pytest.approx(1.84)
+    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
+    assert line.usd_per_1000 == pytest.approx(1.84)
 
 
 def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path) -> None:
     run = write(tmp_path / "run", two_questions(), exact_match=None, stop_reason="error")
-    line = only(rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC)))
-    assert (line.total, line.failed, line.usd_per_1000.n) == (2, 2, 0)
+    assert [each.usd["react"].n for each in compared(run, sheet(tmp_path, AUTOMATIC), "none").under] == [0, 0]
 
 
 def test_a_whole_earlier_prompt_is_shared_with_the_tokens_that_it_had(tmp_path: Path) -> None:
@@ -305,16 +271,16 @@ def test_a_schema_that_constrains_the_reply_is_no_part_of_the_prompt(tmp_path: P
 def test_calls_of_an_older_journal_without_times_are_taken_in_their_order(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
     calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False) for _ in range(2)]}
-    line = only(rewoo_bench.reprice(write(tmp_path / "run", calls), prices=sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share.estimate == pytest.approx(1280 / (2 * 1380))
+    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
+    assert line.cached_share == pytest.approx(1280 / (2 * 1380))
 
 
 def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_said(tmp_path: Path) -> None:
     run = write(tmp_path / "run", two_questions())
     calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**dict.fromkeys(SHARED))
     calls.to_parquet(run / "calls.parquet")
-    with pytest.raises(DataError, match=r"doesn't say what its prompts share.*--recorded-cache"):
-        rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC))
+    with pytest.raises(DataError, match="doesn't say what its prompts share"):
+        compared(run, sheet(tmp_path, AUTOMATIC))
 
 
 @pytest.mark.parametrize("name", ["cached_input_tokens", "shared_question_tokens"])
@@ -323,20 +289,18 @@ def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, n
     run = write(tmp_path / "run", two_questions())
     calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**{name: number})
     calls.to_parquet(run / "calls.parquet")
-    for recorded in (False, True):
-        with pytest.raises(DataError) as raised:
-            rewoo_bench.reprice(run, prices=sheet(tmp_path, AUTOMATIC), recorded_cache=recorded)
-        found = f"the column {name!r} has {number} of 1380 input tokens"
-        assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
+    with pytest.raises(DataError) as raised:
+        compared(run, sheet(tmp_path, AUTOMATIC))
+    found = f"the column {name!r} has {number} of 1380 input tokens"
+    assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
 
 
 def test_calls_without_tokens_have_no_price_and_it_is_said(tmp_path: Path) -> None:
     run = write(tmp_path / "run", two_questions())
     calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**dict.fromkeys([*SHARED, "input_tokens"]))
     calls.to_parquet(run / "calls.parquet")
-    for prices in ((), "none"):
-        with pytest.raises(DataError, match=r"run': the tokens of its single model calls weren't recorded"):
-            rewoo_bench.reprice(run, prices=prices)
+    with pytest.raises(DataError, match="the tokens of its single model calls weren't recorded"):
+        compared(run, "none")
 
 
 ROLES = """
@@ -359,19 +323,22 @@ def planned(folder: Path, planner: str, main: str = "openai/m") -> Path:
     return write(folder, {("rewoo", "q1"): calls}, **models, cost_usd=None)
 
 
+def dollars(run: Path, *prices: str) -> Pricing:
+    return pricing_of([run], load(run), manifests(run), prices)
+
+
 def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path) -> None:
     run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
-    repriced = rewoo_bench.reprice(run, prices=prices, models=["m"])
-    assert only(repriced).usd_per_1000.estimate == pytest.approx((150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1000)
-    assert only(repriced).input_tokens.estimate == 350
-    assert "sheet, m (planner big): made up; as of" in str(repriced)
-    assert "the planner's model openai/big is counted at big's prices of the sheet sheet" in str(repriced)
+    found = dollars(run, f"{prices}:m")
+    assert found.cost_usd == pytest.approx([(150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1e6])
+    assert found.under == "no cache; m's prices of 2026-11-24 (planner: big's)"
+    assert found.tariff is None
 
 
 def test_no_break_even_map_is_drawn_of_models_at_different_prices(tmp_path: Path) -> None:
     run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
     with pytest.raises(NothingToDraw, match="m: the planner or solver has a model of its own, at other prices"):
-        rewoo_bench.reprice(run, prices=prices, models=["m"]).draw(tmp_path / "figures")
+        break_even(replace(read([run]), price=f"{prices}:m"), ("react", "rewoo"))
 
 
 @pytest.mark.parametrize(("given", "at"), [([], 1), (["planner:{}:big"], 10)])
@@ -379,18 +346,15 @@ def test_a_model_that_the_sheet_lacks_is_counted_as_the_others_or_as_given(
     tmp_path: Path, given: list[str], at: int
 ) -> None:
     run, prices = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
-    repriced = rewoo_bench.reprice(run, prices=[str(prices), *(each.format(prices) for each in given)], models=["m"])
+    found = dollars(run, f"{prices}:m", *(each.format(prices) for each in given))
     planner = (150 * 1 + 10 * 4) * at
-    assert only(repriced).usd_per_1000.estimate == pytest.approx((planner + 200 * 1 + 20 * 4) / 1000)
-    assert ("openai/other isn't in the sheet sheet, and is counted as the other calls are" in str(repriced)) != bool(
-        given
-    )
+    assert found.cost_usd == pytest.approx([(planner + 200 * 1 + 20 * 4) / 1e6])
+    assert ("openai/other isn't in the sheet sheet, and is counted as the other calls are" in found.note) != bool(given)
 
 
 def test_by_default_a_planner_of_another_provider_has_the_prices_of_its_own_sheet(tmp_path: Path) -> None:
-    run = planned(tmp_path / "run", "anthropic/claude-sonnet-4-5", main="openai/gpt-4o")
-    for line in rewoo_bench.reprice(run).lines:
-        assert line.usd_per_1000.estimate == pytest.approx((150 * 3 + 10 * 15 + 200 * 2.5 + 20 * 10) / 1000)
+    found = dollars(planned(tmp_path / "run", "anthropic/claude-sonnet-4-5", main="openai/gpt-4o"))
+    assert found.cost_usd == pytest.approx([(150 * 3 + 10 * 15 + 200 * 2.5 + 20 * 10) / 1e6])
 
 
 @pytest.mark.parametrize(
@@ -404,12 +368,4 @@ def test_by_default_a_planner_of_another_provider_has_the_prices_of_its_own_shee
 def test_prices_for_a_role_that_has_none_of_its_own(tmp_path: Path, prices: list[str], line: str) -> None:
     run, path = planned(tmp_path / "run", "openai/other"), sheet(tmp_path, ROLES)
     with pytest.raises(UsageError, match=line):
-        rewoo_bench.reprice(run, prices=[each.format(path) for each in prices])
-
-
-def test_the_sentence_of_dollars_prices_each_role_too(tmp_path: Path) -> None:
-    run, path = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
-    pricing = pricing_of([run], load(run), manifests(run), [f"{path}:m"])
-    assert pricing.cost_usd is not None
-    assert 1e6 * pricing.cost_usd == pytest.approx([150 * 10 + 10 * 40 + 200 * 1 + 20 * 4])
-    assert pricing.under == "no cache; m's prices of 2026-11-24 (planner: big's)"
+        dollars(run, *(each.format(path) for each in prices))

@@ -146,11 +146,10 @@ def test_what_lacks_the_usual_pair_names_the_flag_and_a_pair_of_the_run(
 
 def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
     out = tmp_path / "maps"
-    assert (
-        plot(chains, "--only", "break-even", "--prices", "openai:gpt-5-mini", "--pair", "react,rewoo", "--out", out)
-        == 0
-    )
-    assert {path.stem for path in out.glob("*.png")} == {"break-even-gpt-5-mini-rewoo"}
+    asked = ("--only", "break-even", "--prices", "openai:gpt-5-mini", "--format", "png")
+    assert plot(chains, *asked, "--pair", "react,direct", "--out", out) == 0
+    assert {path.stem for path in out.glob("*.png")} == {"break-even"}
+    assert "ReAct per dollar of direct" in (out / "captions.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from repricing_runs import SHEET, ask, sheet, text, write
+from priced_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
+from rewoo_bench.cli.list_names import sheet_list
 from rewoo_bench.config.price_sheets import RULES, bundled_sheets, named_tariff, read_sheet, tariffs
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.repricing import sheet_list
 from rewoo_bench.runs.option_types import SHORT_NAMES
 
 MODEL = "[models.m]\ninput = 1\noutput = 4\n"
@@ -21,15 +21,13 @@ LITELLM = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
     "cache_read": "cache_read_input_token_cost",
-    "batch_input": "input_cost_per_token_batches",
-    "batch_output": "output_cost_per_token_batches",
 }
 PROVIDERS = {"google": "gemini/", "deepseek": "deepseek/", "mistral": "mistral/"}
 
 
 def message(path: Path) -> str:
     with pytest.raises(UsageError) as raised:
-        tariffs([path])
+        tariffs(path)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -64,10 +62,10 @@ def test_shipped_prices_are_those_of_the_source_that_they_name() -> None:
 def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: Path) -> None:
     run = write(tmp_path / "run", {("react", "q1"): [ask(0, 1, 10, 1, text("P", 10))]})
     prices = sheet(tmp_path, CACHE + MODEL + 'cache_read = 0.1\ncache = "c"\n')
-    shown = str(rewoo_bench.reprice(run, prices=prices))
-    assert "m: the shortest cached prefix isn't known: none is assumed" in shown
-    assert "m: the size of a cached block isn't known: 1 token is assumed" in shown
-    assert "m: the lifetime of a cached prefix isn't known: it never ends here" in shown
+    shown = str(rewoo_bench.compare(run, prices=[str(prices), "none"]))
+    assert "; the shortest cached prefix isn't known: none is assumed" in shown
+    assert "; the size of a cached block isn't known: 1 token is assumed" in shown
+    assert "; the lifetime of a cached prefix isn't known: it never ends here" in shown
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,7 @@ def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: P
     [("USD per million tokens", 1e-6), ("USD per thousand tokens", 1e-3), ("USD per token", 1.0)],
 )
 def test_prices_are_read_in_their_unit(tmp_path: Path, unit: str, dollars: float) -> None:
-    (tariff,) = tariffs([sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit))])
+    (tariff,) = tariffs(sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit)))
     assert tariff.input == pytest.approx(dollars)
     assert tariff.output == pytest.approx(4 * dollars)
 
@@ -97,7 +95,6 @@ def test_a_sheet_without_a_unit(tmp_path: Path) -> None:
         (MODEL, SHEET.replace("million", "billion"), "unknown unit 'USD per billion tokens', expected one of"),
         (MODEL + 'cache = "c"\n', SHEET, "cache = 'c' needs cache_read"),
         (MODEL + 'cache_read = 0.1\ncache = "d"\n' + CACHE, SHEET, "unknown cache 'd'"),
-        (MODEL + "batch_input = 0.5\n", SHEET, "batch_input and batch_output: give both, or neither"),
         (MODEL + CACHE.replace("automatic", "magic"), SHEET, "magic"),
         (MODEL + CACHE + "lifetime_s = 0\n", SHEET, "lifetime_s"),
         (MODEL, SHEET.replace("2026-11-24", '"soon"'), "as_of"),
@@ -163,8 +160,8 @@ def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown price 'opnai', did you mean 'openai'"):
-        tariffs(["opnai"])
-    with pytest.raises(UsageError, match="unknown model of the price sheets 'n'"):
-        tariffs([sheet(tmp_path, MODEL)], ["n"])
+        tariffs("opnai")
+    with pytest.raises(UsageError, match="unknown model of the sheet 'n'"):
+        named_tariff(f"{sheet(tmp_path, MODEL)}:n")
     with pytest.raises(UsageError, match=r"has no nowhere\.toml"):
-        tariffs([tmp_path / "nowhere.toml"])
+        tariffs(tmp_path / "nowhere.toml")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
 from rewoo_bench.cli.main import main
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.config.router import TARGET, RouterSettings, RoutingRule, count_names, features_of, words_of
+from rewoo_bench.config.router import RouterSettings, RoutingRule, count_names
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.columns import question_row
@@ -42,20 +39,6 @@ async def ask(name: str, lines: Script, text: str = COMPARED, **more: Any) -> tu
 
 def by_name(results: Sequence[Result], name: str) -> list[Result]:
     return [result for result in results if result.task.architecture.name == name]
-
-
-def learned(folder: Path, **changes: Any) -> Path:
-    """A router.json that sends questions with "bergen" to react."""
-    path = folder / "router.json"
-    path.write_text(
-        json.dumps({
-            "version": 1, "rewoo_bench": "0.1.0", "scikit_learn": "1.9.1", "parents": ["rewoo", "react"],
-            "cheaper": "rewoo", "target": TARGET, "threshold": 0.5,
-            "data": {"datasets": ["d"], "models": ["m"], "questions": 9, "decided": 4, "ids_sha256": "5a"},
-            "intercept": -2.0, "weights": {"word=bergen": 3.0}, **changes,
-        })
-    )  # fmt: skip
-    return path
 
 
 @pytest.mark.anyio
@@ -135,34 +118,6 @@ async def test_the_oracle_routes_by_whether_everything_can_be_foreseen() -> None
 
 
 @pytest.mark.anyio
-async def test_a_learned_router_chooses_by_its_words(tmp_path: Path) -> None:
-    name = f"router?policy=learned&file={learned(tmp_path)}"
-    result, _ = await ask(name, [FINISH])
-    routed = result.trajectory.notes["routed"]
-    assert (routed["to"], routed["dearer"], round(routed["chance"], 3)) == ("react", "react", 0.731)
-    other, _ = await ask(name, {"planner": [PLAN], "solver": ["Answer: x"]}, "Is Oslo or Molde older?")
-    assert other.trajectory.notes["routed"]["to"] == "rewoo"
-
-
-@pytest.mark.anyio
-async def test_its_file_may_lie_in_its_folder_and_one_in_the_working_folder_goes_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("rewoo", "react", "router"):
-        shutil.copytree(bundled_folder("architectures") / name, tmp_path / "own" / name)
-    toml = tmp_path / "own" / "router" / "architecture.toml"
-    head, _, _ = toml.read_text().partition("[settings]")
-    toml.write_text(f'{head}[settings]\npolicy = "learned"\nfile = "router.json"\nparents = ["rewoo", "react"]\n')
-    monkeypatch.chdir(tmp_path)
-    learned(toml.parent)
-    result, _ = await ask(str(toml.parent), [FINISH])
-    assert result.trajectory.notes["routed"]["to"] == "react"
-    learned(tmp_path, intercept=-9.0)
-    other, _ = await ask(str(toml.parent), {"planner": [PLAN], "solver": ["Answer: x"]})
-    assert other.trajectory.notes["routed"]["to"] == "rewoo"
-
-
-@pytest.mark.anyio
 async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says_who_was_chosen() -> None:
     lines = {"router": ["Agent: 2"], "agent": ["Thought: look\nAction: Search[Oslo]", FINISH]}
     whole, _ = await ask("router?policy=model", lines)
@@ -175,30 +130,18 @@ async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says
     assert question_row(alone, RUN)["routed_to"] is None
 
 
-def test_the_manifest_names_the_parents_and_hashes_all_texts(tmp_path: Path) -> None:
+def test_the_manifest_names_the_parents_and_hashes_all_texts() -> None:
     facts = load_architecture("router", style="multihop").manifest
     assert [parent["name"] for parent in facts["parents"]] == ["rewoo", "react"]
     assert set(facts["tools"]) == {"Search", "LLM", "Lookup"}
     assert {"prompt 'router'", "prompt 'rewoo/planner'", "exemplars of 'react/agent'"} <= set(facts["texts_sha256"])
     assert set(facts["tool_prompts_sha256"]) == {"LLM"}
-    path = learned(tmp_path)
-    first = load_architecture(f"router?policy=learned&file={path}", style="multihop").manifest["router_file"]
-    assert (first["threshold"], first["data"]["questions"]) == (0.5, 9)
-    learned(tmp_path, intercept=-1.0)
-    other = load_architecture(f"router?policy=learned&file={path}", style="multihop").manifest["router_file"]
-    assert first["sha256"] != other["sha256"]
 
 
-def test_a_run_is_not_resumed_with_another_router(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    name = f"router?policy=learned&file={learned(tmp_path)}"
-    flags = ["run", "--arch", name, "--model", "oracle", "-n", "1", "--no-progress", "--out", str(tmp_path / "run")]
+def test_a_run_says_what_its_router_chose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        main(flags)
+        main(["run", "--arch", "router", "--model", "oracle", "-n", "1", "--out", str(tmp_path / "run")])
     assert "chose rewoo for 1 of 1 rows" in capsys.readouterr().err
-    learned(tmp_path, intercept=-1.5)
-    with pytest.raises(SystemExit, match="2"):
-        main(["run", "--resume", str(tmp_path / "run")])
-    assert "router_file.sha256 was" in capsys.readouterr().err
 
 
 def test_options_hold_for_both_parents() -> None:
@@ -237,14 +180,7 @@ AGENT = 'name = "own"\n[agent]\ncommand = ["true"]\n'
         ("parents=router+react", "'router' can't be a parent: it chooses between architectures itself"),
         ("parents=./own+react", "'own' can't be a parent: it is an external agent"),
         ("parents=cot+direct", "rule 1 chooses 'rewoo'; the parents are cot and direct"),
-        ("policy=learned", "file: policy 'learned' needs one; 'rewoo-bench route RUN --out router.json' writes it"),
-        ("file=x.json", "file: it is for policy 'learned', and the policy is 'rule', got 'x.json'"),
-        ("policy=learned&file=x.json", "no such router file: 'x.json'"),
-        (
-            "policy=learned&file=router.json&parents=cot+react",
-            "is for rewoo and react, and the parents are cot and react",
-        ),
-        ("policy=luck", "policy: Input should be 'rule', 'model' or 'learned', got 'luck'"),
+        ("policy=luck", "policy: Input should be 'rule' or 'model', got 'luck'"),
         ("tools=Search", "its tools are those of its parents"),
     ],
 )
@@ -252,7 +188,6 @@ def test_a_router_that_cannot_be_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    learned(tmp_path)
     Path("own").mkdir()
     Path("own/architecture.toml").write_text(AGENT)
     with pytest.raises(SpecError) as raised:
@@ -310,10 +245,3 @@ def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits:
 )
 def test_names_are_runs_of_capitals(text: str, names: int) -> None:
     assert count_names(text) == names
-
-
-@given(st.text())
-def test_features_are_of_any_text(text: str) -> None:
-    features = features_of(text)
-    assert all(value >= 0 for value in features.values())
-    assert sum(name.startswith("word=") for name in features) <= len(words_of(text))

@@ -123,7 +123,7 @@ def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
         str(folder),
     ]
     commands = [f"agent:MODE=all {folder}/bin/python {folder}/agent.py", f"{folder}/python -m x --in={folder}/a b"]
-    addresses = ["http://host/v1/x", "router?policy=learned&file=r.json", "km / h", f"{folder}/my file.json"]
+    addresses = ["http://host/v1/x", "router?policy=model&parents=cot+react", "km / h", f"{folder}/my file.json"]
     facts["command"] += [*commands, *addresses, f"NAME='{folder}/my-agent' --x"]
     facts["models"]["default"]["name"] = f"local/{folder}/small.gguf"
     (made.folder / "run.json").write_text(json.dumps(facts))

@@ -166,7 +166,7 @@ async function unpacked<T>(base64: string): Promise<T> {
   return JSON.parse(await new Response(stream).text()) as T;
 }
 
-// Where a live page (rewoo-bench view) gets its data; empty in a file.
+// Where a live page (rewoo-bench report --live) gets its data; empty in a file.
 export const live = document.getElementById("app")?.dataset.live ?? "";
 
 async function fetched<T>(name: string): Promise<T> {

@@ -1,4 +1,4 @@
-"""`rewoo-bench view`: the pages of all runs in a folder, on this machine; a run in progress updates itself.
+"""`rewoo-bench report --live`: the pages of all runs in a folder, on this machine; a run in progress updates itself.
 
 The server is for this machine only, reads only, and shows nothing outside the folder.
 

@@ -2,6 +2,7 @@
 
     ask(0, 10, 1380, 50, text("P", 1280), text("q1", 100))      # sent at second 0, answered at 10
     write(folder, {("react", "q1"): [ask(…), ask(…)]})
+    costs(folder, "openai")["react"].usd_per_1000
 
 A text of n tokens has 4 n characters, so that characters are converted without rounding.
 """
@@ -18,6 +19,9 @@ from typing import Any, Literal, NamedTuple
 import anyio
 from gate_runs import row, write_run
 
+from rewoo_bench.analysis.prices import priced, pricing_of, read_calls
+from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import JournalReader, open_journal
@@ -77,6 +81,32 @@ def write(folder: Path, calls: Mapping[tuple[str, str], Sequence[Ask]], **rows: 
     with closing(connect_to_read(folder / "journal.sqlite")) as database:
         export(folder, JournalReader(database), [task for task, _ in questions], lines[0])
     return folder
+
+
+class Cost(NamedTuple):
+    """What an architecture costs under a price: means per question, of the calls as `priced` counts them."""
+
+    usd_per_1000: float
+    cached_share: float
+    """Of all input tokens."""
+    cache_write_tokens: float
+    input_tokens: float
+
+
+def costs(run: Path, price: str | Path) -> dict[str, Cost]:
+    """The costs of each architecture of a run; the dollars are those of `pricing_of`."""
+    rows = load(run)
+    calls, pricing = read_calls(run, rows), pricing_of([run], rows, manifests(run), [str(price)])
+    assert pricing.cost_usd is not None
+    of_calls, sizes = priced(calls, {"": named_tariff(str(price))}), calls.columns
+    tokens = calls.of_rows(sizes["input_tokens"] + sizes["lost_input_tokens"])
+    found = {}
+    for name in rows["architecture"].astype(str).unique():
+        own = (rows["architecture"] == name).to_numpy(bool)
+        cached, written = (calls.of_rows(values)[own] for values in (of_calls.cached, of_calls.written))
+        usd = 1000 * float(pricing.cost_usd[own].mean())
+        found[name] = Cost(usd, cached.sum() / tokens[own].sum(), float(written.mean()), float(tokens[own].mean()))
+    return found
 
 
 def sheet(folder: Path, body: str, head: str = SHEET) -> Path:

@@ -1,4 +1,4 @@
-"""`rewoo-bench view`: the pages of the runs in a folder; a run in progress shows its new rows by itself."""
+"""`rewoo-bench report --live`: the pages of the runs in a folder; a run in progress shows its new rows by itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import pytest
 from answering import KEY
 from command_runs import start
 
-from rewoo_bench.report.view import hosts_of
+from rewoo_bench.report.live import hosts_of
 from rewoo_bench.testing.server import ModelServer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
@@ -31,10 +31,10 @@ ROWS_S = 30.0  # within which new rows have to be there: two on a quiet machine
 
 
 class View:
-    """`rewoo-bench view FOLDER` as a process of its own."""
+    """`rewoo-bench report FOLDER --live` as a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "rewoo_bench", "view", str(folder), "--no-browser"]
+        command = [sys.executable, "-m", "rewoo_bench", "report", str(folder), "--live", "--no-browser"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().split()[0]

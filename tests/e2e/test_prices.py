@@ -1,4 +1,4 @@
-"""`rewoo-bench reprice` on real runs: the same dollars as were paid, other sheets, and runs that lack what it takes."""
+"""`compare --prices` on real runs: the same dollars as were paid, other prices, and runs that lack what it takes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from command_runs import new, quiet
+from priced_runs import costs, sheet
 from prompt_caches import replayed
-from repricing_runs import sheet
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
@@ -38,16 +37,16 @@ cache = "c"
 """
 
 
-def reprice(*arguments: object) -> int:
+def compared(*arguments: object) -> int:
     with pytest.raises(SystemExit) as ended:
-        main(["reprice", *map(str, arguments)])
+        main(["compare", *map(str, arguments)])
     return int(ended.value.code or 0)
 
 
 def refused(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
     """The one line of a command that fails."""
     capfd.readouterr()
-    assert reprice(*arguments) == 2
+    assert compared(*arguments) == 2
     line = capfd.readouterr().err.strip()
     assert "\n" not in line
     return line
@@ -86,88 +85,68 @@ async def test_at_the_prices_that_were_paid_it_costs_what_was_paid(tmp_path: Pat
     results = await rewoo_bench.evaluate("sample", ["direct", "cot"], model=model, questions=3, out="paid")
     prices = sheet(tmp_path, "[models.m]\ninput = 1\noutput = 4\n")
     costs = load("paid").groupby("architecture", observed=True)["cost_usd"].mean()
-    for line in rewoo_bench.reprice(results, prices=prices).lines:
-        assert line.usd_per_1000.estimate == pytest.approx(1000 * float(costs[line.architecture]))
-        assert line.usd_per_1000.estimate == pytest.approx((1400 * 1 + 100 * 4) / 1000)
-        assert (line.input_tokens.estimate, line.output_tokens.estimate) == (1400, 100)
+    for system in rewoo_bench.compare(results, prices=str(prices)).systems:
+        assert system.summary.cost_usd == pytest.approx(float(costs[system.label]))
+        assert system.summary.cost_usd == pytest.approx((1400 * 1 + 100 * 4) / 1e6)
 
 
 def test_marks_of_prefixes_are_recorded_and_found(chain: Path, tmp_path: Path) -> None:
     """ReAct marks the end of its exemplars and of its growing trace; all but the first prompt is found in a cache."""
-    lines = rewoo_bench.reprice(chain, prices=sheet(tmp_path, CACHED.format(kind="explicit"))).lines
-    react = next(line for line in lines if line.architecture == "react")
-    assert react.cached_share.estimate > 0.8
-    assert 0 < react.cache_write_tokens.estimate < (1 - react.cached_share.estimate) * react.input_tokens.estimate
+    react = costs(chain, sheet(tmp_path, CACHED.format(kind="explicit")))["react"]
+    assert react.cached_share > 0.8
+    assert 0 < react.cache_write_tokens < (1 - react.cached_share) * react.input_tokens
 
 
-def test_every_format_and_file(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    arguments = (chain, "--prices", "openai", "--model", "gpt-4o-mini")
+def test_every_format_has_the_dollars_under_each_price(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = (chain, "--prices", "openai:gpt-4o-mini,anthropic-5m")
     capfd.readouterr()
-    assert reprice(*arguments) == 0
+    assert compared(*arguments) == 0
     shown = capfd.readouterr().out
-    assert "openai, gpt-4o-mini: litellm" in shown
-    assert "$ / 1000 [95% CI]" in shown
-    assert reprice(*arguments, "--format", "json") == 0
+    assert "cost under each price, means per question [95% interval]" in shown
+    assert re.search(r"anthropic-5m +react / rewoo +16 ", shown)
+    assert compared(*arguments, "--format", "json") == 0
     told = json.loads(capfd.readouterr().out)
-    assert told["baseline"] == "rewoo"
-    assert [line["architecture"] for line in told["lines"]] == ["rewoo", "react"]
-    assert told["lines"][1]["ratio"]["low"] < told["lines"][1]["ratio"]["estimate"] < told["lines"][1]["ratio"]["high"]
-    assert told["sheets"][0]["unit"] == "USD per million tokens"
-    assert reprice(*arguments, "--format", "csv") == 0
-    assert capfd.readouterr().out.splitlines()[1].startswith("openai,gpt-4o-mini,rewoo,16,0,")
-    assert reprice(*arguments, "--format", "markdown", "--batch") == 0
-    shown = capfd.readouterr().out
-    assert "| rounds \\(most\\) |" in shown or "| rounds (most) |" in shown
-    assert reprice(*arguments, "--rows", "rows.parquet") == 0
-    rows = pd.read_parquet("rows.parquet")
-    assert len(rows) == 32
-    react = rows[rows["architecture"] == "react"]
-    ratio = told["lines"][1]["usd_per_1000"]["estimate"]
-    assert 1000 * react["repriced_usd"].mean() == pytest.approx(ratio)
+    assert [each["price"] for each in told["under"]] == ["openai:gpt-4o-mini", "anthropic-5m"]
+    (pair,) = told["under"][0]["pairs"]
+    assert (pair["a"], pair["b"]) == ("rewoo", "react")
+    (cost,) = (figure["interval"] for figure in told["pairs"][0]["figures"] if figure["measure"] == "cost_usd")
+    assert pair["ratio"] == pytest.approx(cost)
+    assert compared(*arguments, "--format", "csv") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len([line for line in lines if "mean under anthropic-5m" in line]) == 2
+    assert len([line for line in lines if "ratio under anthropic-5m" in line]) == 1
+    for form in ("markdown", "latex"):
+        assert compared(*arguments, "--format", form) == 0
+        assert "anthropic-5m" in capfd.readouterr().out
 
 
 def test_the_list_of_sheets(capfd: pytest.CaptureFixture[str]) -> None:
-    assert reprice("--list") == 0
+    with pytest.raises(SystemExit, match="0"):
+        main(["list", "--prices"])
     shown = capfd.readouterr().out
     assert "claude-haiku-4-5" in shown
     assert "2026-11-24" in shown
 
 
-def test_a_published_copy_has_the_price_of_its_run_and_what_was_reported(chain: Path) -> None:
+def test_a_published_copy_has_the_dollars_of_its_run(chain: Path) -> None:
     rewoo_bench.publish(chain, "copy")
-    first, copy = (rewoo_bench.reprice(run, prices=["openai", "anthropic-5m"]).lines for run in (chain, "copy"))
+    first, copy = (rewoo_bench.compare(run, prices="openai,anthropic-5m").under for run in (chain, "copy"))
     assert first == copy
-    for line in rewoo_bench.reprice("copy", prices="openai", recorded_cache=True).lines:
-        rows = load(chain)
-        own = rows[rows["architecture"] == line.architecture]
-        assert line.input_tokens.estimate == pytest.approx(own["input_tokens"].mean())
-        share = own["cached_input_tokens"].sum() / own["input_tokens"].sum()
-        assert line.cached_share.estimate == pytest.approx(share)
 
 
 def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     assert new(server, "--out", "recorded") == 0
     assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "again") == 0
     capfd.readouterr()
-    assert reprice("again", "--prices", "deepseek") == 0
+    assert compared("again", "--prices", "deepseek") == 0
     assert "DeepSeek's rule" in capfd.readouterr().out
-    assert reprice("again", "--prices", "deepseek", "--recorded-cache") == 0
 
 
 def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "'nowhere' is no run" in refused(capfd, "nowhere", "--prices", "openai")
-    assert "unknown price 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "opnai")
-    assert "unknown model of the price sheets 'gpt-4o-mni', did you mean 'gpt-4o-mini'?" in refused(
-        capfd, chain, "--prices", "openai", "--model", "gpt-4o-mni"
-    )
-    assert "unknown baseline 'rewo', did you mean 'rewoo'?" in refused(
-        capfd, chain, "--prices", "openai", "--baseline", "rewo"
-    )
-    assert "--batch: the sheet 'deepseek' has no batch price" in refused(
-        capfd, chain, "--prices", "deepseek", "--batch"
-    )
-    assert "--rows: can't write to" in refused(
-        capfd, chain, "--prices", "openai", "--model", "gpt-4o-mini", "--rows", "no/where.parquet"
+    assert "unknown price 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "none,opnai")
+    assert "unknown model of the sheet 'gpt-4o-mni', did you mean 'gpt-4o-mini'?" in refused(
+        capfd, chain, "--prices", "openai:gpt-4o-mni"
     )
 
 
@@ -175,7 +154,7 @@ def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("price", ["openai", "anthropic", "gemini", "google", "mistral", "openai:gpt-4o", "sheet.toml"])
 def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
     sheet(Path(), CACHED.format(kind="automatic"))
-    for command in (("reprice",), ("compare",), ("plot", "--only", "break-even", "--format", "svg")):
+    for command in (("compare",), ("plot", "--only", "break-even", "--format", "svg")):
         with pytest.raises(SystemExit) as ended:
             main([command[0], str(chain), "--prices", price, *command[1:]])
         assert (command, ended.value.code) == (command, 0)
@@ -198,17 +177,10 @@ def test_the_interval_of_one_question_is_spelled_in_one_way(capfd: pytest.Captur
     assert quiet("--arch", "rewoo,react", "-n", 1, "--model", "oracle", "--out", "one") == 0
     said = capfd.readouterr().out
     assert "In tokens react and rewoo are too close to call." in said
-    for command in (("compare",), ("reprice", "--prices", "openai")):
-        with pytest.raises(SystemExit):
-            main([command[0], "one", *command[1:]])
-        said += capfd.readouterr().out
-    assert said.count("[no interval]") > 8
+    assert compared("one", "--prices", "openai,none") == 0
+    said += capfd.readouterr().out
+    assert said.count("[no interval]") == 8
     assert re.search(r"inf\b|\[-\]|\?\]|no bound", said) is None
-
-
-def test_a_model_is_named_once(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    line = refused(capfd, chain, "--prices", "openai:gpt-5", "--model", "gpt-4o")
-    assert "--prices openai:gpt-5 names its model: leave it out there, or leave out --model" in line
 
 
 def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +188,7 @@ def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest
         main(["plot", str(chain), "--only", "break-even,parts", "--prices", "openai:gpt-4o", "--format", "svg"])
     assert ended.value.code == 0
     assert {path.name for path in (chain / "plots").iterdir()} == {
-        "break-even-gpt-4o-react.svg", "parts.svg", "captions.md",
+        "break-even.svg", "parts.svg", "captions.md",
     }  # fmt: skip
     text = (chain / "plots" / "captions.md").read_text(encoding="utf-8")
-    assert ("## break-even-gpt-4o-react" in text, "## parts" in text, "cheaper" in text) == (True, True, True)
+    assert ("## break-even" in text, "## parts" in text, "cheaper" in text) == (True, True, True)
