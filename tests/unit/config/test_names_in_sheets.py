@@ -14,6 +14,7 @@ from rewoo_bench.models.hosted.providers import find_price_entry
         ("gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
         ("openai/gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
         ("azure/gpt-4o-mini", "openai:gpt-4o-mini"),
+        ("azure/gpt-4o-2024-05-13", "openai:gpt-4o-2024-05-13"),
         ("claude-sonnet-4-5-20250929", "anthropic:claude-sonnet-4-5"),
         ("openrouter/anthropic/claude-sonnet-4.5", "anthropic:claude-sonnet-4-5"),
         ("vertex_ai/claude-sonnet-4-5@20250929", "anthropic:claude-sonnet-4-5"),

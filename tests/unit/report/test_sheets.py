@@ -11,7 +11,15 @@ from priced_runs import SHEET, ask, sheet, text, write
 
 import rewoo_bench
 from rewoo_bench.cli.list_names import sheet_list
-from rewoo_bench.config.price_sheets import RULES, bundled_sheets, named_tariff, read_sheet, tariffs
+from rewoo_bench.config.price_sheets import (
+    RULES,
+    bundled_sheets,
+    named_tariff,
+    price_of,
+    read_sheet,
+    tariffs,
+    without_date,
+)
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import SHORT_NAMES
 
@@ -57,6 +65,21 @@ def test_shipped_prices_are_those_of_the_source_that_they_name() -> None:
             for field, key in LITELLM.items():
                 per_million = None if theirs.get(key) is None else round(theirs[key] * 1e6, 9)
                 assert getattr(own, field) == per_million, f"{model}: {field}"
+
+
+def test_no_snapshot_with_another_price_is_taken_for_its_model() -> None:
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from litellm import model_cost
+
+    checked = 0
+    for name, theirs in model_cost.items():
+        if without_date(name) == name or "/" in name or (price := price_of(name)) is None:
+            continue
+        tariff = named_tariff(price)
+        asked = [theirs["input_cost_per_token"], theirs["output_cost_per_token"]]
+        assert [tariff.input, tariff.output] == pytest.approx(asked), name
+        checked += 1
+    assert checked > 5
 
 
 def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: Path) -> None:
