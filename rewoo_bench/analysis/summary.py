@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed, flagged, model_labels, oracle_rows, read_columns
+from rewoo_bench.runs.rows import (
+    UNMETERED,
+    ColumnValues,
+    failed,
+    flagged,
+    mean_over_questions,
+    model_labels,
+    oracle_rows,
+    read_columns,
+)
 from rewoo_bench.text.escaping import text_table
 
 if TYPE_CHECKING:
@@ -169,7 +178,7 @@ def _summary(
     known = ~np.isnan(scored["loop_tokens"].values)
     if known.any():
         looped, steps, tokens = (scored[name].values[known] for name in ("loop_tokens", "loop_step", "total_tokens"))
-        loop_share = float((~np.isnan(steps)).mean())
+        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), scored["example_id"].values[known])
         loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
         architecture=rows["architecture"].names_in_use[0],

@@ -13,7 +13,8 @@
     trials_differ = { max = 0.25 }                  # questions that some trials answered right and others wrong
     latency_s = { p95 = 20 }
 
-Limits are per question. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
+Limits are per question, and means are those of `compare`: a question counts once, whatever its number of trials; p95
+and max are of rows. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
 gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. What a solved question
 costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. An
 unknown cost is a failure, not 0.
@@ -46,7 +47,7 @@ from rewoo_bench.gate.verdict import (
     amount,
     too_many_failed,
 )
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows
+from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
@@ -334,11 +335,18 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
         return Check("latency", "warn", group, name, text, limit=limit, n=n)
     if not is_latency and len(values) < len(rows):
         return _unknown_cost(group, name, f"{len(rows) - len(values)} of {len(rows)} rows is", limit, n)
-    measured = float(values.quantile(0.95) if kind == "p95" else getattr(values, kind)())
+    if kind == "mean":
+        measured = _mean(rows, metric)
+    else:
+        measured = float(values.max() if kind == "max" else values.quantile(0.95))
     over = measured > limit * (1 + ROUNDING)
     text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
     status: Status = "pass" if not over else "warn" if is_latency else "fail"
     return Check("latency" if is_latency else "budget", status, group, name, text, measured, limit, n=n)
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float:
+    return mean_over_questions(rows[column].astype("float64").to_numpy(), rows["example_id"].to_numpy(str))
 
 
 def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
@@ -374,8 +382,8 @@ def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
     """Input tokens read from the prefix cache: the mean of a question, and their share."""
     floor = budget.cached_input_tokens or CacheFloor()
     rows = rows[rows["cached_input_tokens"].notna()]
-    cached = float(rows["cached_input_tokens"].mean()) if len(rows) else 0.0
-    share = cached / max(float(rows["input_tokens"].mean()), 1.0) if len(rows) else 0.0
+    cached = _mean(rows, "cached_input_tokens") if len(rows) else 0.0
+    share = cached / max(_mean(rows, "input_tokens"), 1.0) if len(rows) else 0.0
     measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
     for kind, (measured, limit, form) in measures.items():
         if limit is not None:
@@ -410,7 +418,7 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     if not n:
         text = f"{name}: no question was scored{', every one failed' if rows.empty else ': the run has no ' + metric}"
         return Check("accuracy", "fail", group, name, text, limit=limit)
-    measured, oracle = float(scored[metric].astype("float64").mean()), bool(oracle_rows(rows).any())
+    measured, oracle = _mean(scored, metric), bool(oracle_rows(rows).any())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"

@@ -42,7 +42,7 @@ from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Grou
 from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.rows import failed, oracle_rows
+from rewoo_bench.runs.rows import failed, mean_over_questions, oracle_rows
 from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
 
@@ -454,7 +454,7 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
         if name == "answered" and not now.any():
             yield Check("accuracy", "fail", growth.group, name, "no question was answered", 0.0, n=growth.n)
             continue
-        was, measured = float(before.mean()), float(now.mean())
+        was, measured = (mean_over_questions(side, growth.ids) for side in (before, now))
         status: Status = "pass"
         reason = ""
         if exact and measured < was - ROUNDING:
@@ -481,7 +481,7 @@ def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any]:
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
     """Whether shares of rows fell, with the reason."""
-    if now.mean() >= before.mean() - ACCURACY_MARGIN:
+    if mean_over_questions(now, ids) >= mean_over_questions(before, ids) - ACCURACY_MARGIN:
         return "pass", ""
     n, test = len(set(ids)), mcnemar_exact(before, now, ids)
     # p is two-sided, so this is FALSE_ALARMS for the two shares of all architectures.

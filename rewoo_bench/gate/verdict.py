@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import averaged, left_out
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import controls_as_json, markdown_table, plain_line, plain_markdown, terminal, text_table
 from rewoo_bench.text.words import counted
@@ -300,7 +301,7 @@ def _sound(value: str) -> str:
 
 
 def tracked(rows: pd.DataFrame) -> str:
-    """Means per question as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
+    """Means over questions as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
 
     Failed questions are in no mean; `extra` has their number. A group without a mean has no point.
     """
@@ -314,12 +315,13 @@ def tracked(rows: pd.DataFrame) -> str:
             values = scored[metric].astype("float64")
             if not len(values) or not values.map(math.isfinite).all():
                 continue  # an unknown cost is no point, least of all 0
+            (means,) = averaged(scored["example_id"].to_numpy(str), np.asarray(values, dtype=np.float64))
             points.append(
                 {
                     "name": f"{' / '.join(map(str, key))}: {metric}",
                     "unit": unit,
-                    "value": round(float(values.mean()), 8),
-                    "range": f"± {1.96 * float(values.std(ddof=0)) / math.sqrt(len(values)):.4g}",
+                    "value": round(float(means.mean()), 8),
+                    "range": f"± {1.96 * float(means.std()) / math.sqrt(len(means)):.4g}",
                     "extra": f"{size}, p95 = {values.quantile(0.95):.6g}, max = {values.max():.6g}",
                 }
             )

@@ -14,7 +14,7 @@ import pytest
 from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.check import ComparisonTerms, check_run
+from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Verdict
 from rewoo_bench.runs.columns import CALLS, SHARED
 
@@ -287,6 +287,19 @@ def test_half_the_questions_failed_is_a_failure_of_a_live_run_too(tmp_path: Path
 def test_more_than_a_tenth_failed_fails_a_live_run(tmp_path: Path, count: int, code: int) -> None:
     lines = [*rows(20 - count), *(row(number, **FAILED) for number in range(20 - count, 20))]
     assert judged(tmp_path, lines, mode="live", allow_incomplete=True).code == code
+
+
+def test_a_comparison_has_the_means_of_questions(tmp_path: Path) -> None:
+    before = [*rows(2, trial=0), *rows(2, trial=1, total_tokens=2000), *rows(2, trial=2, total_tokens=2000)]
+    now = [each if (each["example_id"], each["trial"]) in {("q000", 0), ("q001", 0), ("q001", 1), ("q001", 2)}
+           else {**each, **FAILED} for each in before]  # fmt: skip
+    verdict = judged(tmp_path, now, before=before, mode="live", allow_incomplete=True)
+    (tokens,) = (check for check in verdict.checks if check.name == "total_tokens")
+    assert tokens.measured == tokens.before == pytest.approx((1000 + 5000 / 3) / 2)
+    means = open_baseline(tmp_path / "before").architectures["rewoo"].means
+    assert means["total_tokens"] == round(5000 / 3, 4)
+    (score,) = (check for check in verdict.checks if check.name == "exact_match")
+    assert score.measured == 1
 
 
 def test_failed_rows_are_counted_with_the_rows_of_their_trials(tmp_path: Path) -> None:
