@@ -391,7 +391,8 @@ def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
             text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
             text += "" if cached else f"; {NOTHING_CACHED if len(rows) else 'no cached tokens were recorded'}"
             status: Status = "fail" if below else "pass"
-            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=_questions(rows))
+            n = _questions(rows)
+            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=n, least=True)
 
 
 def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceiling) -> Check:
@@ -409,7 +410,7 @@ def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceilin
     relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
     text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
     return _of_accuracy(Check("accuracy", "fail" if missed else "pass", group, name, text, found.estimate, limit,
-                              n=found.n, oracle=bool(oracle_rows(rows).any())))  # fmt: skip
+                              n=found.n, oracle=bool(oracle_rows(rows).any()), least=is_floor))  # fmt: skip
 
 
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
@@ -423,7 +424,7 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     status: Status = "pass" if measured >= limit else "fail"
-    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle))
+    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle, least=True))
 
 
 def _of_accuracy(check: Check) -> Check:

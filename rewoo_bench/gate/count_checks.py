@@ -241,8 +241,8 @@ def cache_check(
             text += f", and {amount(metric, now)} input tokens a question {arent} instead of {amount(metric, before)}"
             text += "" if cached.now else f"; {nothing}"
             text += "".join(f"; {cause}" for cause in shorter or otherwise)
-        limit = cached.before - margin * inputs.before
-        yield Check("prefix cache", status, growth.group, metric, text, cached.now, limit, cached.before, growth.n)
+        sizes = (cached.now, cached.before - margin * inputs.before, cached.before, growth.n)
+        yield Check("prefix cache", status, growth.group, metric, text, *sizes, least=True)
 
 
 def prefix_checks(
@@ -264,7 +264,7 @@ def prefix_checks(
             text += f" ({old.tokens:,} -> {new.tokens:,} tokens){prices}"
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
-        yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)
+        yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes, least=True)
 
 
 def ratio_beyond(

@@ -92,6 +92,8 @@ class Check:
     grown: tuple[GrowthDetail, ...] = ()
     oracle: bool = False
     """Whether it is about an oracle's accuracy, which means nothing."""
+    least: bool = False
+    """Whether the limit is the least that is allowed, and not the most."""
 
     @property
     def metric(self) -> str:
@@ -141,12 +143,13 @@ def amount(metric: str, value: float | None) -> str:
 
     >>> amount("total_tokens", 1431.92), amount("llm_calls", 2), amount("latency_s", 0.001), amount("cost_usd", None)
     ('1,431.9', '2.00', '0.001 s', 'unknown')
+    >>> amount("rows", 27)
+    '27'
     """
     if value is None:
         return "unknown"
-    decimals = {"cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}.get(
-        metric, 1 if "tokens" in metric else 2
-    )
+    named = {"rows": 0, "number_of_tools": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
+    decimals = named.get(metric, 1 if "tokens" in metric else 2)
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
         text = f"{value:.3g}"
@@ -256,16 +259,18 @@ def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
 
 
 def _room(check: Check) -> str:
-    """How far a figure is below its limit, as a share of the limit; negative where it is over."""
+    """How far a figure is within its limit, below the most or above the least; negative where it misses it.
+
+    It is a share of the limit, of accuracy the difference itself.
+    """
     if check.measured is None or check.limit is None:
         return "-"
+    inside = check.measured - check.limit if check.least else check.limit - check.measured
     if check.kind == "accuracy":
-        return f"{check.measured - check.limit:+.3f}"
-    if check.kind == "prefix cache":
-        return f"{check.measured / check.limit - 1:.1%}" if check.limit else "-"
+        return f"{inside:+.3f}"
     if not check.limit:
-        return "0.0%" if not check.measured else "none"
-    room = 1 - check.measured / check.limit
+        return "-" if check.least else "0.0%" if not check.measured else "none"
+    room = inside / check.limit
     return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
 
 

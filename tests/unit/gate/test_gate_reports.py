@@ -142,16 +142,29 @@ def test_far_over_the_limit_is_a_factor() -> None:
         ("budget", 20000.0, 2000.0, "10 times the limit"),
         ("budget", 0.0, 0.0, "0.0%"),
         ("budget", 3.0, 0.0, "none"),
-        ("accuracy", 0.35, 0.3, "+0.050"),
-        ("accuracy", 0.25, 0.3, "-0.050"),
-        ("prefix cache", 0.6, 0.5, "20.0%"),
-        ("prefix cache", 0.4, 0.5, "-20.0%"),
-        ("prefix cache", 0.4, 0.0, "-"),
+        ("accuracy", 0.25, 0.3, "+0.050"),
+        ("accuracy", 0.35, 0.3, "-0.050"),
         ("cost unknown", None, 0.5, "-"),
     ],
 )
 def test_head_room_is_what_is_left_of_a_limit(kind: Any, measured: float | None, limit: float, room: str) -> None:
     check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "total_tokens mean", "", measured, limit, n=20)
+    assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured", "limit", "room"),
+    [
+        ("accuracy", 0.35, 0.3, "+0.050"),
+        ("accuracy", 0.25, 0.3, "-0.050"),
+        ("prefix cache", 0.6, 0.5, "20.0%"),
+        ("prefix cache", 0.4, 0.5, "-20.0%"),
+        ("prefix cache", 0.4, 0.0, "-"),
+        ("failed questions", 8.0, 27.0, "-70.4%"),
+    ],
+)
+def test_head_room_of_a_least_limit_is_what_is_above_it(kind: Any, measured: float, limit: float, room: str) -> None:
+    check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "rows", "", measured, limit, n=20, least=True)
     assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
 
 
