@@ -278,6 +278,8 @@ def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estima
 NO_PRICE = "no price"
 """What stands where dollars aren't known."""
 NOT_SCORED = "not scored"
+UNDER_SOLVED = f"under {LEAST_SOLVED} solved"
+"""What stands in the place of an interval of what a solved question costs, where too few were solved for one."""
 
 
 def number_text(value: float | None, form: str) -> str:
@@ -314,7 +316,7 @@ def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     if value.mean is None:
         return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
     if value.low is None:
-        return f"{value.mean:{form}} [under {LEAST_SOLVED} solved]"
+        return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high
     bounds = brackets(value.low, high, lambda bound: format(bound, form))
     return f"{value.mean:{form}} {bounds}{RARE if value.rare else ''}"

@@ -16,8 +16,8 @@
 Limits are per question, and means are those of `compare`: a question counts once, whatever its number of trials; p95
 and max are of rows. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
 gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. What a solved question
-costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. An
-unknown cost is a failure, not 0.
+costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. Where
+fewer than 15 were solved, it has none. An unknown cost is a failure, not 0.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
-from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat, per_solved
+from rewoo_bench.analysis.stats.paired import brackets
+from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
+from rewoo_bench.analysis.summary import UNDER_SOLVED, Estimate, per_solved_estimate
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.gate.count_checks import ROUNDING, percent
@@ -47,7 +49,7 @@ from rewoo_bench.gate.verdict import (
     amount,
     too_many_failed,
 )
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows
+from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows, read_columns
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
@@ -356,26 +358,36 @@ def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> C
 
 
 def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
-    """An amount of all questions for each exact match, with its interval; of few questions the interval decides."""
+    """An amount of all questions for each exact match, as `compare` has it; of few questions its interval decides.
+
+    Where too few were solved for an interval, the check is by the estimate alone and says so.
+    """
     n, metric = _questions(rows), PER_SOLVED[name]
     if rows[metric].isna().any():
         return _unknown_cost(group, name, "some rows is", limit, n)
     if rows["exact_match"].isna().any():
         return Check("budget", "fail", group, name, f"{name}: some rows have no score", limit=limit, n=n)
-    columns = (rows[column].to_numpy(float) for column in (metric, "exact_match"))
-    found = per_solved(*columns, clusters=rows["example_id"].to_numpy(str))
-    solved, oracle = math.isfinite(found.estimate), bool(oracle_rows(rows).any())
-    over = found.estimate > limit * (1 + ROUNDING)
-    values = f"{amount(metric, found.estimate)} [{amount(metric, found.low)}, {amount(metric, found.high)}]"
-    measured = values if solved else f"none solved, so more than {amount(metric, found.low)}"
-    text = f"{name}: {measured} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
+    found = per_solved_estimate(read_columns(rows, ["example_id", "exact_match", metric]), metric)
+    oracle, low = bool(oracle_rows(rows).any()), found.low
+    over = found.mean is None or found.mean > limit * (1 + ROUNDING)
+    text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
+    text += amount(metric, limit) + (", by the estimate alone" if low is None else "")
     status: Status = "fail" if over else "pass"
     if over and oracle:
         status, text = "warn", f"{text}; an oracle's means nothing"
-    elif over and n < ENOUGH_QUESTIONS and found.low <= limit:
+    elif over and n < ENOUGH_QUESTIONS and (low is None or low <= limit):
         status, text = "warn", f"{text}; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-    value = found.estimate if solved else None
-    return Check("budget", status, group, name, text, value, limit, n=n, oracle=oracle)
+    return Check("budget", status, group, name, text, found.mean, limit, n=n, oracle=oracle)
+
+
+def _per_solved_text(found: Estimate, metric: str) -> str:
+    """`958.6 [497.9, 8,177.9]`, `958.6 [under 15 solved]`."""
+    if found.mean is None:
+        return f"none solved, so more than {amount(metric, found.low)}"
+    if found.low is None:
+        return f"{amount(metric, found.mean)} [{UNDER_SOLVED}]"
+    bounds = brackets(found.low, math.inf if found.high is None else found.high, lambda bound: amount(metric, bound))
+    return f"{amount(metric, found.mean)} {bounds}"
 
 
 def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:

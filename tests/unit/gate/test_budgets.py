@@ -78,7 +78,29 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
         (100, 200, "openai/gpt", "pass", "tokens_per_solved: 2,000.0 [1,7"),
         (99, 200, "openai/gpt", "fail", "is over the limit of 2,000.0"),
         (24, 50, "openai/gpt", "warn", "may be chance on 50 questions"),
-        (5, 50, "openai/gpt", "fail", "is over the limit of 2,000.0"),  # the whole interval is
+        (15, 50, "openai/gpt", "fail", "] is over the limit of 2,000.0"),  # the whole interval is
+        (
+            5,
+            50,
+            "openai/gpt",
+            "warn",
+            "tokens_per_solved: 10,000.0 [under 15 solved] is over the limit of 2,000.0, "
+            "by the estimate alone; may be chance on 50 questions, 200 are enough",
+        ),
+        (
+            5,
+            300,
+            "openai/gpt",
+            "fail",
+            "60,000.0 [under 15 solved] is over the limit of 2,000.0, by the estimate alone",
+        ),
+        (
+            14,
+            14,
+            "openai/gpt",
+            "pass",
+            "1,000.0 [under 15 solved] is within the limit of 2,000.0, by the estimate alone",
+        ),
         (0, 50, "openai/gpt", "fail", "none solved, so more than "),
         (0, 50, "oracle", "warn", "an oracle's means nothing"),
     ],
