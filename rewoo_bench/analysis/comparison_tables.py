@@ -304,7 +304,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         mark = MEANINGLESS if system.summary.oracle else ""
         passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
         quantiles = _quantiles(of)
-        timed = "" if of.latency_n == of.total - of.failed else f" (n = {of.latency_n:,})"  # some may be recalled
+        timed = "" if of.latency_n == of.questions else f" (n = {of.latency_n:,})"  # some may be recalled
         means.append(
             {
                 **label,

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, ColumnValues, failed, flagged, model_labels, oracle_rows, read_columns
+from rewoo_bench.runs.rows import (
+    UNMETERED,
+    ColumnValues,
+    failed,
+    flagged,
+    mean_over_questions,
+    model_labels,
+    oracle_rows,
+    read_columns,
+)
 from rewoo_bench.text.escaping import text_table
 
 if TYPE_CHECKING:
@@ -82,7 +91,7 @@ class Summary:
     latency_p50_interval_s: tuple[float, float] | None
     latency_p95_interval_s: tuple[float, float] | None
     latency_n: int
-    """Rows whose latency was measured in this run: a recalled answer has none. 0 for an oracle.
+    """Questions whose latency was measured in this run: a recalled answer has none. 0 for an oracle.
 
     Intervals are 95%. A quantile is None where too few latencies were measured for an interval (72 for p95).
     """
@@ -155,9 +164,7 @@ def _summary(
         known = _known(scored, column)[0] if column in scored else ()
         return int(sum(known)) if len(known) else None
 
-    seconds, timed = _known(scored, "latency_s")
-    quantiles = [quantile_interval(seconds, q, clusters=timed) for q in (0.5, 0.95)]
-    p50, p95 = (None if oracle or not math.isfinite(each.high - each.low) else each for each in quantiles)
+    p50, p95 = (None if oracle else quantile_of(scored, "latency_s", share) for share in (0.5, 0.95))
     outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
     has_trials = bool((outcomes.trials > 1).any())
     sources = rows["usage_source"].names_in_use
@@ -169,7 +176,7 @@ def _summary(
     known = ~np.isnan(scored["loop_tokens"].values)
     if known.any():
         looped, steps, tokens = (scored[name].values[known] for name in ("loop_tokens", "loop_step", "total_tokens"))
-        loop_share = float((~np.isnan(steps)).mean())
+        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), scored["example_id"].values[known])
         loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
         architecture=rows["architecture"].names_in_use[0],
@@ -194,7 +201,7 @@ def _summary(
         latency_p95_s=p95.estimate if p95 else None,
         latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
         latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
-        latency_n=0 if oracle else len(seconds),
+        latency_n=0 if oracle else len(np.unique(_known(scored, "latency_s")[1])),
         cost_usd=amounts["cost_usd"].estimate if priced else None,
         loop_share=loop_share,
         loop_token_share=loop_token_share,
@@ -241,6 +248,13 @@ def _amount(rows: Mapping[str, ColumnValues], column: str) -> Interval:
     return mean_of(values, clusters=questions)
 
 
+def quantile_of(rows: Mapping[str, ColumnValues], column: str, share: float) -> Interval | None:
+    """A quantile of a column with its 95% interval; None where too few questions have a value for an interval."""
+    values, questions = _known(rows, column)
+    found = quantile_interval(values, share, clusters=questions)
+    return found if math.isfinite(found.high - found.low) else None
+
+
 def bounded(means: Mapping[str, Interval]) -> dict[str, Interval]:
     """Those with an interval: the mean of fewer than two questions has none."""
     return {name: mean for name, mean in means.items() if math.isfinite(mean.high - mean.low)}
@@ -269,6 +283,8 @@ def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estima
 NO_PRICE = "no price"
 """What stands where dollars aren't known."""
 NOT_SCORED = "not scored"
+UNDER_SOLVED = f"under {LEAST_SOLVED} solved"
+"""What stands in the place of an interval of what a solved question costs, where too few were solved for one."""
 
 
 def number_text(value: float | None, form: str) -> str:
@@ -305,7 +321,7 @@ def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     if value.mean is None:
         return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
     if value.low is None:
-        return f"{value.mean:{form}} [under {LEAST_SOLVED} solved]"
+        return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high
     bounds = brackets(value.low, high, lambda bound: format(bound, form))
     return f"{value.mean:{form}} {bounds}{RARE if value.rare else ''}"
@@ -442,7 +458,7 @@ def _time_and_price(group: Sequence[Summary]) -> list[dict[str, str]]:
         if value is None or bounds is None:
             return "-"
         shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
-        some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.total - summary.failed else ""
+        some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.questions else ""
         return f"{shown} [{low}, {high}]{some}"
 
     has_startup = any(s.startup_s >= 0.01 for s in group)  # seconds a question

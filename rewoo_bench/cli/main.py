@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -144,11 +145,14 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _own_path() -> Iterator[None]:
-    """What a command adds to `sys.path` for a user's own code goes with the command.
+    """Every command finds a user's own code in the working folder, after everything that is installed.
 
-    A process that runs many would otherwise search each one's folder at every import and for every plug-in.
+    The folder goes with the command: a process that runs many would otherwise search each one's at every import and
+    for every plug-in.
     """
     before = list(sys.path)
+    with suppress(OSError):  # the folder may have been removed
+        sys.path.append(str(Path.cwd()))
     try:
         yield
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import signal
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -135,7 +134,6 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: 
     if quiet and (flags["verbose"] or as_json):
         raise click.UsageError("--quiet: leave out --verbose and --json", context)
     options = _options(context, {**flags, "progress": flags["progress"] and not quiet})
-    sys.path.append(str(Path.cwd()))  # for a user's own code, after everything that is installed
     if dry_run:
         show_estimates(anyio.run(evaluation.dry_run, options), as_json)
         return DONE

@@ -29,7 +29,7 @@ _SHOWN = 3  # questions in a message
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--parts-at", type=click.IntRange(min=0), metavar="N",
               help="Questions in which look-up N is the first that the architectures shown don't share: those before "
-                   "it are the same, in the same order. 0 is never.")
+                   "it are the same, in the same order. 0 is never. One that looks nothing up isn't compared.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from functools import partial
 from operator import attrgetter
@@ -69,7 +68,6 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     larger n in the file, finished runs get more questions.
     """
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
-    sys.path.append(str(Path.cwd()))  # for a user's own code, as `run` has it
     options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
     given = {name: value for name, value in options.items() if value is not None}
     session = SessionChoices(n, block, given, published, study_cost)

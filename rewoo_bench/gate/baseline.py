@@ -35,7 +35,7 @@ from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import MODELS, left_out
+from rewoo_bench.runs.rows import MODELS, left_out, mean_over_questions
 from rewoo_bench.text.escaping import controls_as_json
 
 COMPARED_COUNTS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
@@ -197,11 +197,15 @@ def baseline_of(
     questions = {}
     # by name, and not by the order of the rows, so that the file is the same
     for name, group in rows.groupby(rows["architecture"].astype(str), sort=True):
+        asked = group["example_id"].to_numpy(str)
         known = [count for count in COUNTS if count in group and group[count].notna().any()]
         architectures[name] = ArchitectureBaseline(
             manifest=next(each for each in manifest.architectures if each.name == name),
             usage_sources=sorted(map(str, group["usage_source"].dropna().unique())),
-            means={count: round(float(group[count].astype("float64").mean()), 4) for count in known},
+            means={
+                count: round(mean_over_questions(group[count].astype("float64").to_numpy(), asked), 4)
+                for count in known
+            },
             shared_prefixes=manifest.shared_prefixes.get(name, {}),
             usd_per_1000=usd.get(name, {}),
         )
@@ -263,8 +267,13 @@ def _held_by_a_cache(
     if not np.isnan(tokens[scored]).any():
         rows = rows.assign(**{CACHEABLE: tokens})
     usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
-    dollars = {name: usd[(names == name) & scored] for name in prefixes}
-    means = {name: 1000 * float(some.mean()) for name, some in dollars.items() if len(some)}
+    own = {name: (names == name) & scored for name in prefixes}
+    asked = rows["example_id"].to_numpy(str)
+    means = {
+        name: 1000 * mean_over_questions(usd[some], asked[some])
+        for name, some in own.items()
+        if not np.isnan(usd[some]).any()
+    }
     return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 

@@ -13,10 +13,11 @@
     trials_differ = { max = 0.25 }                  # questions that some trials answered right and others wrong
     latency_s = { p95 = 20 }
 
-Limits are per question. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
+Limits are per question, and means are those of `compare`: a question counts once, whatever its number of trials; p95
+and max are of rows. Questions that the infrastructure failed are in no figure; more than a tenth of them fail the
 gate. Latency only warns; so does accuracy of fewer than 200 questions, and an oracle's always. What a solved question
-costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. An
-unknown cost is a failure, not 0.
+costs depends on accuracy: of fewer than 200 questions it fails only where its whole interval is over the limit. Where
+fewer than 15 were solved, it has none. An unknown cost is a failure, not 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
-from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat, per_solved
+from rewoo_bench.analysis.stats.paired import brackets
+from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
+from rewoo_bench.analysis.summary import UNDER_SOLVED, Estimate, per_solved_estimate
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.gate.count_checks import ROUNDING, percent
@@ -46,7 +49,7 @@ from rewoo_bench.gate.verdict import (
     amount,
     too_many_failed,
 )
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, oracle_rows
+from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows, read_columns
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
@@ -334,11 +337,18 @@ def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "
         return Check("latency", "warn", group, name, text, limit=limit, n=n)
     if not is_latency and len(values) < len(rows):
         return _unknown_cost(group, name, f"{len(rows) - len(values)} of {len(rows)} rows is", limit, n)
-    measured = float(values.quantile(0.95) if kind == "p95" else getattr(values, kind)())
+    if kind == "mean":
+        measured = _mean(rows, metric)
+    else:
+        measured = float(values.max() if kind == "max" else values.quantile(0.95))
     over = measured > limit * (1 + ROUNDING)
     text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
     status: Status = "pass" if not over else "warn" if is_latency else "fail"
     return Check("latency" if is_latency else "budget", status, group, name, text, measured, limit, n=n)
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float:
+    return mean_over_questions(rows[column].astype("float64").to_numpy(), rows["example_id"].to_numpy(str))
 
 
 def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
@@ -348,34 +358,44 @@ def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> C
 
 
 def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
-    """An amount of all questions for each exact match, with its interval; of few questions the interval decides."""
+    """An amount of all questions for each exact match, as `compare` has it; of few questions its interval decides.
+
+    Where too few were solved for an interval, the check is by the estimate alone and says so.
+    """
     n, metric = _questions(rows), PER_SOLVED[name]
     if rows[metric].isna().any():
         return _unknown_cost(group, name, "some rows is", limit, n)
     if rows["exact_match"].isna().any():
         return Check("budget", "fail", group, name, f"{name}: some rows have no score", limit=limit, n=n)
-    columns = (rows[column].to_numpy(float) for column in (metric, "exact_match"))
-    found = per_solved(*columns, clusters=rows["example_id"].to_numpy(str))
-    solved, oracle = math.isfinite(found.estimate), bool(oracle_rows(rows).any())
-    over = found.estimate > limit * (1 + ROUNDING)
-    values = f"{amount(metric, found.estimate)} [{amount(metric, found.low)}, {amount(metric, found.high)}]"
-    measured = values if solved else f"none solved, so more than {amount(metric, found.low)}"
-    text = f"{name}: {measured} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
+    found = per_solved_estimate(read_columns(rows, ["example_id", "exact_match", metric]), metric)
+    oracle, low = bool(oracle_rows(rows).any()), found.low
+    over = found.mean is None or found.mean > limit * (1 + ROUNDING)
+    text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
+    text += amount(metric, limit) + (", by the estimate alone" if low is None else "")
     status: Status = "fail" if over else "pass"
     if over and oracle:
         status, text = "warn", f"{text}; an oracle's means nothing"
-    elif over and n < ENOUGH_QUESTIONS and found.low <= limit:
+    elif over and n < ENOUGH_QUESTIONS and (low is None or low <= limit):
         status, text = "warn", f"{text}; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-    value = found.estimate if solved else None
-    return Check("budget", status, group, name, text, value, limit, n=n, oracle=oracle)
+    return Check("budget", status, group, name, text, found.mean, limit, n=n, oracle=oracle)
+
+
+def _per_solved_text(found: Estimate, metric: str) -> str:
+    """`958.6 [497.9, 8,177.9]`, `958.6 [under 15 solved]`."""
+    if found.mean is None:
+        return f"none solved, so more than {amount(metric, found.low)}"
+    if found.low is None:
+        return f"{amount(metric, found.mean)} [{UNDER_SOLVED}]"
+    bounds = brackets(found.low, math.inf if found.high is None else found.high, lambda bound: amount(metric, bound))
+    return f"{amount(metric, found.mean)} {bounds}"
 
 
 def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
     """Input tokens read from the prefix cache: the mean of a question, and their share."""
     floor = budget.cached_input_tokens or CacheFloor()
     rows = rows[rows["cached_input_tokens"].notna()]
-    cached = float(rows["cached_input_tokens"].mean()) if len(rows) else 0.0
-    share = cached / max(float(rows["input_tokens"].mean()), 1.0) if len(rows) else 0.0
+    cached = _mean(rows, "cached_input_tokens") if len(rows) else 0.0
+    share = cached / max(_mean(rows, "input_tokens"), 1.0) if len(rows) else 0.0
     measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
     for kind, (measured, limit, form) in measures.items():
         if limit is not None:
@@ -383,7 +403,8 @@ def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
             text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
             text += "" if cached else f"; {NOTHING_CACHED if len(rows) else 'no cached tokens were recorded'}"
             status: Status = "fail" if below else "pass"
-            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=_questions(rows))
+            n = _questions(rows)
+            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=n, least=True)
 
 
 def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceiling) -> Check:
@@ -401,7 +422,7 @@ def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceilin
     relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
     text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
     return _of_accuracy(Check("accuracy", "fail" if missed else "pass", group, name, text, found.estimate, limit,
-                              n=found.n, oracle=bool(oracle_rows(rows).any())))  # fmt: skip
+                              n=found.n, oracle=bool(oracle_rows(rows).any()), least=is_floor))  # fmt: skip
 
 
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
@@ -410,12 +431,12 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     if not n:
         text = f"{name}: no question was scored{', every one failed' if rows.empty else ': the run has no ' + metric}"
         return Check("accuracy", "fail", group, name, text, limit=limit)
-    measured, oracle = float(scored[metric].astype("float64").mean()), bool(oracle_rows(rows).any())
+    measured, oracle = _mean(scored, metric), bool(oracle_rows(rows).any())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
     status: Status = "pass" if measured >= limit else "fail"
-    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle))
+    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle, least=True))
 
 
 def _of_accuracy(check: Check) -> Check:

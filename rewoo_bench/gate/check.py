@@ -42,7 +42,7 @@ from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Grou
 from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.rows import failed, oracle_rows
+from rewoo_bench.runs.rows import failed, mean_over_questions, oracle_rows
 from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
 
@@ -262,14 +262,17 @@ def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
     first long question.
     """
     _, examples, trials = _shape(manifest)
-    expected, measured = examples * trials, rows[~failed(rows)]["architecture"].astype(str)
+    expected, measured = examples * trials, rows[~failed(rows)]
+    least = expected - math.floor(0.1 * expected)
     there = rows["architecture"].astype(str).value_counts()
     for each in manifest.architectures:
-        n = int((measured == each.name).sum())
+        own = measured[measured["architecture"].astype(str) == each.name]
+        n = len(own)
         if there.get(each.name, 0) < expected and too_many_failed(expected - n, expected):
             group = Group(each.name, manifest.dataset.name, str(manifest.models.get("default", {}).get("name")))
             text = f"not enough rows: {n:,} of {expected:,}; an incomplete run needs nine tenths of them to be judged"
-            yield Check("failed questions", "fail", group, "rows", text, float(n), 0.9 * expected, n=n)
+            asked = int(own["example_id"].nunique())
+            yield Check("failed questions", "fail", group, "rows", text, float(n), float(least), n=asked, least=True)
 
 
 def _shape(manifest: Manifest) -> tuple[int, int, int]:
@@ -452,9 +455,10 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
     for name in (*["exact_match"] * scored, "answered", *["sound_plans"] * exact):
         before, now = _good_rows(name, growth.old), _good_rows(name, growth.new)
         if name == "answered" and not now.any():
-            yield Check("accuracy", "fail", growth.group, name, "no question was answered", 0.0, n=growth.n)
+            text = "no question was answered"
+            yield Check("accuracy", "fail", growth.group, name, text, 0.0, n=growth.n, least=True)
             continue
-        was, measured = float(before.mean()), float(now.mean())
+        was, measured = (mean_over_questions(side, growth.ids) for side in (before, now))
         status: Status = "pass"
         reason = ""
         if exact and measured < was - ROUNDING:
@@ -464,7 +468,8 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
         elif not exact:
             status, reason = live_fall(before, now, growth.ids, tests)
         text, limit = f"{name} {was:.3f} -> {measured:.3f}{reason}", was - (0 if exact else ACCURACY_MARGIN)
-        yield Check("accuracy", status, growth.group, name, text, measured, limit, was, growth.n, oracle=oracle)
+        sizes = (measured, limit, was, growth.n)
+        yield Check("accuracy", status, growth.group, name, text, *sizes, oracle=oracle, least=True)
 
 
 def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any]:
@@ -481,7 +486,7 @@ def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any]:
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
     """Whether shares of rows fell, with the reason."""
-    if now.mean() >= before.mean() - ACCURACY_MARGIN:
+    if mean_over_questions(now, ids) >= mean_over_questions(before, ids) - ACCURACY_MARGIN:
         return "pass", ""
     n, test = len(set(ids)), mcnemar_exact(before, now, ids)
     # p is two-sided, so this is FALSE_ALARMS for the two shares of all architectures.

@@ -31,6 +31,7 @@ from rewoo_bench.gate.baseline import (
     is_counted,
 )
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, GrowthDetail, Status, amount
+from rewoo_bench.runs.rows import averaged, mean_over_questions
 from rewoo_bench.text.words import counted
 
 EXACT_MARGIN, LIVE_MARGIN = 0.02, 0.05
@@ -40,7 +41,7 @@ _TESTED = "total_tokens"
 
 @dataclass(frozen=True, slots=True)
 class CountChange:
-    """Means of a question, before and now."""
+    """Means over questions, before and now."""
 
     before: float
     now: float
@@ -73,7 +74,7 @@ class Growth:
     @property
     def ids(self) -> NDArray[Any]:
         """The question of each row."""
-        return self.old.index.get_level_values("example_id").to_numpy(dtype=str)
+        return _ids(self.old)
 
     @cached_property
     def n(self) -> int:
@@ -132,15 +133,20 @@ class Growth:
         return Check("growth", status, self.group, metric, text, change.now, limit, change.before, self.n, grown)
 
 
+def _ids(rows: pd.DataFrame) -> NDArray[Any]:
+    return rows.index.get_level_values("example_id").to_numpy(dtype=str)
+
+
 def growth_of(group: Group, before: pd.DataFrame, now: pd.DataFrame) -> Growth:
     """The pairs of two tables of counts with the same keys."""
     now = now.reindex(before.index)
     both = is_counted(before) & is_counted(now)
     old, new = before[both], now[both]
-    changes = {}
+    ids, changes = _ids(old), {}
     for name in (name for name in COUNTS if name in old and name in new):
         if (known := old[name].notna() & new[name].notna()).any():  # not every row may say what was cached
-            changes[name] = CountChange(float(old[name][known].mean()), float(new[name][known].mean()))
+            sides = (side[name][known].to_numpy(float) for side in (old, new))
+            changes[name] = CountChange(*(mean_over_questions(side, ids[known]) for side in sides))
     return Growth(group, old, new, len(before) - len(old), changes)
 
 
@@ -152,7 +158,7 @@ def exact_counts(growth: Growth, margin: float, cause: str | None) -> Iterator[C
     """
     if growth.changes[_TESTED].share <= margin + ROUNDING:  # else the mean fails, with the same questions
         before, now = growth.old[_TESTED].astype(float), growth.new[_TESTED].astype(float)
-        beyond = now - before > margin * before.clip(lower=before.mean()) * (1 + ROUNDING)
+        beyond = now - before > margin * before.clip(lower=growth.changes[_TESTED].before) * (1 + ROUNDING)
         if beyond.any():
             of = f"{beyond.sum():,} of {counted(len(before), 'row')}"
             text = f"{_TESTED} of {of} grew by more than {percent(margin)}, and the mean hides it: "
@@ -235,8 +241,8 @@ def cache_check(
             text += f", and {amount(metric, now)} input tokens a question {arent} instead of {amount(metric, before)}"
             text += "" if cached.now else f"; {nothing}"
             text += "".join(f"; {cause}" for cause in shorter or otherwise)
-        limit = cached.before - margin * inputs.before
-        yield Check("prefix cache", status, growth.group, metric, text, cached.now, limit, cached.before, growth.n)
+        sizes = (cached.now, cached.before - margin * inputs.before, cached.before, growth.n)
+        yield Check("prefix cache", status, growth.group, metric, text, *sizes, least=True)
 
 
 def prefix_checks(
@@ -258,14 +264,15 @@ def prefix_checks(
             text += f" ({old.tokens:,} -> {new.tokens:,} tokens){prices}"
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
-        yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes)
+        yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes, least=True)
 
 
 def ratio_beyond(
     before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], margin: float, tests: int
 ) -> Interval | None:
     """mean(now) / mean(before) where it is beyond the margin; a live gate fails where `low` is above 1."""
-    if now.sum() <= before.sum() * (1 + margin) * (1 + ROUNDING):
+    was, is_now = averaged(ids, before, now)
+    if is_now.sum() <= was.sum() * (1 + margin) * (1 + ROUNDING):
         return None
     return ratio_by_bootstrap(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.rows import left_out
+from rewoo_bench.runs.rows import averaged, left_out
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import controls_as_json, markdown_table, plain_line, plain_markdown, terminal, text_table
 from rewoo_bench.text.words import counted
@@ -91,6 +92,8 @@ class Check:
     grown: tuple[GrowthDetail, ...] = ()
     oracle: bool = False
     """Whether it is about an oracle's accuracy, which means nothing."""
+    least: bool = False
+    """Whether the limit is the least that is allowed, and not the most."""
 
     @property
     def metric(self) -> str:
@@ -140,12 +143,13 @@ def amount(metric: str, value: float | None) -> str:
 
     >>> amount("total_tokens", 1431.92), amount("llm_calls", 2), amount("latency_s", 0.001), amount("cost_usd", None)
     ('1,431.9', '2.00', '0.001 s', 'unknown')
+    >>> amount("rows", 27)
+    '27'
     """
     if value is None:
         return "unknown"
-    decimals = {"cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}.get(
-        metric, 1 if "tokens" in metric else 2
-    )
+    named = {"rows": 0, "number_of_tools": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
+    decimals = named.get(metric, 1 if "tokens" in metric else 2)
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
         text = f"{value:.3g}"
@@ -255,16 +259,18 @@ def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
 
 
 def _room(check: Check) -> str:
-    """How far a figure is below its limit, as a share of the limit; negative where it is over."""
+    """How far a figure is within its limit, below the most or above the least; negative where it misses it.
+
+    It is a share of the limit, of accuracy the difference itself.
+    """
     if check.measured is None or check.limit is None:
         return "-"
+    inside = check.measured - check.limit if check.least else check.limit - check.measured
     if check.kind == "accuracy":
-        return f"{check.measured - check.limit:+.3f}"
-    if check.kind == "prefix cache":
-        return f"{check.measured / check.limit - 1:.1%}" if check.limit else "-"
+        return f"{inside:+.3f}"
     if not check.limit:
-        return "0.0%" if not check.measured else "none"
-    room = 1 - check.measured / check.limit
+        return "-" if check.least else "0.0%" if not check.measured else "none"
+    room = inside / check.limit
     return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
 
 
@@ -300,7 +306,7 @@ def _sound(value: str) -> str:
 
 
 def tracked(rows: pd.DataFrame) -> str:
-    """Means per question as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
+    """Means over questions as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
 
     Failed questions are in no mean; `extra` has their number. A group without a mean has no point.
     """
@@ -314,12 +320,13 @@ def tracked(rows: pd.DataFrame) -> str:
             values = scored[metric].astype("float64")
             if not len(values) or not values.map(math.isfinite).all():
                 continue  # an unknown cost is no point, least of all 0
+            (means,) = averaged(scored["example_id"].to_numpy(str), np.asarray(values, dtype=np.float64))
             points.append(
                 {
                     "name": f"{' / '.join(map(str, key))}: {metric}",
                     "unit": unit,
-                    "value": round(float(values.mean()), 8),
-                    "range": f"± {1.96 * float(values.std(ddof=0)) / math.sqrt(len(values)):.4g}",
+                    "value": round(float(means.mean()), 8),
+                    "range": f"± {1.96 * float(means.std()) / math.sqrt(len(means)):.4g}",
                     "extra": f"{size}, p95 = {values.quantile(0.95):.6g}, max = {values.max():.6g}",
                 }
             )

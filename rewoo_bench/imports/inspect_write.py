@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from inspect_ai.event import ModelEvent, ToolEvent
 from inspect_ai.log import (
     EvalConfig,
@@ -43,6 +44,7 @@ from inspect_ai.tool import ToolCallError, ToolInfo, ToolParams
 
 from rewoo_bench.imports.inspect_log import OURS, said_in
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.runs.rows import mean_over_questions
 from rewoo_bench.types import Message, ToolCall, Usage
 
 
@@ -58,7 +60,8 @@ def write_log(path: Path, facts: Mapping[str, Any], trajectories: Sequence[Recor
             usages[name] = usages[name] + usage if name in usages else usage
     ids = list(dict.fromkeys(each.task for each in trajectories))
     judged = [each for each in trajectories if each.solved is not None]
-    accuracy = sum(bool(each.solved) for each in judged) / len(judged) if judged else 0.0
+    solved, tasks = np.array([float(bool(each.solved)) for each in judged]), np.array([each.task for each in judged])
+    accuracy = mean_over_questions(solved, tasks) if judged else 0.0
     score = EvalScore(
         name="exact_match", scorer="exact_match", scored_samples=len(judged),
         metrics={"accuracy": EvalMetric(name="accuracy", value=accuracy)},

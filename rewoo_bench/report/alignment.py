@@ -77,8 +77,10 @@ def lookups(steps: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> list[int
 def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
     """Number of the look-up, from 1, at which trajectories part: in their order, not all have the same one there.
 
-    `paths` are their `lookups`. None where they never part.
+    `paths` are their `lookups`; an empty one, of a trajectory that looked nothing up, isn't compared. None where they
+    never part.
     """
+    paths = [path for path in paths if path]
     for number in range(max(map(len, paths), default=0)):
         if len({path[number] if number < len(path) else None for path in paths}) > 1:
             return number + 1
@@ -94,7 +96,7 @@ def beside(trajectories: Sequence[Mapping[str, Any]], shared: int | None) -> tup
     A row has a step, a block (`_blocks`) or nothing of each trajectory. `shared` is the number of look-ups before they
     part; all rows are in the second list where it is 0 or None. The page does the same (page/src/rows.ts).
     """
-    ends = [own["rows"].index(own["path"][shared - 1]) + 1 if shared else 0 for own in trajectories]
+    ends = [own["rows"].index(own["path"][shared - 1]) + 1 if shared and own["path"] else 0 for own in trajectories]
     above = _section(trajectories, [(0, end) for end in ends])
     return above, _section(
         trajectories, [(end, len(own["steps"]) + 1) for own, end in zip(trajectories, ends, strict=True)]
@@ -136,7 +138,9 @@ def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]
     if at is None:
         return None, ""
     steps = [
-        own["steps"][own["rows"].index(own["path"][at - 1])] if len(own["path"]) >= at else None for own in trajectories
+        own["steps"][own["rows"].index(own["path"][at - 1])] if len(own["path"]) >= at else None
+        for own in trajectories
+        if own["path"]
     ]
     names = " | ".join(_shorter(step["argument"] or step["tool"]) if step else "no further look-up" for step in steps)
     when = f"after {counted(at - 1, 'shared look-up')}" if at > 1 else "at their first look-up"

@@ -6,7 +6,6 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.analysis.claims import check, gather, read_claims
@@ -25,6 +24,7 @@ from rewoo_bench.analysis.summary import (
     loops_text,
     mean_text,
     number_text,
+    quantile_of,
     reasons,
     repeated,
     score_text,
@@ -144,20 +144,20 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
 
 
 def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:
-    """Median seconds, each with its own number of rows; None where nothing was timed."""
+    """Median seconds and the questions that were timed, as `compare` has them; None where nothing was timed."""
     shown = []
     for system in systems:
         summary = system.summary
         own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == summary.architecture)]
         own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
-        own = own[~left_out(own)]
-        columns = [own[column].dropna().tolist() for column in _SECONDS.values()]
-        if summary.oracle or not columns[0]:
+        if not summary.latency_n:
             continue
-        medians = [f"{median(values):.2f}" if values else "-" for values in columns]
+        columns = read_columns(own[~left_out(own)], ["example_id", *_SECONDS.values()])
+        medians = (quantile_of(columns, name, 0.5) for name in _SECONDS.values())
+        texts = ["-" if each is None else f"{each.estimate:.2f}" for each in medians]
         if bounds := summary.latency_p50_interval_s:
-            medians[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
-        shown.append([system.label, f"{len(columns[0]):,}", *medians])
+            texts[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
+        shown.append([system.label, f"{summary.latency_n:,}", *texts])
     return {"head": ["system", "n", *_SECONDS], "rows": shown} if shown else None
 
 

@@ -128,10 +128,11 @@ class ShownQuestions(JupyterMixin):
                     own = [systems[i] for i in group]
                     above, below = beside(own, shared)
                     heads = [_head(columns["systems"][i], line) for i in group]
-                    if shared is not None:
+                    parts = shared is not None and any(each["path"] for each in own)
+                    if parts:
                         yield _table(heads, above)
                         yield Rule(Text(terminal(said)), style="yellow", align="left")
-                    table = _table(heads, below, show_header=shared is None)
+                    table = _table(heads, below, show_header=not parts)
                     predictions = [columns["systems"][i]["prediction"][line] for i in group]
                     table.add_row(*map(_answer, own, predictions))
                     yield table

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import JOURNAL_FILE, LOCK, QUESTIONS_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.rows import left_out, oracle_rows
+from rewoo_bench.runs.rows import ColumnValues, left_out, mean_over_questions, oracle_rows, read_columns
 from rewoo_bench.system.files import is_locked
 
 RESULTS = Path("results/local")
@@ -20,7 +24,8 @@ _UNFINISHED = ("running", "killed", "unfinished")  # statuses of runs that have 
 
 @dataclass(frozen=True)
 class PastRun:
-    """A run in the list. `exact_match` and `tokens` are means per architecture, without the rows of `left_out`."""
+    """A run in the list. `exact_match` and `tokens` are an architecture's means over questions, without the rows of
+    `left_out`."""
 
     folder: str
     status: str
@@ -82,18 +87,16 @@ def past_run(folder: Path) -> PastRun:
         return run
     try:
         table = load_table(folder)
-        oracle, without = bool(oracle_rows(table).any()), left_out(table)
+        oracle, counts = bool(oracle_rows(table).any()), ~left_out(table)
+        columns = read_columns(table, ["architecture", "example_id", "exact_match", "total_tokens"])
     except DataError as error:
         return replace(run, status="damaged", error=str(error))
-    columns = (table[name].to_pylist() for name in ("architecture", "exact_match", "total_tokens"))
-    answered: dict[str, list[tuple[Any, Any]]] = {}
-    for architecture, score, tokens, is_left_out in zip(*columns, without, strict=True):
-        rows = answered.setdefault(str(architecture), [])
-        if not is_left_out:
-            rows.append((score, tokens))
-    exact_match = {name: _mean([row[0] for row in rows]) for name, rows in answered.items()}
-    tokens_of = {name: _mean([row[1] for row in rows]) for name, rows in answered.items()}
-    return replace(run, exact_match=exact_match, tokens=tokens_of, oracle=oracle)
+    names = columns["architecture"].texts
+    exact_match, tokens = (
+        {str(name): _mean(columns, column, counts & (names == name)) for name in dict.fromkeys(names)}
+        for column in ("exact_match", "total_tokens")
+    )
+    return replace(run, exact_match=exact_match, tokens=tokens, oracle=oracle)
 
 
 def current_status(folder: Path, status: str) -> str:
@@ -106,6 +109,7 @@ def current_status(folder: Path, status: str) -> str:
         return "unfinished"
 
 
-def _mean(values: list[Any]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _mean(columns: Mapping[str, ColumnValues], column: str, rows: NDArray[np.bool_]) -> float | None:
+    """The mean over the questions of these rows; None where no value is known."""
+    mean = mean_over_questions(columns[column].values[rows], columns["example_id"].values[rows])
+    return None if math.isnan(mean) else mean

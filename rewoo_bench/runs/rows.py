@@ -1,5 +1,5 @@
-"""Rows of questions.parquet: their columns as numbers, which to doubt, which are in no mean, which are an oracle's,
-and subsets by question.
+"""Rows of questions.parquet: their columns as numbers, means over questions, which to doubt, which are in no mean,
+which are an oracle's, and subsets by question.
 
     columns = read_columns(table, ["architecture", "exact_match"])
     columns["exact_match"].values       # array([1., nan, 0.]): NaN where a value is missing
@@ -13,6 +13,7 @@ Columns go through lists: pyarrow's own conversion to numpy imports pandas, whic
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -94,6 +95,25 @@ def read_columns(
         else:
             columns[name] = ColumnValues(values)
     return columns
+
+
+def averaged(labels: NDArray[Any] | None, *columns: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Columns of rows as columns of questions: the mean over each question's trials."""
+    if labels is None or not len(labels):
+        return list(columns)
+    _, position = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(position)
+    return [np.bincount(position, weights=column) / sizes for column in columns]
+
+
+def mean_over_questions(values: NDArray[Any], questions: NDArray[Any]) -> float:
+    """The mean of `averaged` values, without NaN: a question counts once, however many of its trials were asked.
+
+    Every mean that is shown or checked is this one; analysis/stats has its interval. NaN where no value is known.
+    """
+    known = ~np.isnan(values)
+    (means,) = averaged(questions[known], values[known])
+    return float(means.mean()) if len(means) else math.nan
 
 
 MODELS = ("model", "planner_model", "solver_model")

@@ -97,3 +97,13 @@ def test_what_can_not_be_counted_is_an_error(
     Path("budgets.toml").write_text('[[tools]]\nserver = "uvx other"\nnumber_of_tools = { max = 1 }\n')
     assert gate(*arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_tool_of_the_working_folder_is_found_as_in_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("gate_shelf.py").write_text(
+        "from rewoo_bench.tools import Calculator\n\n\ndef author():\n    return Calculator()\n"
+    )
+    before = list(sys.path)
+    assert gate("--tools", "gate_shelf:author", "--json", "tools.json") == 0
+    assert [point["name"] for point in json.loads(Path("tools.json").read_text())] == ["Calculator", "all tools"]
+    assert sys.path == before

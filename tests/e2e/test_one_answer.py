@@ -123,17 +123,30 @@ def of_plot(run: Path) -> Iterator[Said]:
     yield "plot", "react / rewoo: total tokens, two digits", f"{ratio[:-1]} [{low}, {high}]"
 
 
+def of_runs(run: Path) -> Iterator[Said]:
+    (listed,) = json.loads(command("runs", run, "--json"))
+    for name, tokens in listed["tokens"].items():
+        yield "runs", f"{name}: tokens, with a digit", f"{tokens:,.1f}"
+        yield "runs", f"{name}: exact match, with three digits", f"{listed['exact_match'][name]:.3f}"
+
+
 def of_gate(run: Path, folder: Path) -> Iterator[Said]:
     """A gate whose limit nothing keeps prints the mean that it measured."""
     rows = load(run)
     facts = {name: str(rows[name].iloc[0]) for name in ("dataset", "model")}
     lines = [f"{name} = {json.dumps(value)}" for name, value in {"architecture": "rewoo", **facts}.items()]
     budgets = folder / "budgets.toml"
-    budgets.write_text("\n".join(["[[budget]]", *lines, "total_tokens = { mean = 1 }", "llm_calls = { mean = 0.1 }"]))
-    text = command("gate", run, "--budgets", budgets)
+    budgets.write_text("\n".join(["[[budget]]", *lines, "total_tokens = { mean = 1 }", "llm_calls = { mean = 0.1 }",
+                                  "tokens_per_solved = { at_most = 1 }", "exact_match = { min = 0 }"]))  # fmt: skip
+    text = command("gate", run, "--budgets", budgets, "--allow-incomplete")
     for metric, name in (("total_tokens", "tokens, with a digit"), ("llm_calls", "LLM calls")):
         (measured,) = re.findall(rf"{metric} mean: ([\d.,]+) is over", text)
         yield "gate", f"rewoo: {name}", measured
+    table = dict(
+        re.findall(r"^rewoo, .*: (exact_match min|tokens_per_solved) (?:\(.*\))? *([\d.,]+) ", text, re.MULTILINE)
+    )
+    yield "gate", "rewoo: exact match, with three digits", table["exact_match min"]
+    yield "gate", "rewoo: tokens per solved question, with a digit", table["tokens_per_solved"]
 
 
 def of_claims(run: Path) -> Iterator[Said]:
@@ -149,11 +162,17 @@ def everything(run: Path, folder: Path) -> list[Said]:
     api = rewoo_bench.compare(run)
     said = [*of_tables("compare", text), of_sentences("compare", text.split("\n\n")[0].splitlines())]
     said += [*of_comparison("Python", api), *of_report(run), *of_plot(run), *of_gate(run, folder), *of_claims(run)]
+    said += of_runs(run)
     rounded = api.pairs[0]["total_tokens"].interval
     shown = f"{rounded.estimate:.2f} [{rounded.low:.2f}, {rounded.high:.2f}]"
     said.append(("Python", "react / rewoo: total tokens, two digits", shown))
-    means = {each.label: each.summary.total_tokens for each in api.systems}
-    return [*said, ("Python", "rewoo: tokens, with a digit", f"{means['rewoo']:,.1f}")]
+    for each in rewoo_bench.summarise(load(run)):
+        said.append(("summarise", f"{each.architecture}: tokens, with a digit", f"{each.total_tokens:,.1f}"))
+        score, solved = each.exact_match.mean or 0.0, each.tokens_per_solved.mean or 0.0
+        said.append(("summarise", f"{each.architecture}: exact match, with three digits", f"{score:.3f}"))
+        if each.architecture == "rewoo":
+            said.append(("summarise", "rewoo: tokens per solved question, with a digit", f"{solved:,.1f}"))
+    return said
 
 
 def contradictions(said: list[Said]) -> list[str]:
@@ -189,6 +208,22 @@ def test_all_commands_say_the_same_of_an_oracles_run(oracle: tuple[Path, list[Sa
     pairs = ("react / rewoo: total tokens", "react / rewoo: cost", "react - rewoo: EM", "what it comes to")
     assert {f"{name}: {what}" for name in ("react", "rewoo") for what in figures} | {*pairs} <= said_by_several(said)
     assert {"plot", "gate", "plannable", "show", "run"} <= {who for who, _, _ in said}
+
+
+def test_all_commands_say_the_same_of_a_run_that_stopped_in_the_middle_of_its_trials(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    flags = ("--arch", "react,rewoo", "--model", "oracle", "-n", 20, "--out", run, "--no-progress", "--no-report")
+    text = command("run", *flags, "--trials", 3, "--concurrency", 1, "--run-tokens", 60_000)
+    rows = load(run)
+    trials = rows[rows["architecture"] == "rewoo"].groupby("example_id", observed=True).size()
+    assert trials.nunique() > 1
+    said = [*of_tables("run", text), *everything(run, tmp_path)]
+    assert contradictions(said) == []
+    of_rows = rows[rows["architecture"] == "rewoo"]["total_tokens"].mean()
+    another: Said = ("rows", "rewoo: tokens, with a digit", f"{of_rows:,.1f}")
+    assert contradictions([*said, another]) != []
+    figures = ("tokens, with a digit", "exact match, with three digits", "tokens per solved question, with a digit")
+    assert {f"rewoo: {figure}" for figure in figures} <= said_by_several(said)
 
 
 def test_all_commands_say_the_same_of_a_published_run(tmp_path: Path) -> None:

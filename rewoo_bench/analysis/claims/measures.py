@@ -31,7 +31,6 @@ from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 from rewoo_bench.analysis.stats.paired import (
     Floats,
     Interval,
-    averaged,
     difference_of_means,
     difference_of_proportions,
     mean_of,
@@ -40,6 +39,7 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import unknown
+from rewoo_bench.runs.rows import averaged
 
 ColumnOf = tuple[RunGroup, str, str]  # a run group, an architecture in it, a column
 

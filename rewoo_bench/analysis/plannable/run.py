@@ -5,8 +5,8 @@
     found.tasks         # a row for each trajectory and horizon: model calls, tokens, dollars, seconds
     print(tables.text(found))
 
-Only loops are read: architectures that plan ahead have nothing to gain. Intervals are over tasks, the trials of a task
-inside them.
+Only loops are read: architectures that plan ahead have nothing to gain, nor have those that call no tool. Intervals are
+over tasks, the trials of a task inside them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -106,6 +106,8 @@ def plannable(
         sample = _sample(tasks, most)
         if unread := sum(tasks.values()) - sum(tasks[each] for each in sample):
             left_out[f"{architecture} in tasks outside the random sample that was read"] += unread
+        of_architecture: list[dict[str, Any]] = []
+        judged: list[list[dict[str, Any]]] = []
         for task in traced_tasks(partial(_traces, path, architecture, sample)):
             key = architecture, task.example_id, task.trial
             calls = own.get(key)
@@ -121,9 +123,14 @@ def plannable(
                 continue
             if on_task and task.steps:
                 on_task(task)
-            of_calls += _call_rows(task)
+            of_architecture += _call_rows(task)
             own_tariffs = {name: of_models[model_of[key]] for name, of_models in tariffs.items()}
-            of_tasks += _task_rows(task, calls, models, works(task, turns), own_tariffs, pace)
+            judged.append(list(_task_rows(task, calls, models, works(task, turns), own_tariffs, pace)))
+        if judged and not of_architecture:
+            left_out[f"{architecture} made no tool call"] += len(judged)
+            continue
+        of_calls += of_architecture
+        of_tasks += chain.from_iterable(judged)
     if not of_calls:
         why = ", ".join(f"{reason}: {count:,}" for reason, count in left_out.items())
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")

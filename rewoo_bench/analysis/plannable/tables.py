@@ -14,6 +14,7 @@ from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, RARE, Interval, ratio_of_means
+from rewoo_bench.runs.rows import mean_over_questions
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.words import counted
 
@@ -60,10 +61,11 @@ def savings(found: Plannable, architecture: str) -> pd.DataFrame:
             if np.isnan(before + after).any() or not before.any():
                 continue
             ratio = ratio_of_means(before, after, clusters=tasks)
+            means = {"loop": mean_over_questions(before, tasks), "planned": mean_over_questions(after, tasks)}
             rows.append(
                 {
                     **{"architecture": architecture, "horizon": horizon, "measure": measure},
-                    **{"loop": before.mean(), "planned": after.mean(), "saved": 1 - ratio.estimate},
+                    **{**means, "saved": 1 - ratio.estimate},
                     **{"low": 1 - ratio.high, "high": 1 - ratio.low, "n": ratio.n, "rare": ratio.rare},
                 }
             )
@@ -203,8 +205,10 @@ def values_table(calls: pd.DataFrame) -> list[list[str]]:
 def _chance(calls: pd.DataFrame) -> Iterator[str]:
     guessed, by_chance = calls["guessed"].sum(), calls["by_chance"].sum()
     if guessed:
-        share_ = f"{by_chance / guessed:.0%} of {guessed:,} values"
-        yield f"by chance: {share_} also stand in what was said or found in another task"
+        share_ = f"{by_chance / guessed:.0%} of the {guessed:,} values that aren't constant"
+        others = calls["values"].sum() - calls["constant"].sum() - guessed
+        rest = f"; the other {others:,} have no other task to be looked for in" if others else ""
+        yield f"by chance: {share_} also stand in what was said or found in another task{rest}"
 
 
 def calls_table(calls: pd.DataFrame) -> list[list[str]]:
@@ -242,7 +246,8 @@ def horizons_table(found: Plannable, architecture: str) -> list[list[str]]:
         cells = [horizon, covered]
         for measure in measures:
             if horizon == "loop":
-                cells.append(_amount(measure, part[measure].mean()))
+                values, tasks = part[measure].to_numpy(float), part["example_id"].to_numpy(str)
+                cells.append(_amount(measure, mean_over_questions(values, tasks)))
             else:
                 each = saved[horizon, measure]
                 bounds = f" [{_change(each['high'])}, {_change(each['low'])}]{RARE if each['rare'] else ''}"

@@ -35,6 +35,7 @@ import scipy  # scipy.special at its first use: a quarter of a second that an ex
 from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.errors import DataError
+from rewoo_bench.runs.rows import averaged
 
 Floats = NDArray[np.float64]
 Scale = Literal["numbers", "amounts", "yes or no"]
@@ -99,15 +100,6 @@ def paired_columns(
         lengths = f"a has {len(first)}, b {len(second)}" + (f", clusters {len(labels)}" if labels is not None else "")
         raise DataError(f"paired columns differ in length: {lengths}")
     return first, second, labels
-
-
-def averaged(labels: NDArray[Any] | None, *columns: Floats) -> list[Floats]:
-    """Columns of rows as columns of questions: the mean over each question's trials."""
-    if labels is None or not len(labels):
-        return list(columns)
-    _, position = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(position)
-    return [np.bincount(position, weights=column) / sizes for column in columns]
 
 
 def by_question(

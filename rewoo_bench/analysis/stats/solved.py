@@ -37,7 +37,6 @@ from rewoo_bench.analysis.stats.paired import (
     FEWEST,
     Floats,
     Interval,
-    averaged,
     difference_and_p,
     makers_of,
     mean_of,
@@ -46,6 +45,7 @@ from rewoo_bench.analysis.stats.paired import (
     rows_worth,
     student,
 )
+from rewoo_bench.runs.rows import averaged
 
 LEAST_SOLVED = 15
 """Questions that each of two systems has to solve for an interval of their ratio; chosen in results/coverage.md."""

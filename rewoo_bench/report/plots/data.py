@@ -140,7 +140,7 @@ class PlotData:
         """What to say where these two share no question: the flag with two that there are, the dearer first."""
         there, hint = self.architectures, ""
         if len(there) > 1 and not {first, second} <= set(there):
-            tokens = {name: float(column(self.of(name), "total_tokens").mean()) for name in there[:2]}
+            tokens = {name: mean_of_questions(self.of(name), "total_tokens").estimate for name in there[:2]}
             hint = f"; give --pair {','.join(sorted(tokens, key=lambda name: -tokens[name]))}"
         what = f"needs rows of {first!r} and {second!r} on the same questions; there are {', '.join(there)}{hint}"
         return NothingToDraw(what)

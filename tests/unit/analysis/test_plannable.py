@@ -655,3 +655,43 @@ def test_a_planner_of_the_same_run_takes_the_place_of_the_estimate(tmp_path: Pat
     assert "saved" not in text
     for line in compare(run).verdicts:
         assert line in text
+
+
+def test_an_architecture_without_a_tool_call_is_left_out_and_said(tmp_path: Path) -> None:
+    run = bench("react,direct", out=tmp_path / "run", questions=4, trials=2, model="oracle", progress=False).folder
+    found = plannable(run)
+    assert found.architectures() == ["react"]
+    assert found.left_out == {"direct made no tool call": 8}
+    *_, said = tables.text(found).splitlines()
+    assert said == "left out: direct made no tool call: 8"
+    alone = bench("direct", out=tmp_path / "alone", questions=4, model="oracle", progress=False).folder
+    with pytest.raises(DataError, match=r"no tool call of a loop that can be judged \(direct made no tool call: 4\)"):
+        plannable(alone)
+
+
+def test_the_values_that_are_looked_for_in_another_task_are_those_that_are_no_constants(tmp_path: Path) -> None:
+    records = []
+    for n in range(5):
+        said = messages(str(n))
+        said[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"card": f"card_{n}", "seat": "aisle"})
+        records.append({"task_id": str(n), "messages": said})
+    calls = plannable(run_of(tmp_path, records)).calls
+    assert (calls["values"].sum(), calls["constant"].sum()) == (15, 5)
+    line = "by chance: 0% of the 10 values that aren't constant also stand in what was said or found in another task"
+    assert line in tables.text(plannable(tmp_path / "run"))
+
+
+def test_amounts_of_a_task_are_means_of_tasks_as_their_savings_are(tmp_path: Path) -> None:
+    trials = [{"task_id": "1", "trial": trial, "messages": messages("1")} for trial in range(3)]
+    long = messages("2")
+    long[1]["content"] += " I like to fly by day." * 200
+    found = plannable(run_of(tmp_path, [*trials, {"task_id": "2", "messages": long}]), ["none"])
+    loop = found.tasks[found.tasks["horizon"] == "loop"].groupby("example_id")["input_tokens"].mean()
+    assert len(found.tasks) == 4 * 4
+    assert loop["2"] > 1.2 * loop["1"]
+    amounts = dict(zip(*tables.horizons_table(found, "bot")[:2], strict=True))
+    assert amounts["tokens in"] == f"{loop.mean():,.0f}"
+    saved = tables.savings(found, "bot")
+    row = saved[(saved["measure"] == "input_tokens") & (saved["horizon"] == "plan-ahead")].iloc[0]
+    assert row["loop"] == pytest.approx(loop.mean())
+    assert row["saved"] == pytest.approx(1 - row["planned"] / row["loop"])

@@ -315,13 +315,16 @@ def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_an
     assert summary_table([summary]).splitlines()[2].endswith("reasoning_truncated")
 
 
-def test_a_median_of_some_rows_says_of_how_many() -> None:
+def test_a_median_of_some_questions_says_of_how_many() -> None:
     timed = [row for each in range(60) for row in system(ids=range(each, each + 1), matches="1", latency_s=1.0 + each)]
     recalled = system(ids=range(60, 100), matches="1" * 40, latency_s=None)
     (summary,) = summaries_of(systems(timed, recalled))
     assert summary.latency_n == 60
     assert "(n = 60)" in summary_table([summary])
     assert "(n = " not in summary_table(summaries_of(systems(timed)))
+    (trials,) = summaries_of(systems(timed, [{**each, "trial": 1} for each in timed], recalled))
+    assert trials.latency_n == 60
+    assert "(n = 60)" in summary_table([trials])
 
 
 def test_the_heading_names_a_planner_and_solver_with_models_of_their_own() -> None:

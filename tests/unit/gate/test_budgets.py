@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from gate_runs import FAILED, row, rows, write_run
 
+from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.budgets import check_budgets, check_tools, read_budgets
 from rewoo_bench.gate.verdict import Check
@@ -77,7 +78,29 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
         (100, 200, "openai/gpt", "pass", "tokens_per_solved: 2,000.0 [1,7"),
         (99, 200, "openai/gpt", "fail", "is over the limit of 2,000.0"),
         (24, 50, "openai/gpt", "warn", "may be chance on 50 questions"),
-        (5, 50, "openai/gpt", "fail", "is over the limit of 2,000.0"),  # the whole interval is
+        (15, 50, "openai/gpt", "fail", "] is over the limit of 2,000.0"),  # the whole interval is
+        (
+            5,
+            50,
+            "openai/gpt",
+            "warn",
+            "tokens_per_solved: 10,000.0 [under 15 solved] is over the limit of 2,000.0, "
+            "by the estimate alone; may be chance on 50 questions, 200 are enough",
+        ),
+        (
+            5,
+            300,
+            "openai/gpt",
+            "fail",
+            "60,000.0 [under 15 solved] is over the limit of 2,000.0, by the estimate alone",
+        ),
+        (
+            14,
+            14,
+            "openai/gpt",
+            "pass",
+            "1,000.0 [under 15 solved] is within the limit of 2,000.0, by the estimate alone",
+        ),
         (0, 50, "openai/gpt", "fail", "none solved, so more than "),
         (0, 50, "oracle", "warn", "an oracle's means nothing"),
     ],
@@ -132,6 +155,34 @@ def test_failed_questions_are_in_no_mean(tmp_path: Path) -> None:
     assert (check.status, check.measured, check.n) == ("fail", 400.0, 1)
     assert (failures.status, failures.n) == ("fail", 1)  # more failed than are measured
     assert failures.text == "9 of 10 rows failed in the infrastructure; the figures below are of the other 1"
+
+
+UNEVEN = [
+    *rows(1, total_tokens=400, f1=1.0),
+    *rows(1, total_tokens=400, f1=1.0, trial=1),
+    *rows(1, total_tokens=700, f1=0.4, trial=2, exact_match=False),
+    row(1, total_tokens=2100, f1=0.2, exact_match=False, cached_input_tokens=0),
+]
+"""Two questions of a run that stopped in the middle of its trials: three rows of one, one of the other."""
+
+
+def test_means_are_those_of_questions_as_every_table_has_them(tmp_path: Path) -> None:
+    limits = """total_tokens = { mean = 1500, p95 = 3000 }
+        cached_input_tokens = { mean_at_least = 1, share_at_least = 0.1 }
+        tokens_per_solved = { at_most = 9000 }
+        exact_match = { min = 0.1 }
+        f1 = { min = 0.1 }
+        """
+    found = checked(tmp_path, limits.replace("        ", ""), *UNEVEN)
+    measured = {check.name: check.measured for check in found}
+    (summary,) = summaries_of(load(tmp_path / "run"))
+    assert measured["total_tokens mean"] == summary.total_tokens == 1300
+    assert measured["cached_input_tokens mean"] == summary.cached_input_tokens == 250
+    assert measured["cached_input_tokens share"] == summary.cached_input_tokens / summary.input_tokens
+    assert measured["exact_match min"] == summary.exact_match.mean == pytest.approx(1 / 3)
+    assert measured["f1 min"] == summary.f1.mean == pytest.approx(0.5)
+    assert measured["tokens_per_solved"] == summary.tokens_per_solved.mean == pytest.approx(3900)
+    assert measured["total_tokens p95"] == pytest.approx(1890)  # of rows
 
 
 def test_a_few_failed_questions_are_said_with_every_budget(tmp_path: Path) -> None:

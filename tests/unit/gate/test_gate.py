@@ -14,8 +14,8 @@ import pytest
 from gate_runs import ARCHITECTURE, FAILED, architecture, changed, manifest, row, rows, write_run
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.check import ComparisonTerms, check_run
-from rewoo_bench.gate.verdict import Check, Verdict
+from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
+from rewoo_bench.gate.verdict import Check, Verdict, verdict_text
 from rewoo_bench.runs.columns import CALLS, SHARED
 
 
@@ -289,6 +289,19 @@ def test_more_than_a_tenth_failed_fails_a_live_run(tmp_path: Path, count: int, c
     assert judged(tmp_path, lines, mode="live", allow_incomplete=True).code == code
 
 
+def test_a_comparison_has_the_means_of_questions(tmp_path: Path) -> None:
+    before = [*rows(2, trial=0), *rows(2, trial=1, total_tokens=2000), *rows(2, trial=2, total_tokens=2000)]
+    now = [each if (each["example_id"], each["trial"]) in {("q000", 0), ("q001", 0), ("q001", 1), ("q001", 2)}
+           else {**each, **FAILED} for each in before]  # fmt: skip
+    verdict = judged(tmp_path, now, before=before, mode="live", allow_incomplete=True)
+    (tokens,) = (check for check in verdict.checks if check.name == "total_tokens")
+    assert tokens.measured == tokens.before == pytest.approx((1000 + 5000 / 3) / 2)
+    means = open_baseline(tmp_path / "before").architectures["rewoo"].means
+    assert means["total_tokens"] == round(5000 / 3, 4)
+    (score,) = (check for check in verdict.checks if check.name == "exact_match")
+    assert score.measured == 1
+
+
 def test_failed_rows_are_counted_with_the_rows_of_their_trials(tmp_path: Path) -> None:
     trials = [row(number, trial=trial) for number in range(20) for trial in range(2)]
     now = [{**each, **(FAILED if n < 3 else {})} for n, each in enumerate(trials)]
@@ -526,6 +539,21 @@ def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: 
     assert verdict.code == code
     if code:
         assert failure(verdict).text.startswith(f"not enough rows: {there} of 120; ")
+
+
+def test_rows_that_are_missing_are_whole_numbers_and_no_head_room(tmp_path: Path) -> None:
+    (tmp_path / "budgets.toml").write_text(
+        '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntrials_differ = { max = 0.2 }\n'
+    )
+    facts = manifest(status="incomplete", reason="interrupted", dataset={**manifest()["dataset"], "examples": 11})
+    lines = [row(n, trial=trial, exact_match=trial > 0) for n in range(3) for trial in range(3)]
+    run = write_run(tmp_path / "now", lines[:8], facts)
+    verdict = check_run(run, budgets=tmp_path / "budgets.toml", allow_incomplete=True)
+    assert [(check.name, check.n) for check in verdict.failures] == [("rows", 3)]
+    *_, missing, differ = verdict_text(verdict).splitlines()
+    assert missing.split()[-3:] == ["8", "30", "-73.3%"]  # at most 3 of 33 may be missing
+    assert differ.split()[-3:] == ["1.00", "0.20", "-0.800"]
+    assert verdict_text(verdict).splitlines()[1] == "n = 3 questions"
 
 
 def test_a_plan_that_is_run_though_it_is_broken_is_no_sound_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from gate_runs import FAILED, manifest, row, rows, write_run
 
+from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.verdict import Check, Group, Verdict, junit, tracked, verdict_markdown, verdict_text, write_output
@@ -141,16 +142,29 @@ def test_far_over_the_limit_is_a_factor() -> None:
         ("budget", 20000.0, 2000.0, "10 times the limit"),
         ("budget", 0.0, 0.0, "0.0%"),
         ("budget", 3.0, 0.0, "none"),
-        ("accuracy", 0.35, 0.3, "+0.050"),
-        ("accuracy", 0.25, 0.3, "-0.050"),
-        ("prefix cache", 0.6, 0.5, "20.0%"),
-        ("prefix cache", 0.4, 0.5, "-20.0%"),
-        ("prefix cache", 0.4, 0.0, "-"),
+        ("accuracy", 0.25, 0.3, "+0.050"),
+        ("accuracy", 0.35, 0.3, "-0.050"),
         ("cost unknown", None, 0.5, "-"),
     ],
 )
 def test_head_room_is_what_is_left_of_a_limit(kind: Any, measured: float | None, limit: float, room: str) -> None:
     check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "total_tokens mean", "", measured, limit, n=20)
+    assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "measured", "limit", "room"),
+    [
+        ("accuracy", 0.35, 0.3, "+0.050"),
+        ("accuracy", 0.25, 0.3, "-0.050"),
+        ("prefix cache", 0.6, 0.5, "20.0%"),
+        ("prefix cache", 0.4, 0.5, "-20.0%"),
+        ("prefix cache", 0.4, 0.0, "-"),
+        ("failed questions", 8.0, 27.0, "-70.4%"),
+    ],
+)
+def test_head_room_of_a_least_limit_is_what_is_above_it(kind: Any, measured: float, limit: float, room: str) -> None:
+    check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "rows", "", measured, limit, n=20, least=True)
     assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
 
 
@@ -172,6 +186,15 @@ def test_points_leave_out_failed_questions_and_say_how_many(tmp_path: Path) -> N
     points = json.loads(tracked(load(write_run(tmp_path / "run", lines))))
     assert (points[0]["value"], points[0]["range"]) == (1000.0, "± 0")
     assert points[0]["extra"] == "n = 2 questions (4 rows), 2 failed left out, p95 = 1000, max = 1000"
+
+
+def test_points_are_means_of_questions(tmp_path: Path) -> None:
+    lines = [*(row(0, trial=trial, total_tokens=400) for trial in range(3)), row(1, total_tokens=1000)]
+    run = load(write_run(tmp_path / "run", lines))
+    point = json.loads(tracked(run))[0]
+    assert point["value"] == summaries_of(run)[0].total_tokens == 700
+    assert point["range"] == "± 415.8"  # 1.96 * 300 / sqrt(2)
+    assert point["extra"] == "n = 2 questions (4 rows), p95 = 910, max = 1000"
 
 
 def test_points_are_finite_numbers(tmp_path: Path) -> None:

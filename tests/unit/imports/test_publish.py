@@ -21,6 +21,7 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.imports.publish import publish_logs
+from rewoo_bench.imports.record import RecordedTrajectory
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.publish import publish
@@ -86,6 +87,19 @@ def test_texts_are_left_out_unless_they_are_asked_for(run: BenchRun, tmp_path: P
         told = "".join(read_log(path).model_dump_json() for path in (tmp_path / str(texts)).iterdir())
         questions = {json.dumps(question, ensure_ascii=False)[1:-1] for question in run.rows["question"]}
         assert [question in told for question in questions] == [texts] * len(questions)
+
+
+@needs_inspect
+def test_the_accuracy_of_a_log_is_of_questions_whatever_number_of_their_trials_there_is(tmp_path: Path) -> None:
+    from rewoo_bench.imports.inspect_write import write_log
+
+    outcomes = [("a", 0, True), ("a", 1, True), ("a", 2, True), ("b", 0, False)]
+    made = [RecordedTrajectory(task, "?", [], "bot", trial, solved=solved) for task, trial, solved in outcomes]
+    day = "2026-11-22T09:30:00+00:00"
+    facts = {"run_id": "r", "dataset": "d", "agent": "bot", "model": "m", "started_at": day, "finished_at": day}
+    write_log(tmp_path / "log.eval", facts, made)
+    (score,) = read_log(tmp_path / "log.eval").results.scores
+    assert score.metrics["accuracy"].value == 0.5
 
 
 @needs_inspect

@@ -110,6 +110,8 @@ def test_every_step_has_a_row_and_none_two(trajectories: list[list[Step]]) -> No
         ([[0], [0, 1]], 2),
         ([[0, 1], [1, 0]], 1),
         ([[0, 1, 2], [0, 1, 2], [0, 1, 3]], 3),
+        ([[0, 1], [0, 1], []], None),  # who looked nothing up is on no path
+        ([[0, 1], [], [0, 2]], 2),
     ],
 )
 def test_trajectories_part_at_the_first_look_up_that_not_all_share(paths: list[list[int]], parts: int | None) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
 from rewoo_bench.analysis.prices import Pricing, pricing_of
+from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests
@@ -66,6 +68,18 @@ def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     assert [line[0] for line in head["times"]["rows"]] == ["rewoo"]
     own = question_table(load(run)).columns["systems"][1]
     assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00", "0.00"]), (3, ["3", "-", "-", "-"])]
+)
+def test_the_seconds_have_the_questions_and_the_rule_of_compare(tmp_path: Path, count: int, shown: list[str]) -> None:
+    trials = [{**each, "trial": trial, "startup_s": 0.0} for trial in range(3) for each in questions(count)]
+    run = written(tmp_path / "run", trials[:-2])  # stopped before its end
+    (times,) = head_of(run)["times"]["rows"]
+    assert times == ["rewoo", *shown]
+    (system,) = summaries_of(load(run))
+    assert (system.questions, system.latency_n, system.latency_p50_s is None) == (count, count, count == 3)
 
 
 def test_each_data_set_has_its_rows_and_its_sentences(tmp_path: Path) -> None:

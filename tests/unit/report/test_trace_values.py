@@ -117,6 +117,10 @@ def test_a_row_has_the_same_look_up_and_what_parts_is_below() -> None:
     assert ids(above) == [[None, "block"], ["E0", "E0"]]
     assert ids(below) == [["E1", None], ["E2", None], [None, "block"], ["E3", "E3"], [None, "E4"]]
     assert parting([left]) == (None, "")
+    none = own([], [], 0)
+    assert parting([left, none, left]) == (None, "")
+    assert parting([left, none, right]) == (1, "they part after 1 shared look-up: 2 | 3")
+    assert [ids(rows) for rows in beside([none], 1)] == [[], [["block"]]]
 
 
 def test_a_users_later_turns_stand_between_the_steps() -> None:

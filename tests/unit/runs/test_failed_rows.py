@@ -10,6 +10,7 @@ from claim_runs import run_folder
 from comparison_rows import frame, system
 
 from rewoo_bench.analysis.pairs import pair_columns, paired
+from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.runs.rows import failed, left_out
 
@@ -46,3 +47,11 @@ def test_the_list_of_runs_leaves_the_same_rows_out(tmp_path: Path) -> None:
     listed = past_run(run_folder(tmp_path / "run", rows))
     assert listed.exact_match == {"agent": 0.5}
     assert listed.tokens == {"agent": (rows[1]["total_tokens"] + rows[2]["total_tokens"]) / 2}
+
+
+def test_the_list_of_runs_has_the_means_of_questions(tmp_path: Path) -> None:
+    rows = [*system("agent", "11", 1000), *system("agent", "1", 1000, trial=1), *system("agent", "0", 4000, trial=2)]
+    listed = past_run(run_folder(tmp_path / "run", rows))
+    (summary,) = summaries_of(frame(rows))
+    assert listed.tokens == {"agent": summary.total_tokens} == {"agent": (2050 + 1060) / 2}
+    assert listed.exact_match == {"agent": summary.exact_match.mean} == {"agent": (2 / 3 + 1) / 2}

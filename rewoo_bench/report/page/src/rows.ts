@@ -5,8 +5,10 @@ import type { Block, Step, Trajectory } from "./data";
 export type Cell = { step: Step } | { block: Block } | null;
 export type Cells = Cell[];
 
-// The number of the look-up at which trajectories part, in their order, from 1; 0 where they never do.
-export function firstDivergence(paths: number[][]): number {
+// The number of the look-up at which trajectories part, in their order, from 1; 0 where they never do. One that looked
+// nothing up isn't compared.
+export function firstDivergence(every: number[][]): number {
+  const paths = every.filter((path) => path.length);
   const most = Math.max(0, ...paths.map((path) => path.length));
   for (let i = 0; i < most; i++) if (new Set(paths.map((path) => path[i])).size > 1) return i + 1;
   return 0;
@@ -59,7 +61,7 @@ function section(trajectories: Trajectory[], parts: [number, number][]): Cells[]
 const NAME = 60; // characters of a look-up in a sentence
 
 function sentence(trajectories: Trajectory[], at: number): string {
-  const names = trajectories.map(({ steps, rows, path }) => {
+  const names = trajectories.filter(({ path }) => path.length).map(({ steps, rows, path }) => {
     const step = path.length >= at ? steps[rows.indexOf(path[at - 1]!)] : undefined;
     const name = (step?.argument || step?.tool || "").split(/\s+/).filter(Boolean).join(" ");
     return step ? (name.length > NAME ? `${name.slice(0, NAME)} …` : name) : "no further look-up";
