@@ -19,6 +19,7 @@ from plot_runs import model_run, oracle_run, with_tool, write_questions
 import rewoo_bench
 from rewoo_bench.analysis.cost_laws import predict
 from rewoo_bench.cli.main import main
+from rewoo_bench.errors import UsageError
 from rewoo_bench.report.plots.draw import FIGURES, draw, read
 from rewoo_bench.runs.folder import load
 
@@ -142,6 +143,17 @@ def test_what_lacks_the_usual_pair_names_the_flag_and_a_pair_of_the_run(
     said = "ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are direct, rewoo-lazy"
     assert f"{said}; give --pair rewoo-lazy,direct" in capsys.readouterr().err
     assert plot(run, "--only", "ratio", "--pair", "rewoo-lazy,direct") == 0
+
+
+def test_python_and_the_command_line_have_one_list_of_figures(
+    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plot(chains, "--only", "foo") == 2
+    with pytest.raises(UsageError, match=r"^unknown figure 'foo'; available: break-even, cache, cache-map, ") as raised:
+        rewoo_bench.plot(chains, out=tmp_path, only=["foo"])
+    assert str(raised.value) in capsys.readouterr().err
+    files = rewoo_bench.plot(chains, out=tmp_path, only=["break-even"], formats=["svg"])
+    assert [path.name for path in files] == ["break-even.svg", "captions.md"]
 
 
 def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
