@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import clean_title, fold
@@ -170,6 +171,12 @@ def _recorded(result: Any) -> list[bool] | None:
     return [not call.not_recorded for call in calls] if names else None
 
 
+def _trial_seed(source: QuestionSource) -> int | None:
+    """The seed of the question's requests; None where the model takes none, or an external agent writes them."""
+    seed, task = source.run.get("trial_seed"), source.result.task
+    return None if seed is None or task.architecture.spec.runner == AGENT_NAME else trial_seed(seed, task.trial)
+
+
 def _usage_source(calls: Sequence[Any]) -> str | None:
     """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
@@ -224,9 +231,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "trial_seed", LONG,
         "seed that the requests of this trial have: the run's own in trial 0, one derived from it in each other trial",
-        lambda q: None if (seed := q.run.get("trial_seed")) is None else trial_seed(seed, q.result.task.trial),
-        of_run=lambda run: run.model_seed,
-        null="where the default model takes no seed, and where all trials had the run's own", is_added=True,
+        _trial_seed, of_run=lambda run: run.model_seed, is_added=True,
+        null="where the default model takes no seed, of an external agent, which sets that of its requests itself, and "
+        "where all trials had the run's own",
     ),
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
