@@ -310,7 +310,12 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         null=_NO_RECORDING, is_added=True,
     ),
     Column(
-        "steps", INT, "the steps of a plan that were run, or the turns of a loop with the last one, which answers",
+        "steps", INT,
+        "steps in traces.jsonl. Of a plan: those that were run, with the one that answers where a plan has it. "
+        "Of `react` and `react-json`: turns, with the last one, which answers. "
+        "Of `react-native`, `react-code`, `rewoo-code`, `plan-execute` and external agents: tool calls, and of "
+        "`react-native` also turns without a call or an answer. "
+        "Of imports: tool calls, and replies that ask for none",
         lambda q: len(q.trajectory.steps),
     ),
     Column("replans", INT, "plans after the first one", lambda q: q.trajectory.replans),
