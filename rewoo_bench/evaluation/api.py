@@ -162,7 +162,10 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
 
 
 def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    """Keywords as options, texts as paths where those are. Raises `UsageError` for one that doesn't exist."""
+    """Keywords as options: texts as paths, and texts and lists as tuples, where those are.
+
+    Raises `UsageError` for one that doesn't exist.
+    """
     known = OPTIONS.keys() - taken
     checked = dict(options)
     for name, value in options.items():
@@ -170,9 +173,12 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
         if value is not None and is_path(OPTIONS[name]):
             checked[name] = as_path(name, value)
-        if isinstance(value, str) and get_origin(OPTIONS[name].type) is tuple:  # as the flag has it
-            is_list = OPTIONS[name].reader.endswith("_names")
-            checked[name] = tuple(map(str.strip, value.split(","))) if is_list else (value,)
+        if get_origin(OPTIONS[name].type) is tuple:
+            if isinstance(value, list):
+                checked[name] = tuple(value)
+            elif isinstance(value, str):  # as the flag has it
+                is_list = OPTIONS[name].reader.endswith("_names")
+                checked[name] = tuple(map(str.strip, value.split(","))) if is_list else (value,)
     return checked
 
 

@@ -19,7 +19,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from rewoo_bench.analysis.prices import pricing_of
+from rewoo_bench.analysis.prices import of_dollars, pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
@@ -57,8 +57,9 @@ class ShownQuestions(JupyterMixin):
     ) -> None:
         self._run = run
         rows = load(run)
-        priced = pricing_of([run], rows, manifests(run)).of(rows)
-        self._table: QuestionTable = question_table(priced)
+        pricing = pricing_of([run], rows, manifests(run))
+        self._dollars = of_dollars(pricing)
+        self._table: QuestionTable = question_table(pricing.of(rows))
         systems = self._table.columns["systems"]
         labels = [system["label"] for system in systems]
         check_known("architecture", architectures, labels, "--arch")
@@ -136,6 +137,8 @@ class ShownQuestions(JupyterMixin):
                     predictions = [columns["systems"][i]["prediction"][line] for i in group]
                     table.add_row(*map(_answer, own, predictions))
                     yield table
+        if self._lines and self._dollars:
+            yield Text(terminal(self._dollars), style="dim")
 
     def __str__(self) -> str:
         text = StringIO()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import clean_title, fold
@@ -168,6 +169,12 @@ def _recorded(result: Any) -> list[bool] | None:
     return [not call.not_recorded for call in calls] if names else None
 
 
+def _trial_seed(source: QuestionSource) -> int | None:
+    """The seed of the question's requests; None where the model takes none, or an external agent writes them."""
+    seed, task = source.run.get("trial_seed"), source.result.task
+    return None if seed is None or task.architecture.spec.runner == AGENT_NAME else trial_seed(seed, task.trial)
+
+
 def _usage_source(calls: Sequence[Any]) -> str | None:
     """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
     sources = {call.call_cost.usage_source for call in calls}
@@ -222,9 +229,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "trial_seed", LONG,
         "seed that the requests of this trial have: the run's own in trial 0, one derived from it in each other trial",
-        lambda q: None if (seed := q.run.get("trial_seed")) is None else trial_seed(seed, q.result.task.trial),
-        of_run=lambda run: run.model_seed,
-        null="where the default model takes no seed, and where all trials had the run's own",
+        _trial_seed, of_run=lambda run: run.model_seed,
+        null="where the default model takes no seed, of an external agent, which sets that of its requests itself, and "
+        "where all trials had the run's own",
     ),
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
@@ -300,7 +307,12 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         null=_NO_RECORDING,
     ),
     Column(
-        "steps", INT, "the steps of a plan that were run, or the turns of a loop with the last one, which answers",
+        "steps", INT,
+        "steps in traces.jsonl. Of a plan: those that were run, with the one that answers where a plan has it. "
+        "Of `react` and `react-json`: turns, with the last one, which answers. "
+        "Of `react-native`, `react-code`, `rewoo-code`, `plan-execute` and external agents: tool calls, and of "
+        "`react-native` also turns without a call or an answer. "
+        "Of imports: tool calls, and replies that ask for none",
         lambda q: len(q.trajectory.steps),
     ),
     Column("replans", INT, "plans after the first one", lambda q: q.trajectory.replans),

@@ -362,8 +362,8 @@ class OptionKeywords(TypedDict, total=False):
 
     split: str | None
     questions: int | None
-    ids: str | tuple[str, ...]
-    question_types: str | tuple[str, ...]
+    ids: str | list[str] | tuple[str, ...]
+    question_types: str | list[str] | tuple[str, ...]
     failed_in: str | Path | None
     wrong_in: str | Path | None
     seed: int
@@ -386,11 +386,11 @@ class OptionKeywords(TypedDict, total=False):
     max_retries: int
     max_connections: int | None
     provider_cache: bool
-    drop_params: str | tuple[str, ...]
+    drop_params: str | list[str] | tuple[str, ...]
     extra_body: str | None
     answer_cache: str | Path | None
-    price: str | tuple[str, ...]
-    prices: str | tuple[str, ...]
+    price: str | list[str] | tuple[str, ...]
+    prices: str | list[str] | tuple[str, ...]
     max_steps: int | None
     question_tokens: int | None
     question_time: float | None
@@ -404,8 +404,8 @@ class OptionKeywords(TypedDict, total=False):
     ray_address: str | None
     worker_resources: str | None
     grace: float
-    tools: str | tuple[str, ...]
-    mcp: str | tuple[str, ...]
+    tools: str | list[str] | tuple[str, ...]
+    mcp: str | list[str] | tuple[str, ...]
     mcp_timeout: float
     corpus: str | Path | None
     tool_failure_rate: float

@@ -25,10 +25,10 @@ class TaskStarter(Protocol):
 async def background_tasks() -> AsyncIterator[TaskStarter]:
     """Tasks that the body starts, and that end with it at the latest.
 
-    The first exception, of a task or of the body, ends all the others and is raised as it is. Tasks have the context
-    variables of this place, wherever they are started.
+    The first exception, of a task or of the body, ends all the others and is raised as it is, Ctrl-C included. Tasks
+    have the context variables of this place, wherever they are started.
     """
-    failures: list[Exception] = []
+    failures: list[Exception | KeyboardInterrupt] = []
     context = copy_context()
     running = 0
     async with anyio.create_task_group() as group:
@@ -37,7 +37,7 @@ async def background_tasks() -> AsyncIterator[TaskStarter]:
             nonlocal running
             try:
                 await work(argument)
-            except Exception as error:  # nothing is swallowed: it is raised below
+            except (Exception, KeyboardInterrupt) as error:  # nothing is swallowed: it is raised below
                 failures.append(error)
                 group.cancel_scope.cancel()
             finally:
@@ -50,7 +50,7 @@ async def background_tasks() -> AsyncIterator[TaskStarter]:
 
         try:
             yield start
-        except Exception as error:  # as above
+        except (Exception, KeyboardInterrupt) as error:  # as above
             failures.append(error)
         finally:
             if running:  # to cancel nothing takes 30 µs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -47,6 +48,20 @@ def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str])
     code, out, _ = show(capsys, str(GOLDEN), "barber of seville", "--arch", "rewoo")
     assert code == 0
     assert "William Tell" in out
+
+
+def test_the_last_line_says_at_which_price_dollars_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `compare` says it, of a run whose model has no price."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    _, out, _ = show(capsys, str(GOLDEN), "sample-028", "--arch", "rewoo")
+    assert re.search(r"calls, \$0\.\d+", out)
+    with pytest.raises(SystemExit):
+        main(["compare", str(GOLDEN)])
+    [compared] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("dollars are under ")]
+    assert "the price is an example, since none is known for oracle" in compared
+    assert out.splitlines()[-1].rstrip() == compared
 
 
 def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -127,6 +127,23 @@ def test_before_the_first_question_it_is_one_line(times: int) -> None:
     assert not Path("here").exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_after_the_folder_was_made_and_before_the_first_question_it_is_one_line_too(number: signal.Signals) -> None:
+    """The signal comes while the run, whose background tasks go on, works out what the questions need."""
+    Path("own.py").write_text(
+        "import pathlib, signal\n\n\nclass Runner:\n    def __init__(self, prompts): self.max_steps = 9\n\n"
+        "    def steps_needed(self, chain):\n"
+        f"        if pathlib.Path('here', 'run.json').exists(): signal.raise_signal({int(number)})\n"
+        "        return 1\n\n    async def run(self, question, *, model, tools): ...\n"
+    )
+    Path("mine").mkdir()
+    Path("mine", "architecture.toml").write_text('name = "mine"\ndescription = "d"\nrunner = "own:Runner"\n')
+    process = start("--arch", "./mine", "-n", 2, "--model", "oracle", "--no-progress", "--out", "here")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.strip() == "rewoo-bench: interrupted before the first question, or after the last"
+
+
 def test_a_command_that_reads_runs_is_interrupted_in_one_line() -> None:
     """It waits for a claims file that is a pipe which nobody writes to."""
     os.mkfifo("claims.toml")

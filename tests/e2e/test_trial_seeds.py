@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dialect_server import DialectServer
+from gateway_runs import rows as agents_rows
+from gateway_runs import run_agents, write_function
 
 import rewoo_bench
 from rewoo_bench import Example
@@ -43,6 +46,14 @@ async def test_the_rows_have_the_seeds_that_were_sent(tmp_path: Path) -> None:
     rows = rewoo_bench.load(tmp_path / "run").sort_values("trial")
     assert [int(seed) for seed in rows["trial_seed"]] == [trial_seed(7, trial) for trial in range(3)]
     assert sorted(map(int, rows["trial_seed"])) == sent
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_the_rows_of_an_external_agent_have_none_since_its_requests_have_none_of_the_run_s() -> None:
+    with DialectServer() as provider:
+        assert run_agents(provider, [write_function("chat")], "--trials", 2, questions=1) == 0
+    assert [entry.body.get("seed") for entry in provider.books] == [None, None]
+    assert agents_rows()["trial_seed"].isna().tolist() == [True, True]
 
 
 async def test_the_answer_of_one_trial_is_not_taken_for_another_s(tmp_path: Path) -> None:

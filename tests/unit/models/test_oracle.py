@@ -262,6 +262,18 @@ def test_an_architecture_that_looks_nothing_up_needs_no_way(tmp_path: Path) -> N
     assert (len(ids), facts.model_dump()["without_chain"]) == (20, 0)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "steps", "turns"),
+    [("react", 3, 3), ("react-json", 3, 3), ("react-native", 2, 2), ("react-code", 2, 2), ("direct", 0, 1)],
+)
+async def test_the_column_steps_counts_turns_of_react_and_tool_calls_where_a_turn_has_several(
+    architecture: str, steps: int, turns: int
+) -> None:
+    """Two pages are looked up, which `react-native` and `react-code` do in their first turn."""
+    row = (await put(SIDE_BY_SIDE, architecture)).to_frame().iloc[0]
+    assert (row["steps"], row["llm_calls"]) == (steps, turns)
+
+
 async def test_search_finds_every_page_of_the_samples_chains_by_its_title() -> None:
     results = await rewoo_bench.evaluate("sample", ["react"], model="oracle")
     assert {result.trajectory.answer == result.task.example.answers[0] for result in results} == {True}

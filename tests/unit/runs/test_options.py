@@ -67,7 +67,7 @@ def test_the_keywords_of_evaluate_are_the_options() -> None:
     """In an editor, too: `OptionKeywords` is written out for type checkers."""
     named = inspect.signature(evaluate).parameters.keys() | {"resume"}
     plain = {name: kind for name, kind in get_type_hints(RunOptions).items() if name not in named}
-    also_text = {Path | None: str | Path | None, tuple[str, ...]: str | tuple[str, ...]}
+    also_text = {Path | None: str | Path | None, tuple[str, ...]: str | list[str] | tuple[str, ...]}
     typed = {name: also_text.get(kind, kind) for name, kind in plain.items()}
     assert get_type_hints(OptionKeywords) == typed
     assert inspect.signature(evaluate).parameters["model"].default == RunOptions(("direct",)).model
