@@ -180,14 +180,12 @@ class Gateway:
         read = gemini.find_gemini_form(path, request.query)
         if read is None and not path.endswith(f":{gemini.COUNT}"):
             raise BadRequest(f"there is no {path}", 404)
-        _, body = await read_body(request)
-        try:
-            if read is None:
-                return json_response(gemini.answer_count(body))
-            form = read(body)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise BadRequest(f"the request can't be read: {type(error).__name__}: {error}") from error
-        return await self._complete(request, session, path, form)
+        _, body = await read_object(request)
+        if misfit := gemini.misfit_in(body):
+            raise BadRequest(f"the request can't be read: {misfit}")
+        if read is None:
+            return json_response(gemini.answer_count(body))
+        return await self._complete(request, session, path, read(body))
 
     async def _complete(
         self, request: web.Request, session: AgentSession, path: str, form: gemini.GeminiRequest | None = None
@@ -195,11 +193,9 @@ class Gateway:
         """The model's answer to a request in its own dialect, or in Gemini's `form`."""
         dialect = dialect_of(path)
         if form is None:
-            data, body = await read_body(request)
+            data, body = await read_object(request)
         else:
             dialect, data, body = form.path, b"", form.body
-        if not isinstance(body, dict):
-            raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
         if misfit := misfit_in(body, FIELDS.get(dialect, ())):
             raise BadRequest(f"the request can't be read: {misfit}")
         if dialect in (RESPONSES, INPUT_TOKENS):
@@ -280,6 +276,14 @@ async def read_body(request: web.Request) -> tuple[bytes, Any]:
         return data, load_json(data)
     except ValueError as error:
         raise BadRequest(f"the request isn't JSON that can be read: {error}") from None
+
+
+async def read_object(request: web.Request) -> tuple[bytes, dict[str, Any]]:
+    """The body of a request to a model, and its JSON object. Raises `BadRequest`."""
+    data, body = await read_body(request)
+    if not isinstance(body, dict):
+        raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
+    return data, body
 
 
 def check_whole(body: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from rewoo_bench.agents.wire_calls import ChatAnswer
-from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, read_request
+from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, misfit_of, read_request
 from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import WireResponse
@@ -36,6 +36,24 @@ _SETTINGS = {
 }
 _READ_SETTINGS = {"responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig"}
 _READ_FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model"}
+# What the fields that are read here are, wherever they stand; null is as good as none.
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "a text": ((str,), "text role name id description"),
+    "a whole number": ((int,), "maxOutputTokens seed outputDimensionality"),
+    "a number": ((int, float), "temperature topP presencePenalty frequencyPenalty"),
+    "a list": ((list,), "parts functionDeclarations allowedFunctionNames stopSequences requests"),
+    "an object": (
+        (dict,),
+        """functionCall functionResponse inlineData fileData args generationConfig thinkingConfig toolConfig
+        functionCallingConfig generateContentRequest""",
+    ),
+    "an object or a list": ((dict, list), "tools"),
+    "a text, an object or a list": ((str, dict, list), "contents systemInstruction content response"),
+}
+_FIELD_KINDS = {name: (what, kinds) for what, (kinds, names) in _KINDS.items() for name in names.split()}
+_TEXTS = {"allowedFunctionNames", "stopSequences"}
+_NAMED = {"functionCall", "functionDeclarations"}
+_OF_A_TOOL = {"args", "response"}  # whose own fields may have any name
 _CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "none"}
 
 
@@ -55,6 +73,41 @@ def gemini_error(status: int, message: str) -> dict[str, Any]:
     """An error in Gemini's form."""
     name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
     return {"error": {"code": status, "message": message, "status": name}}
+
+
+def misfit_in(body: Mapping[str, Any]) -> str | None:
+    """The first field of a request that can't be read, in one line; None without one.
+
+    misfit_in({"contents": [{"parts": "2 + 2?"}]})      # "contents[0].parts is '2 + 2?', expected a list"
+    """
+    return next(_misfits(body, ""), None)
+
+
+def _misfits(given: Mapping[str, Any], place: str) -> Iterator[str]:
+    for written, value in given.items():
+        at, name = f"{place}{written}", _camel_name(written)
+        if value is None or name not in _FIELD_KINDS:
+            continue
+        if misfit := misfit_of(at, value, *_FIELD_KINDS[name]):
+            yield misfit
+        if name in _OF_A_TOOL:
+            continue
+        parts = {at: value}
+        if isinstance(value, list):
+            parts = {f"{at}[{number}]": each for number, each in enumerate(value)}
+            of_item: tuple[str, tuple[type, ...]] = ("an object", (dict,))
+            if name in _TEXTS:
+                of_item = ("a text", (str,))
+            elif name == "contents":
+                of_item = ("a text or an object", (str, dict))
+            yield from filter(None, (misfit_of(at_item, each, *of_item) for at_item, each in parts.items()))
+        for at_part, part in parts.items():
+            if isinstance(part, dict):
+                if name in _NAMED and part.get("name") is None:
+                    yield f"{at_part} has no name"
+                yield from _misfits(part, f"{at_part}.")
+        if name == "requests" and not value:
+            yield f"{at} is []: it asks for nothing"
 
 
 def answer_count(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,7 +255,7 @@ class GeminiEmbedding:
     dropped: Sequence[str] = ()
 
     def __init__(self, body: Mapping[str, Any], *, model: str) -> None:
-        self._is_batch = "requests" in body
+        self._is_batch = body.get("requests") is not None
         asked = [_camel(each) for each in (body["requests"] if self._is_batch else [body])]
         self.body: dict[str, Any] = {"model": model, "input": [_text(each.get("content")) for each in asked]}
         if size := asked[0].get("outputDimensionality"):
@@ -241,8 +294,9 @@ class _CallIds:
         fits = [call for call in self._open if (call[1] == given if given else call[0] == name)] or self._open
         if not fits:
             return str(given or f"call_{self._count}")
-        self._open.remove(fits[0])
-        return fits[0][1]
+        call = fits[0]
+        self._open.remove(call)
+        return call[1]
 
 
 def _function_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
@@ -253,7 +307,11 @@ def _function_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
 
 def _camel(given: Any) -> dict[str, Any]:
     """An object with its names in camel case."""
-    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in given.items()}
+    return {_camel_name(name): value for name, value in given.items()}
+
+
+def _camel_name(name: str) -> str:
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _text(content: Any) -> str:

@@ -103,7 +103,14 @@ def averaged(labels: NDArray[Any] | None, *columns: NDArray[np.float64]) -> list
         return list(columns)
     _, position = np.unique(labels, return_inverse=True)
     sizes = np.bincount(position)
-    return [np.bincount(position, weights=column) / sizes for column in columns]
+    orders = (np.lexsort((column, position)) for column in columns)  # so that the order of rows rounds no sum
+    pairs = zip(columns, orders, strict=True)
+    return [np.bincount(position[order], weights=column[order]) / sizes for column, order in pairs]
+
+
+def exact_mean(values: NDArray[np.float64]) -> float:
+    """The mean, rounded once, so that no order of the values gives another; NaN where there are none."""
+    return math.fsum(values) / len(values) if len(values) else math.nan
 
 
 def mean_over_questions(values: NDArray[Any], questions: NDArray[Any]) -> float:
@@ -113,7 +120,7 @@ def mean_over_questions(values: NDArray[Any], questions: NDArray[Any]) -> float:
     """
     known = ~np.isnan(values)
     (means,) = averaged(questions[known], values[known])
-    return float(means.mean()) if len(means) else math.nan
+    return exact_mean(means)
 
 
 MODELS = ("model", "planner_model", "solver_model")

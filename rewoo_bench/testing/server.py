@@ -45,7 +45,6 @@ __all__ = ["BookEntry", "ModelServer", "ServerFault", "ServerReply"]
 #     render(ServerFault(status=429, retry_after=2), {}, chat=True)   # Sent(429, None, b"HTTP/1.1 429 …")
 
 
-_CUT = b'{"id": "cut off he'
 _TOKEN = re.compile(r"\S+\s*|^\s+")
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 _numbers = itertools.count()
@@ -77,7 +76,7 @@ class ServerFault:
     broken_json: 200, and a body that isn't JSON: cut after its usage, which is in `books`
     body: `status`, and exactly the bytes of `body`, with `headers` (whole lines) before them
     raw: the bytes of `body` as the whole response, head included; then the connection is closed
-    truncated: 200, and a body shorter than its Content-Length
+    truncated: 200, and a body shorter than its Content-Length: cut after its usage, which is in `books`
     no_choices: 200, and an empty list of choices
     error_object: 200, and `{"error": …}` with `message`
     other_form: 200, and JSON with choices that aren't objects
@@ -223,7 +222,8 @@ def _render_fault(fault: ServerFault, request: Mapping[str, Any], chat: bool) ->
         case "raw":
             return Sent(fault.status, fault.usage, fault.body, close=True)
         case "truncated" | "cut_stream":
-            return Sent(200, None, _head(200, 4096) + _CUT, close=True)
+            cut = json.dumps(whole).encode()[:-1]
+            return Sent(200, usage, _head(200, len(cut) + 1) + cut, close=True)
         case "error_object" | "error_event":
             return Sent(200, None, respond(200, error))
         case "no_choices":

@@ -160,7 +160,12 @@ _OPENING = re.compile(r"[\W_]*(?:(?:so|therefore|the|final|answer|is|it|it['’]
 _CONCLUDES = re.compile(r"\b(?:answer|conclusion|hence|so|therefore|thus)\b")
 _SENTENCE_END = re.compile(r"(?<!\d)[.!?]\s|\n")
 _CONCLUDED_WITHIN = 80  # characters
-_NO_DOUBT = re.compile(r"\b(?:no[ \t]+(?:doubt|question)|yes\s*(?:or|/)\s*no)\b")
+_UNDECIDED = re.compile(  # what is missing goes with the rest of its clause: `no evidence that it is true`
+    r"""\b(?:no[ \t]+(?:doubt|question)\b|yes\s*(?:or|/)\s*no\b
+    |no[ \t]+(?:\w+[ \t]+)?(?:evidence|proof|information|data|(?:idea|answer|result|record|source|mention|detail)s?)\b
+        [^.!?,:;\n]*)""",
+    re.VERBOSE,
+)
 _DENIALS = frozenset({"not", "never", "cannot", "hardly", "neither", "nor"})
 _DENIED_WITHIN = 4  # words
 _NEGATED = frozenset(_SAYS) - {"yes", "no"}  # by a denial among the words before: "not at all plausible"
@@ -248,7 +253,7 @@ def says_yes(text: str) -> bool | None:
 
         "Yes, because it is older."   yes        "No."                       no
         "It is true."                 yes        "That is not plausible."    no
-        "Perhaps", "It is older."     neither
+        "Perhaps", "It is older.", "No evidence found."       neither
         "There is no evidence against it, so yes."   yes
 
     A text that begins with a yes or no says that; `no` before a noun is none. Where both stand in any other text, the
@@ -256,7 +261,8 @@ def says_yes(text: str) -> bool | None:
 
     A text without a yes or no says what its first such word says: `true` and `plausible` mean yes, `false` and
     `implausible` mean no, and so does `no`. A denial among the four words before turns true and plausible round: not,
-    never, cannot, hardly, isn't.
+    never, cannot, hardly, isn't. The `no` of what is missing decides nothing, nor does the rest of its clause: no
+    evidence, no idea, no relevant information.
     """
     plain = text.casefold()
     if stated := list(_STATED.finditer(plain)):
@@ -266,7 +272,7 @@ def says_yes(text: str) -> bool | None:
             return stated[0][0] == "yes"
         concluded = (each for each in reversed(stated) if _is_concluded(plain, each.start()))
         return next((each[0] == "yes" for each in concluded), None)
-    words = [word.replace("’", "'") for word in _WORD.findall(_NO_DOUBT.sub(" ", plain))]
+    words = [word.replace("’", "'") for word in _WORD.findall(_UNDECIDED.sub(" ", plain))]
     for at, word in enumerate(words):
         if word in _SAYS:
             before = words[max(0, at - _DENIED_WITHIN) : at]

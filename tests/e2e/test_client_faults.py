@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
 from contextlib import suppress
@@ -17,7 +18,8 @@ from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
-from rewoo_bench.types import Request
+from rewoo_bench.text import openai_format
+from rewoo_bench.types import Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +42,7 @@ pytestmark = pytest.mark.anyio
         ),
         (ServerFault("hang"), None, True, "no answer within 0.5 s"),
         (ServerFault("disconnect"), None, True, "connection failed or broke off: Server disconnected"),
-        (ServerFault("truncated"), None, True, "connection failed or broke off: .*18 of 4096 bytes"),
+        (ServerFault("truncated"), None, True, r"sent an answer of which only the first \d+ bytes arrived"),
         (ServerFault("broken_json"), None, True, "sent an answer that isn't JSON"),
         (ServerFault("no_choices"), None, True, "sent an answer without choices"),
         (ServerFault("other_form"), None, True, "sent a response that doesn't match the OpenAI schema"),
@@ -66,6 +68,36 @@ async def test_a_fault_is_one_request_and_one_error(
     assert len(server.books) == 1
     assert "\n" not in str(caught.value)
     assert "'openai/tiny'" in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [6, 4096], ids=["not JSON", "cut off"])
+async def test_an_answer_that_cannot_be_read_costs_at_least_its_prompt(
+    server: ModelServer, script: Script, size: int
+) -> None:
+    script.answers = [ServerFault("raw", body=f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n<html>".encode())]
+    async with client(server) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(Request(ASK, role="solver"))
+    assert caught.value.call_cost is not None
+    assert caught.value.call_cost.billed == openai_format.estimate_chat(ASK, (), "", ())
+    assert caught.value.call_cost.usage_source == "estimated"
+
+
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_a_failure_costs_what_its_usage_says(
+    server: ModelServer, script: Script, status: int, is_cut: bool
+) -> None:
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    body = json.dumps({"error": {"message": "boom"}, "usage": usage}).encode()
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body) + 9 * is_cut}\r\n\r\n".encode()
+    script.answers = [ServerFault("raw", status=status, body=head + body)]
+    async with client(server) as model:
+        with pytest.raises(ModelError, match=f"answered {status}: boom") as caught:
+            await model.complete(Request(ASK, role="solver"))
+    assert caught.value.call_cost is not None
+    assert caught.value.call_cost.billed == Usage(1000, 0, 100)
+    assert caught.value.call_cost.usage_source == "provider"
 
 
 async def test_another_providers_faults_read_the_same(server: ModelServer, script: Script) -> None:

@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.analysis.stats.paired import Floats, Interval, by_question, ratio_of_means, student
+from rewoo_bench.runs.rows import exact_mean
 
 SMALL = 10  # questions; of fewer there are too few different resamples
 LARGE = 2_000  # questions; with more, Student's interval is as good and a thousand times faster
@@ -41,7 +42,7 @@ def ratio_by_bootstrap(
     if len(first) < 2 or not first.any() or not second.any():
         return ratio_of_means(first, second, level=level)
     low, high = log_ratio_bounds(first, second, level)
-    return Interval(float(second.mean()) / float(first.mean()), math.exp(low), math.exp(high), len(first), level)
+    return Interval(exact_mean(second) / exact_mean(first), math.exp(low), math.exp(high), len(first), level)
 
 
 def log_ratio_bounds(a: Floats, b: Floats, level: float, resamples: int = _RESAMPLES) -> tuple[float, float]:

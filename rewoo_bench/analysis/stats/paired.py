@@ -35,7 +35,7 @@ import scipy  # scipy.special at its first use: a quarter of a second that an ex
 from numpy.typing import ArrayLike, NDArray
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.rows import averaged
+from rewoo_bench.runs.rows import averaged, exact_mean
 
 Floats = NDArray[np.float64]
 Scale = Literal["numbers", "amounts", "yes or no"]
@@ -146,7 +146,7 @@ def _extended(values: Floats, least: float, ends: tuple[float, float] | None = N
     if math.isinf(high):
         return _Extended((-math.inf, math.inf), (0.0, 0.0), rare)
     weight = 1.0 if rare else min(1.0, WEIGHT / makers)
-    more, mean, squares = n + weight, float(values.mean()), n * float(values.var())
+    more, mean, squares = n + weight, exact_mean(values), n * float(values.var())
     moved = [weight * (end - mean) / more for end in (low, high)]
     below, above = (
         math.sqrt(max(squares + weight * (end - mean) ** 2 - more * by**2, 0.0) / (more - 1) / more)
@@ -163,7 +163,7 @@ def _of_mean(
     t, distance = student(n, level), max(means[0] - null, null - means[1])
     error = errors[0] if null < means[0] else errors[1]
     p = 1.0 if distance <= 0 else 2 * float(scipy.special.stdtr(n - 1, -distance / error)) if error else 0.0
-    return Interval(float(values.mean()), means[0] - t * errors[0], means[1] + t * errors[1], n, level, rare), p
+    return Interval(exact_mean(values), means[0] - t * errors[0], means[1] + t * errors[1], n, level, rare), p
 
 
 def mean_of(
@@ -180,8 +180,8 @@ def mean_of(
     column, _ = by_question(values, values, clusters)
     lowest, highest = ends or (-math.inf if (column < 0).any() else 0.0, math.inf)
     if len(column) < 2:
-        return Interval(_mean(column), lowest, highest, len(column), level)
-    found, _ = _of_mean(column, level, LEAST * abs(_mean(column)), ends)
+        return Interval(exact_mean(column), lowest, highest, len(column), level)
+    found, _ = _of_mean(column, level, LEAST * abs(exact_mean(column)), ends)
     return Interval(found.estimate, max(found.low, lowest), min(found.high, highest), found.n, level, found.rare)
 
 
@@ -205,8 +205,8 @@ def difference_and_p(
     n, difference = len(first), second - first
     widest = math.inf if ends is None else ends[1] - ends[0]
     if n < 2:
-        return Interval(_mean(difference), -widest, widest, n, level), 1.0
-    least = LEAST * max(abs(_mean(first)), abs(_mean(second)))
+        return Interval(exact_mean(difference), -widest, widest, n, level), 1.0
+    least = LEAST * max(abs(exact_mean(first)), abs(exact_mean(second)))
     found, p = _of_mean(difference, level, least, None if ends is None else (-widest, widest))
     return Interval(found.estimate, max(found.low, -widest), min(found.high, widest), n, level, found.rare), p
 
@@ -224,12 +224,12 @@ def ratio_and_p(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, level: f
     first, second = by_question(a, b, clusters, "amounts")
     n = len(first)
     if n < 2 or not first.any() or not second.any():
-        above, below = float(second.sum()), float(first.sum())
+        above, below = math.fsum(second), math.fsum(first)
         estimate = above / below if below else math.inf if above else math.nan
         return Interval(estimate, 0.0, math.inf, n, level), 1.0
-    estimate = float(second.mean()) / float(first.mean())
-    apart = second / second.mean() - first / first.mean()
-    found, p = _of_mean(apart, level, LEAST_APART, null=-math.log(second.mean() / first.mean()))
+    below, above = exact_mean(first), exact_mean(second)
+    estimate = above / below
+    found, p = _of_mean(second / above - first / below, level, LEAST_APART, null=-math.log(estimate))
     low, high = estimate * math.exp(found.low), estimate * math.exp(found.high)
     return Interval(estimate, low, high, n, level, found.rare), p
 
@@ -246,7 +246,7 @@ def geometric_mean_ratio(
     logs = np.log(second[there]) - np.log(first[there])
     (logs,) = averaged(labels[there] if labels is not None else None, logs)
     if len(logs) < 2:
-        return Interval(math.exp(_mean(logs)), 0.0, math.inf, len(logs), level)
+        return Interval(math.exp(exact_mean(logs)), 0.0, math.inf, len(logs), level)
     found, _ = _of_mean(logs, level, LEAST)
     estimate, low, high = map(math.exp, (found.estimate, found.low, found.high))
     return Interval(estimate, low, high, found.n, level, found.rare)
@@ -265,7 +265,7 @@ def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: f
     (means,) = averaged(labels, column)
     if not len(means):
         return Interval(math.nan, 0.0, 1.0, 0, level)
-    share, n = _mean(means), len(means)
+    share, n = exact_mean(means), len(means)
 
     def bounds(worth: float, quantile: float) -> tuple[float, float]:
         whole = worth + quantile**2
@@ -310,7 +310,7 @@ def discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) ->
     """The discordant pairs of two columns of zeros and ones; shares are NaN where there is no question."""
     first, second, labels = paired_columns(a, b, clusters, ("yes or no", "yes or no"))
     parts = averaged(labels, (first > second).astype(float), (second > first).astype(float))
-    n, (only_a, only_b) = len(parts[0]), map(_mean, parts)
+    n, (only_a, only_b) = len(parts[0]), map(exact_mean, parts)
     if n < 2 or labels is None:
         return Discordant(only_a, only_b, float(n), n)
     of_pairs = only_a + only_b - (only_b - only_a) ** 2
@@ -372,10 +372,6 @@ def rows_worth(variance: float, of_questions: Floats, rows: int, ends: tuple[flo
     squares = more * max(abs(end - mean) for end in ends) ** 2 * n / (n + more)
     of_row, of_question = (n * variance + squares) / (n + more), (n * between + squares) / (n + more - 1)
     return min(max(n * of_row / of_question, n), rows)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else math.nan
 
 
 def quantile_interval(values: ArrayLike, share: float, *, clusters: ArrayLike | None = None) -> Interval:

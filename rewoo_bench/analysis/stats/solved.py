@@ -45,7 +45,7 @@ from rewoo_bench.analysis.stats.paired import (
     rows_worth,
     student,
 )
-from rewoo_bench.runs.rows import averaged
+from rewoo_bench.runs.rows import averaged, exact_mean
 
 LEAST_SOLVED = 15
 """Questions that each of two systems has to solve for an interval of their ratio; chosen in results/coverage.md."""
@@ -59,7 +59,7 @@ def per_solved(amounts: ArrayLike, solved: ArrayLike, *, clusters: ArrayLike | N
     n = len(amount)
     if not n:
         return Interval(math.nan, 0.0, math.inf, 0)
-    mean, right = float(amount.mean()), float(share.mean())
+    mean, right = exact_mean(amount), exact_mean(share)
     estimate = mean / right if right else math.inf
     if n < 2 or not mean:
         return Interval(estimate, 0.0, math.inf, n)

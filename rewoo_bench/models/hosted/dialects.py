@@ -55,7 +55,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
     ),
     "a number": ((int, float), ("temperature", "top_p", "frequency_penalty", "presence_penalty")),
     "a text": ((str,), ("model", "user", "service_tier", "reasoning_effort", "suffix")),
-    "a text or a list": ((str, list), ("input", "stop", "system", "instructions")),
+    "a text or a list": ((str, list), ("prompt", "input", "stop", "system", "instructions")),
     "a text or an object": ((str, dict), ("tool_choice", "function_call")),
     "a list": ((list,), ("messages", "tools", "functions", "stop_sequences", "include", "modalities")),
     "an object": (
@@ -75,18 +75,29 @@ def misfit_in(body: Mapping[str, Any], known: Collection[str]) -> str | None:
     for name, value in body.items():
         if value is None or name not in known or name not in _FIELD_KINDS:
             continue
-        what, kinds = _FIELD_KINDS[name]
-        if int in kinds and isinstance(value, float) and value.is_integer():  # JSON has one kind of number
-            continue
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            return f"{name} is {value!r:.80}, expected {what}"
-        parts: Any = value if name in _OF_OBJECTS else []
+        if misfit := misfit_of(name, value, *_FIELD_KINDS[name]):
+            return misfit
+        is_conversation = name == "input" and isinstance(value, list) and "instructions" in known  # of Responses
+        parts: Any = value if name in _OF_OBJECTS or is_conversation else []
         for place, each in enumerate(parts):
-            if not isinstance(each, dict):
-                return f"{name}[{place}] is {each!r:.80}, expected an object"
-            if not isinstance(role := each.get("role", ""), str):
-                return f"{name}[{place}].role is {role!r:.80}, expected a text"
+            at = f"{name}[{place}]"
+            if misfit := misfit_of(at, each, "an object", (dict,)):
+                return misfit
+            if misfit := misfit_of(f"{at}.role", each.get("role", ""), "a text", (str,)):
+                return misfit
+            content = each.get("content")
+            if content is not None and (misfit := misfit_of(f"{at}.content", content, "a text or a list", (str, list))):
+                return misfit
     return None
+
+
+def misfit_of(place: str, value: Any, what: str, kinds: tuple[type, ...]) -> str | None:
+    """That a field's value is of none of the `kinds`, which `what` names, in one line; None where it is."""
+    if int in kinds and isinstance(value, float) and value.is_integer():  # JSON has one kind of number
+        return None
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return None
+    return f"{place} is {value!r:.80}, expected {what}"
 
 
 @dataclass(frozen=True, slots=True)

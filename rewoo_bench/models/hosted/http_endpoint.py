@@ -189,8 +189,6 @@ class Endpoint:
                         on_event(event)
                 return None
         except aiohttp.ClientPayloadError:
-            if on_event is None:
-                raise
             raise BadAnswer("a stream that ended in the middle") from None
 
     @asynccontextmanager
@@ -227,7 +225,10 @@ class Endpoint:
         try:
             async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                 if response.status >= 400:
-                    text = (await read_body(response)).decode("utf-8", "replace")
+                    try:
+                        text = (await read_body(response)).decode("utf-8", "replace")
+                    except BadAnswer as cut:
+                        text = cut.text
                     raise HTTPFailure(response.status, text, response.headers)
                 if response.status >= 300:
                     raise Redirected(response.status, str(response.url), response.headers.get("Location", ""))
@@ -243,16 +244,23 @@ class Endpoint:
 
 
 async def read_body(response: aiohttp.ClientResponse) -> bytes:
-    """The body, decompressed as it arrives. Raises `BadAnswer` as soon as it exceeds `LONGEST_BODY`."""
-    if (response.content_length or LONGEST_BODY) < LONGEST_BODY and "Content-Encoding" not in response.headers:
-        return await response.read()
+    """The body, decompressed as it arrives.
+
+    Raises `BadAnswer`, with what has arrived, for one that isn't sent whole, and as soon as it exceeds `LONGEST_BODY`.
+    """
+    import aiohttp
+
     pieces: list[bytes] = []
     size = 0
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        if size > LONGEST_BODY:
-            response.close()
-            start = b"".join(pieces)[:1000].decode("utf-8", "replace")
-            raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB", start)
-        pieces.append(piece)
+    try:
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > LONGEST_BODY:
+                response.close()
+                start = b"".join(pieces)[:1000].decode("utf-8", "replace")
+                raise BadAnswer(f"an answer of more than {LONGEST_BODY >> 20} MB", start)
+            pieces.append(piece)
+    except aiohttp.ClientPayloadError:
+        text = b"".join(pieces).decode("utf-8", "replace")
+        raise BadAnswer(f"an answer of which only the first {size} bytes arrived", text) from None
     return b"".join(pieces)

@@ -28,6 +28,7 @@ from rewoo_bench.analysis.stats.paired import (
     ratio_and_p,
     ratio_of_means,
 )
+from rewoo_bench.analysis.stats.solved import per_solved
 from rewoo_bench.analysis.stats.tests import (
     holm,
     mcnemar_exact,
@@ -59,6 +60,21 @@ def of_right(right: int, n: int) -> Interval:
 
 def bounds(interval: Interval) -> tuple[float, float]:
     return interval.low, interval.high
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.floats(0.1, 1.0), st.booleans()), min_size=2).flatmap(
+        lambda rows: st.tuples(st.just(rows), st.permutations(rows))
+    )
+)
+def test_no_mean_depends_on_the_order_of_rows(orders: tuple[list[tuple[int, float, bool]], ...]) -> None:
+    found = []
+    for rows in orders:
+        questions, scores, right = zip(*rows, strict=True)
+        means = [mean_of(scores), mean_of(scores, clusters=questions), proportion(right, clusters=questions)]
+        means += [ratio_of_means(scores, right, clusters=questions), per_solved(scores, right, clusters=questions)]
+        found.append([each.estimate for each in means])
+    assert found[0] == found[1]
 
 
 # Newcombe 1998, Statistics in Medicine 17, table I, method 3

@@ -59,6 +59,15 @@ def one(rows: pd.DataFrame) -> Summary:
     return summary
 
 
+def test_a_run_and_compare_say_the_same_whatever_the_order_of_rows() -> None:
+    """2.7 / 8 is 0.3375; summed in some orders it is 0.33749999999999997, which reads 0.337."""
+    f1 = [0.6, 0.8, 0.2, 0.2, 0.1, 0.4, 0.3, 0.1]
+    for order in ([0, 1, 2, 3, 4, 5, 6, 7], [1, 7, 0, 4, 6, 5, 2, 3]):
+        rows = frame(*(row(example_id=f"q{i}", f1=f1[i], architecture=name) for i in order for name in "ab"))
+        shown = [summary.f1.mean for summary in summaries_of(rows)]
+        assert shown == [system.summary.f1.mean for system in compare(rows).systems] == [0.3375, 0.3375]
+
+
 @pytest.mark.parametrize(
     ("correct", "n", "low", "high"),
     # Newcombe 1998, Statistics in Medicine 17, table I, method 3; the lower bound of 1 in 29 is Poisson's

@@ -38,7 +38,9 @@ from rewoo_bench.text.scoring import Score, says_yes, score
         ("No it can't", False),
         ("no they were not born in the same year", False),
         ("Is it yes or no? I would say no, since it isn't true.", False),
-        ("There is no evidence for it.", False),
+        ("No, there is no evidence.", False),
+        ("No evidence was found. So the answer is no.", False),
+        ("No information is available, but it is plausible.", True),
         ("No swan can carry a piano", False),
         ("Options:\n1. Yes\n2. No\n\nThe answer is 2. No", False),
         ("Options: (1). Yes; (2). No;", None),
@@ -63,7 +65,28 @@ def test_every_gold_wording_of_yes_is_met_by_yes_alone(gold: str) -> None:
     assert score("No.", [gold], "yes_no") == score("Perhaps.", [gold], "yes_no") == wrong
 
 
-@pytest.mark.parametrize("piece", ["yes no ", "no ", "no\t", "so ", "yes or ", "is it ", "_", "the answer is "])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No evidence found.",
+        "No idea",
+        "no answer",
+        "No information is available.",
+        "There is no evidence for it.",
+        "There is no evidence that it is true.",
+        "No idea whether it is true or false.",
+        "No relevant results were found in Wikipedia",
+        "The passages have no mention of it; no sources, no proof and no records.",
+    ],
+)
+def test_a_no_that_says_what_is_missing_is_no_answer(text: str) -> None:
+    wrong = Score(exact_match=False, f1=0.0)
+    assert score(text, ["no"], "yes_no") == score(text, ["yes"], "yes_no") == wrong
+
+
+@pytest.mark.parametrize(
+    "piece", ["no evidence ", "yes no ", "no ", "no\t", "so ", "yes or ", "is it ", "_", "the answer is "]
+)
 def test_a_long_text_is_read_in_linear_time(piece: str) -> None:
     with processor_time(5):
         says_yes(piece * (400_000 // len(piece)))
