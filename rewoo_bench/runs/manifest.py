@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rewoo_bench.errors import DataError
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact_settings, sent_in
 
 MANIFEST = "run.json"
@@ -153,7 +154,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     check_no_pipe(path)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = load_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise no_run(folder, MANIFEST) from None
     except OSError as error:

@@ -257,7 +257,7 @@ async def test_a_journal_that_a_stranger_wrote_raises_nothing_else(tmp_path: Pat
 
 async def test_schemas_may_be_deep(tmp_path: Path) -> None:
     deep: dict[str, Any] = {"type": "object"}
-    for _ in range(150):
+    for _ in range(80):
         deep = {"type": "object", "properties": {"a": deep}}
     tools = [{"name": "a", "input_schema": deep}]
     record = {"id": "t", "messages": [*said("?"), *called("a", {"a": {}}, "1")], "tools": tools}
