@@ -79,15 +79,13 @@ def misfit_in(body: Mapping[str, Any], known: Collection[str]) -> str | None:
             return misfit
         is_conversation = name == "input" and isinstance(value, list) and "instructions" in known  # of Responses
         parts: Any = value if name in _OF_OBJECTS or is_conversation else []
-        for place, each in enumerate(parts):
-            at = f"{name}[{place}]"
-            if misfit := misfit_of(at, each, "an object", (dict,)):
-                return misfit
-            if misfit := misfit_of(f"{at}.role", each.get("role", ""), "a text", (str,)):
-                return misfit
-            content = each.get("content")
-            if content is not None and (misfit := misfit_of(f"{at}.content", content, "a text or a list", (str, list))):
-                return misfit
+        for place, each in enumerate(parts):  # without a call for each: a conversation is sent again at every turn
+            if not isinstance(each, dict):
+                return f"{name}[{place}] is {each!r:.80}, expected an object"
+            if not isinstance(role := each.get("role", ""), str):
+                return f"{name}[{place}].role is {role!r:.80}, expected a text"
+            if not isinstance(content := each.get("content"), str | list | None):
+                return f"{name}[{place}].content is {content!r:.80}, expected a text or a list"
     return None
 
 
