@@ -102,13 +102,13 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
     if kind == "tool" and class_name == "Finish":
         raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
     if kind in MODULE_KINDS:  # every other module of that name is imported in the place of the example
-        own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
-        if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
-            raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
         if folder.with_name(f"{name}.py").exists():
             raise UsageError(
                 f"new: the file {name}.py in this folder is a Python module of that name; choose another name"
             )
+        own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
+        if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
+            raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
         if not class_name.isidentifier() or keyword.iskeyword(class_name):
             said = f"new: the class of the example can't be named {class_name!r} in Python; choose another name"
             raise UsageError(said)

@@ -445,11 +445,13 @@ def test_each_model_is_compared_within_itself(run: Path, tmp_path: Path) -> None
     assert all(a.partition(", ")[2] == b.partition(", ")[2] for a, b in pairs)
 
 
-def test_a_flag_of_a_row_is_a_badge_and_the_first_caveat(browser: Any, run: Path, tmp_path: Path) -> None:
+def test_a_flag_of_a_row_is_a_badge_and_stands_above_the_figures(browser: Any, run: Path, tmp_path: Path) -> None:
     flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
     write_page([flagged], tmp_path / "flagged.html", figures=False)
     with Opened(browser, tmp_path / "flagged.html") as opened:
-        assert "rewoo answered without a metered model call" in opened.page.locator(".threats li").first.inner_text()
+        shown = opened.page.locator("body").inner_text()
+        assert shown.count("rewoo answered without a metered model call") == 1
+        assert shown.index("rewoo answered without a metered model call") < shown.index("Few questions (60)")
         opened.page.evaluate("location.hash = '#q=sample-001'")
         assert opened.question().locator(".answer .flag").all_inner_texts() == ["unmetered"]
 
