@@ -34,6 +34,7 @@ from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.events import starting
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpAddress, McpTool, ToolSchema
 
@@ -304,8 +305,8 @@ def read_message(line: bytes) -> SessionMessage | None:
     text = line.decode("utf-8", "replace")
     with suppress(ValidationError):
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-    with suppress(ValueError, RecursionError):
-        repaired = replace_surrogates(json.dumps(json.loads(text), ensure_ascii=False))
+    with suppress(ValueError):
+        repaired = replace_surrogates(json.dumps(load_json(text), ensure_ascii=False))
         return SessionMessage(jsonrpc_message_adapter.validate_json(repaired, by_name=False))
     return None
 
