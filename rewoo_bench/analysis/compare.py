@@ -31,7 +31,7 @@ from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import check_columns, flag_lines, left_out, read_columns, subsets
+from rewoo_bench.runs.rows import check_columns, flag_lines, left_out, mean_over_questions, read_columns, subsets
 from rewoo_bench.text.words import counted
 
 
@@ -158,7 +158,7 @@ def _under(
         dataset,
         price.asked,
         {label: mean_of(usd[label][some], clusters=questions[label][some]) for label, some in kept.items()},
-        {label: float(cached[label][some].mean()) if some.any() else math.nan for label, some in kept.items()},
+        {label: mean_over_questions(cached[label][some], questions[label][some]) for label, some in kept.items()},
         tariff.cache_read / tariff.input if tariff and tariff.rule and tariff.input else None,
         tuple(pairs),
     )

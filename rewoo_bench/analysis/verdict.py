@@ -22,6 +22,7 @@ from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.runs.rows import oracle_rows, read_columns
 
+_UNITS = {"total_tokens": "tokens", "cost_usd": "dollars", "exact_match": "accuracy"}
 _MOST = 3
 """Sentences of several pairs of which none is a loop and a plan."""
 
@@ -55,7 +56,11 @@ def _of_several(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
     shown = sorted(((p, sentence) for p, sentence in said if p < ALPHA), key=lambda each: each[0])
     if shown or untold or not said:
         return [*untold, *(sentence for _, sentence in shown)][:_MOST]
-    return [f"All {len(pairs)} pairs are too close to call, in tokens, dollars and accuracy."]
+    measured = {each.measure for pair in pairs for each in pair.figures} - (
+        {"exact_match"} if pairs[0].oracle else set()
+    )
+    units = [unit for measure, unit in _UNITS.items() if measure in measured]
+    return [f"All {len(pairs)} pairs are too close to call in {' and '.join(units)}."]
 
 
 def accuracy(score: Effect, pair: Pair) -> str:

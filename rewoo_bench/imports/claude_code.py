@@ -47,7 +47,7 @@ def session_parts(record: Any) -> Iterator[tuple[str, Any]]:
 def with_history(lines: Sequence[_Line], told: set[str]) -> Sequence[_Line]:
     """The lines of a session, those marked that an earlier one has; `told` has these, and then its own, too.
 
-    None where all of its messages are an earlier one's.
+    No lines where all of its messages are an earlier one's.
     """
     names = [str(object_at(line, "message").get("id") or line.get("uuid")) for line in lines]
     marked: list[_Line] = [{**line, _HISTORY: name in told} for line, name in zip(lines, names, strict=True)]

@@ -269,19 +269,15 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
+def asked(server: ModelServer, *, at_once: int) -> list[str]:
+    hosted = ["--model", "openai/test", "--api-base", server.api_base, "--concurrency", str(at_once)]
+    return [*hosted, "--no-progress", "--no-report"]
+
+
 def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[Path], View], tmp_path: Path) -> None:
     out = tmp_path / "runs" / "live"
     with ModelServer(lambda request: "Answer: Neva", latency_s=0.15) as server:
-        model = [
-            "--model",
-            "openai/test",
-            "--api-base",
-            server.api_base,
-            "--concurrency",
-            "2",
-            "--no-progress",
-            "--no-report",
-        ]
+        model = asked(server, at_once=2)
         arguments = ["--arch", "direct,cot", "-n", "100", *model, "--out", str(out)]
         running = start(*arguments, env={"OPENAI_API_KEY": KEY})
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
@@ -310,16 +306,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
 def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "live"
     with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server:
-        model = [
-            "--model",
-            "openai/test",
-            "--api-base",
-            server.api_base,
-            "--concurrency",
-            "1",
-            "--no-progress",
-            "--no-report",
-        ]
+        model = asked(server, at_once=1)
         running = start("--arch", "direct", "-n", "40", *model, "--out", str(out), env={"OPENAI_API_KEY": KEY})
         wait_for(lambda: (out / "journal.sqlite").exists(), 30)
         shown = view(out.parent)

@@ -126,7 +126,7 @@ def test_of_pairs_without_a_loop_and_a_plan_the_surest_differences_are_said() ->
     assert any("more accurate than" in line and "direct" in line for line in said)
     assert any("took about 2.0 times the tokens" in line and "direct" in line for line in said)
     same = compare(frame(*before, *[system(name, "0" * 30, 1000, run_id=B) for name in names])).verdicts
-    assert same == ["All 3 pairs are too close to call, in tokens, dollars and accuracy."]
+    assert same == ["All 3 pairs are too close to call in tokens and dollars and accuracy."]
 
 
 def test_beside_the_ratio_is_that_where_both_answered() -> None:

@@ -152,11 +152,13 @@ def test_several_prices_each_have_the_dollars_of_a_comparison_at_them_alone(tmp_
     several = compared(run, f"{files[0]},openai", files[1], files[0])
     assert [each.price for each in several.under] == [str(files[0]), "openai", str(files[1])]
     dollars = {each.price: 1000 * each.usd["react"].estimate for each in several.under}
+    cached = {each.price: each.cached_tokens["react"] for each in several.under}
     assert dollars[str(files[0])] == pytest.approx((5740 * 1 + 200 * 4) / 2000)
     assert dollars[str(files[1])] == pytest.approx((5740 * 10 + 200 * 4) / 2000)
     for price, usd in dollars.items():
         (system,) = compared(run, price).systems
         assert system.summary.cost_usd == pytest.approx(usd / 1000)
+        assert system.summary.cached_input_tokens == pytest.approx(cached[price])
     assert several.systems[0].summary.cost_usd == pytest.approx(dollars[str(files[0])] / 1000)
     assert compared(run, "openai").under == ()
 
