@@ -3,7 +3,7 @@
     remember(manifest)                                          # when a run begins, and when a session ends
     check_trusted(manifest, given, "--resume", trust=False)     # UsageError: it would run the MCP server '…' (--mcp)
 
-A file in the user's state folder has a line for each run that was begun or resumed here: its id and a digest of what
+A file in the user's state folder has a line for each run that was begun or resumed here: a digest of its id, of what
 its run.json would run, read, contact or spend, and of what its sessions learnt of their endpoints. A folder that
 somebody else made isn't among them, nor is one whose options were edited afterwards: then the command has to give these
 flags again, or --trust.
@@ -87,9 +87,7 @@ def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: s
     if all(is_oracle(model) or model.startswith((LOCAL, REPLAY)) for model in models if model):
         again |= set(_SPENDING)  # nothing is paid for
     dangers = [danger for name in _ASKED_ABOUT if name not in again for danger in _dangers(name, options.get(name))]
-    if trust or not dangers:
-        return
-    if was_begun_here(manifest):
+    if trust or not dangers or was_begun_here(manifest):
         return
     raise UsageError(
         f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "

@@ -49,9 +49,9 @@ def with_history(lines: Sequence[_Line], told: set[str]) -> Sequence[_Line]:
 
     No lines where all of its messages are an earlier one's.
     """
-    names = [str(object_at(line, "message").get("id") or line.get("uuid")) for line in lines]
+    names = [str(object_at(line, "message").get("id") or line.get("uuid") or "") for line in lines]
     marked: list[_Line] = [{**line, _HISTORY: name in told} for line, name in zip(lines, names, strict=True)]
-    told.update(names)
+    told.update(filter(None, names))  # a line without a name is nobody else's
     is_new = any(_message(line) is not None and not line[_HISTORY] for line in marked)
     return marked if is_new else []
 

@@ -215,6 +215,16 @@ def test_replies_that_a_later_session_begins_with_count_once(tmp_path: Path) -> 
     assert three.is_copy
 
 
+def test_messages_without_any_id_are_no_other_sessions(tmp_path: Path) -> None:
+    for session_id, question in (("one", "Which river?"), ("two", "Which town?")):
+        said = {"type": "user", "sessionId": session_id, "message": {"role": "user", "content": question}}
+        replied = {"role": "assistant", "content": [text("The Neva.")], "usage": usage(20)}
+        lines = [said, {"type": "assistant", "sessionId": session_id, "message": replied}]
+        (tmp_path / f"{session_id}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = [each.trajectory for each in read_files([tmp_path]) if each.trajectory]
+    assert [(each.question, len(list(each.calls))) for each in found] == [("Which river?", 1), ("Which town?", 1)]
+
+
 @pytest.mark.parametrize("have_all_an_id", [True, False])
 def test_replies_in_plain_messages_are_joined_by_their_id(have_all_an_id: bool, tmp_path: Path) -> None:
     messages = [each["message"] for each in session().lines]
