@@ -240,21 +240,24 @@ class Caps:
         self._cost_usd = 0.0
         self._correction = 1.0  # the largest ratio of a call's tokens to its estimate
         self._calls, self._paid_usd = 0, 0.0
+        self._next = anyio.Lock(fast_acquire=True)  # of the calls that wait for room one looks for it, the first
         self._freed = anyio.Event()
 
     async def reserve(self, estimate: CallEstimate) -> Reservation:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
-        while True:
-            if reason := self._limits.exceeded(self._totals):
-                self._shutdown.request(reason)
-            await self._shutdown.admit()
-            reservation = self._reservation(estimate)
-            if not self._in_flight or (self._calls and self._has_space(reservation)):
-                self._in_flight += 1
-                self._tokens += reservation.tokens
-                self._cost_usd += reservation.cost_usd or 0.0
-                return reservation
-            await self._freed.wait()
+        async with self._next:
+            while True:
+                if reason := self._limits.exceeded(self._totals):
+                    self._shutdown.request(reason)
+                await self._shutdown.admit()
+                reservation = self._reservation(estimate)
+                if not self._in_flight or (self._calls and self._has_space(reservation)):
+                    self._in_flight += 1
+                    self._tokens += reservation.tokens
+                    self._cost_usd += reservation.cost_usd or 0.0
+                    return reservation
+                self._freed = anyio.Event()
+                await self._freed.wait()
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         """Frees the reservation of a call that has ended and whose cost is recorded."""
@@ -266,7 +269,6 @@ class Caps:
             self._calls += 1
             self._paid_usd += call_cost.cost_usd or 0.0
         self._freed.set()
-        self._freed = anyio.Event()
 
     def _has_space(self, reservation: Reservation) -> bool:
         limits, spent = self._limits, self._totals.spent

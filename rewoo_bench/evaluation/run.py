@@ -87,21 +87,15 @@ _OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connection
 
 
 def allow_open_files(connections: int) -> None:
-    """Raises this process's limit of open files for that number of connections, or raises `UsageError`."""
+    """Raises this process's limit of open files for that number of connections, as far as it may."""
     if sys.platform == "win32":  # there is no such limit
         return
-    needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if allowed == needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        return
-    raise UsageError(
-        f"--max-connections: {connections} connections need {needed} open files, and this process may have "
-        f"{hard}; raise that with `ulimit -n {needed}`, or lower --max-connections (and --concurrency)"
-    )
+    needed = connections + _OTHER_FILES
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (needed if hard == resource.RLIM_INFINITY else min(needed, hard), hard)
+        )
 
 
 @dataclass(frozen=True)
@@ -174,28 +168,14 @@ async def run(
         evaluator = make_evaluator(options, prepared_run, recorder)
         evaluator = replace(evaluator, asks_failed=study is None or study.asks_failed)
         if options.engine == "ray":
-            from rewoo_bench.evaluation.cluster.start import ray_cluster
+            from rewoo_bench.evaluation.cluster.start import ray_workers
 
             if options.progress:
                 say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
+            wants_events = listeners.on_event is not None
+            on_ray = ray_workers(options, prepared_run, recorder, sent=manifest.sent, wants_events=wants_events)
             try:
-                if prepared_run.is_model_given:
-                    raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
-                if recorder.replay is not None:
-                    raise UsageError("--engine ray: a replay makes no calls; leave it out")
-                stack.enter_context(ray_cluster(options.ray_address))
-                from rewoo_bench.evaluation.cluster.engine import ray_engine
-
-                engine = ray_engine(
-                    options,
-                    prepared_run,
-                    recorder,
-                    sent=manifest.sent,
-                    folder=folder,
-                    wants_events=listeners.on_event is not None,
-                    say=logging.getLogger(__name__).warning,
-                )
-                workers = await stack.enter_async_context(engine)
+                workers = await stack.enter_async_context(on_ray)
             except UsageError:
                 if options.resume is None:
                     remove_run(folder)  # nothing was asked: the same --out can be used again
@@ -274,11 +254,11 @@ async def _evaluated(
         if prepared_run.gateway and prepared_run.gateway.refused:  # by path: requests with the key of no open question
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
-            facts = evaluator.engine.facts(facts)
+            facts["sent"] |= evaluator.engine.sent
         remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
-    is_empty = not rows and options.resume is None and not opened.journal.has_answers_or_bills()
+    is_empty = options.resume is None and not opened.journal.has_answers_or_bills()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
     if end.wrong and (is_empty or not end.is_refused):
