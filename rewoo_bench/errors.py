@@ -180,8 +180,8 @@ class CapReached(RunStopped):
             line = f"cost {f'{spent:.4f}' if spent >= 0.01 else f'{spent:.2g}'} of {cap} USD ({flag})"
         super().__init__(line)
         self.flag = flag
-        self.spent = spent
-        self.cap = cap
+        self.higher = f"{flag} none" if spent is None else f"{flag} {2 * max(spent, cap):.10g}"
+        """The flag with twice as much, with which the run gets further."""
 
 
 class RepeatedCrash(RunStopped):

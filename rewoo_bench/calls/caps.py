@@ -1,7 +1,6 @@
 """What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed answers (--fail-on-error).
 
     reached = RunLimits(run_tokens=250).exceeded(totals)    # "used 260 of 250 tokens (--run-tokens)"
-    higher_cap(reached, mean=Spent(tokens=260), tasks=2)    # "--run-tokens 580"
 
     estimate = CallEstimate.of(model, request)
     reservation = await caps.reserve(estimate)                # waits while the calls in flight may use up the rest
@@ -16,7 +15,6 @@ retries, a doubled budget.
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import stat
@@ -122,7 +120,6 @@ def leave_closed_terminal() -> None:
 
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
-_MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
 
 
 @dataclass
@@ -182,25 +179,6 @@ class RunLimits:
         if self.max_errors is None:
             return 0
         return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
-
-
-def higher_cap(reached: CapReached, *, mean: Spent, tasks: int) -> str:
-    """The flag that lets a run continue after a cap ended it: an estimate for all of its `tasks`.
-
-    `mean` is the cost of one of them, of those that are finished: what open ones have cost so far is no measure.
-    """
-    if reached.spent is None:
-        return f"{reached.flag} none"
-    is_tokens = reached.flag == "--run-tokens"
-    of_all = tasks * (mean.tokens if is_tokens else mean.cost_usd)
-    return f"{reached.flag} {_rounded_up(_MARGIN * max(reached.spent, reached.cap, of_all), whole=is_tokens)}"
-
-
-def _rounded_up(amount: float, *, whole: bool) -> str:
-    """Two significant digits; `whole` for a whole number."""
-    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
-    rounded = math.ceil(amount / step - 1e-9) * step  # 22.000000000000004 is 22
-    return str(math.ceil(rounded)) if whole else f"{rounded:g}"
 
 
 @dataclass(frozen=True, slots=True)

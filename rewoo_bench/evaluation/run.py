@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewoo_bench.calls.caps import higher_cap, shutdown_on_signal
+from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import (
@@ -43,7 +43,6 @@ from rewoo_bench.evaluation.inputs import (
     NOTHING_GIVEN,
     PythonInputs,
     input_notes,
-    missing_reader_notes,
     read_run_inputs,
     step_limit_notes,
     trial_notes,
@@ -235,10 +234,9 @@ async def _evaluated(
     try:
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
-            readers = missing_reader_notes(options.model, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
             trials = trial_notes(options, prepared_run.architectures)
-            for note in (*limits, *readers, *trials) if study is None or study.is_new_session else ():
+            for note in (*limits, *trials) if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
@@ -275,7 +273,7 @@ async def _evaluated(
         finished=finished,
         has_asked_all=end.has_asked_all,
         cost_usd=opened.journal.spent.cost_usd,
-        higher_cap=higher_cap(end.cap, mean=opened.journal.mean_cost(), tasks=len(tasks)) if end.cap else None,
+        higher_cap=end.cap.higher if end.cap else None,
     )
 
 

@@ -265,16 +265,6 @@ class JournalReader:
         """The finished tasks, as text: all but those that the infrastructure failed."""
         return {row[0] for row in self.database.each("questions") if not row[1]}
 
-    def mean_cost(self) -> Spent:
-        """The mean cost of a finished task; of one that was begun, where none is finished."""
-        finished, spent = self.finished(), dict[str, Spent]()
-        for task, tokens, cost_usd in self.database.read("SELECT task, billed_tokens, cost_usd FROM calls"):
-            spent.setdefault(task, Spent()).add(tokens, cost_usd)
-        tasks = [each for task, each in spent.items() if task in finished] or list(spent.values())
-        count = max(1, len(tasks))
-        tokens = round(sum(each.tokens for each in tasks) / count)
-        return Spent(tokens, sum(each.cost_usd for each in tasks) / count)
-
     def failed(self) -> set[str]:
         """The tasks that the infrastructure failed when they were last asked, as text."""
         return {row[0] for row in self.database.each("questions") if row[1]}
