@@ -162,7 +162,7 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
         return
     finished = outcome.finished
     included = ", failed ones included" if finished < rows else ""
-    cap = outcome.higher_cap
+    cap = outcome.cap.higher if outcome.cap else ""
     changed = " with another cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"

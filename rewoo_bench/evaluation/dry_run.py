@@ -118,9 +118,10 @@ async def estimate_run(
             used[role] = used.get(role, Usage()) + call.usage
         usage = sum(used.values(), Usage())
         cost = _total([_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()])
-        counts = (len(some), len(calls), usage.input_tokens, usage.output_tokens)
+        asked, made = round(len(some) * times), round(len(calls) * times)
+        tokens = round(usage.input_tokens * times), round(usage.output_tokens * times)
         cost_usd = None if cost is None else cost * times
-        estimates.append(RunEstimate(architecture.name, *(round(count * times) for count in counts), cost_usd))
+        estimates.append(RunEstimate(architecture.name, asked, made, *tokens, cost_usd))
     return estimates
 
 

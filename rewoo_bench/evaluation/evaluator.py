@@ -159,7 +159,9 @@ class Evaluator:
         questions = RunQuestions(example.question for example in examples)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
-            self.engine.ask if self.engine else partial(self.run_task, questions=questions),
+            self.engine.ask
+            if self.engine
+            else partial(self.run_task, on_event=on_event, live=live, questions=questions),
             tasks,
             totals,
             run_limits=self.run_limits,
@@ -168,7 +170,6 @@ class Evaluator:
             grace_s=self.grace_s,
             on_result=on_result,
             store=store,
-            on_event=on_event,
         )
         count_tokens("a")  # loads the tokenizer now, and not in the first question's seconds
         with frozen_heap():
@@ -351,7 +352,7 @@ class Engine(Protocol):
 
     sent: dict[str, Any]
 
-    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+    async def ask(self, task: Task) -> Result:
         """Raises the errors that end a run."""
 
     def state(self) -> str:
@@ -362,7 +363,7 @@ class Engine(Protocol):
 class Session:
     """The remaining tasks of a run, and the reason for an early end. `ask` is an engine's, or the evaluator's own."""
 
-    ask: Callable[[Task, Callable[[Task, Event], None] | None, LiveCalls | None], Awaitable[Result]]
+    ask: Callable[[Task], Awaitable[Result]]
     tasks: Iterator[Task]
     totals: Totals
     run_limits: RunLimits
@@ -371,7 +372,6 @@ class Session:
     grace_s: float
     on_result: Callable[[Result], None]
     store: Callable[[Result], Awaitable[None]] | None
-    on_event: Callable[[Task, Event], None] | None
     _crashes: CrashCounter = field(default_factory=CrashCounter)
     _refused: dict[str, set[str]] = field(default_factory=dict)
     """Model -> questions that its provider refused, having accepted nothing."""
@@ -420,7 +420,7 @@ class Session:
                 if self.live.shutdown.requested.is_set():
                     return
                 with in_architecture(task.architecture.name):
-                    result = await self.ask(task, self.on_event, self.live)
+                    result = await self.ask(task)
                 await self._count(result)
         except RUN_STOPPING as error:
             self._stop(error)

@@ -317,22 +317,19 @@ class Results(Sequence[Result]):
         return tables_of(rows) if rows else (QUESTIONS.empty_table(), CALLS.empty_table())
 
 
-# How a run, and a session of it, ended.
-
-
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
-    """How a run ended: `done`, or `incomplete` for the reason given."""
+    """How a session of a run ended, as it stands here if it is cancelled: `done`, or `incomplete` for the reason."""
 
     folder: Path
-    status: Literal["done", "incomplete"]
-    reason: str | None = None
-    is_resumable: bool = True
-    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
     keys: Sequence[TaskKey] = ()
     """Questions x trials x architectures in the order of the tables, finished or not."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The columns of questions.parquet that all rows share."""
+    status: Literal["done", "incomplete"] = "incomplete"
+    reason: str | None = "interrupted"
+    is_resumable: bool = True
+    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
     finished: int = 0
     """Number of the keys that `--resume` needn't ask again."""
     was_interrupted: bool = False
@@ -341,16 +338,6 @@ class Outcome:
     """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
     cost_usd: float = 0.0
     """US dollars of all its sessions, of calls whose price is known."""
-    higher_cap: str | None = None
-    """Where a cap ended it: the flag with which it can go on."""
-
-
-@dataclass
-class SessionEnd:
-    """How a session ends, as it stands here if it is cancelled; and whether another session could do better."""
-
-    status: Literal["done", "incomplete"] = "incomplete"
-    reason: str | None = "interrupted"
     wrong: UsageError | None = None
     """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
     is_refused: bool = False
@@ -359,8 +346,6 @@ class SessionEnd:
     has_repeated_crash: bool = False
     failed: int = 0
     """Number of failed questions."""
-    has_asked_all: bool = False
-    """Whether it came to the last question."""
     can_be_retried: bool = False
     """Whether one of the failed may succeed when it is tried again."""
     answered: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -379,8 +364,9 @@ class SessionEnd:
             if not is_same_model(asked, answered):
                 yield f"{counted(calls, 'call')} of {asked} had an answer of {answered}, as its provider says"
 
-    def is_failure(self, fail_on_error: float | None, tasks: int) -> bool:
+    def is_failure(self, fail_on_error: float | None) -> bool:
         """Whether failures ended the run before its last question."""
         if fail_on_error is None:
             return self.has_repeated_crash
-        return self.has_repeated_crash or self.failed > (fail_on_error * (1 if fail_on_error >= 1 else tasks))
+        tolerated = fail_on_error * (1 if fail_on_error >= 1 else len(self.keys))
+        return self.has_repeated_crash or self.failed > tolerated

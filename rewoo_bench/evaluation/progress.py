@@ -117,19 +117,15 @@ class Progress:
 
 
 def _line(result: Result) -> str:
-    """`rewoo q12: right, 'Seine', 1,431 tokens, 2.1 s`."""
+    """`rewoo q12: right, answered 'Seine', 1,431 tokens, 2.1 s`."""
     task, answer = result.task, result.trajectory.answer
-    if result.has_failed:
-        outcome = f"failed, {result.failure}"
-    else:
-        outcome = "not scored"
-        if result.score is not None:
-            outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
-        outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
-    trial = f" (trial {task.trial})" if task.trial else ""
+    outcome = f"failed, {result.failure}" if result.has_failed else "not scored"
+    if result.score is not None:
+        outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
+    said = result.trajectory.stop_reason if answer is None else f"answered {answer!r}"
     tokens = sum(call.usage.total_tokens for call in result.calls)
-    line = f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
-    return plain_line(line)
+    name = f"{task.architecture.name} {task.example.id}" + (f" (trial {task.trial})" if task.trial else "")
+    return plain_line(f"{name}: {outcome}, {said}, {tokens:,} tokens, {result.latency_s:.1f} s")
 
 
 def duration(seconds: float) -> str:

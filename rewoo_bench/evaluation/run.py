@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,6 @@ from rewoo_bench.evaluation.folder import (
     Outcome,
     Result,
     RunFolder,
-    SessionEnd,
     Task,
     begin,
     open_run,
@@ -71,7 +70,6 @@ from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.runs.journal.prefixes import common_prefixes
-from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import Manifest, PrefixFacts, resume_command, write_manifest
 from rewoo_bench.runs.options import RunOptions
@@ -180,8 +178,9 @@ async def run(
                     remove_run(folder)  # nothing was asked: the same --out can be used again
                 raise
             evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
-        done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
-        return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
+        end = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
+        end.was_interrupted = shutdown.requested.is_set() and shutdown.reason is None
+        return end
 
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
@@ -230,7 +229,7 @@ async def _evaluated(
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
-    end = SessionEnd()
+    end = Outcome(folder, tasks, opened.columns)
     try:
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
@@ -255,26 +254,16 @@ async def _evaluated(
             facts["sent"] |= evaluator.engine.sent
         remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
-        rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
+        rows = await _write_tables(opened, prepared_run.replay, manifest, questions, end, facts)
     is_empty = options.resume is None and not opened.journal.has_answers_or_bills()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
     if end.wrong and (is_empty or not end.is_refused):
         raise end.wrong
-    is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error, len(tasks)))
-    finished = len(opened.journal.finished())
-    return Outcome(
-        folder,
-        end.status,
-        end.reason,
-        is_resumable,
-        keys=tasks,
-        columns=opened.columns,
-        finished=finished,
-        has_asked_all=end.has_asked_all,
-        cost_usd=opened.journal.spent.cost_usd,
-        higher_cap=end.cap.higher if end.cap else None,
-    )
+    end.is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error))
+    end.finished = len(opened.journal.finished())
+    end.cost_usd = opened.journal.spent.cost_usd
+    return end
 
 
 async def _ask(
@@ -284,7 +273,7 @@ async def _ask(
     opened: RunFolder,
     listeners: Listeners,
     progress: Progress,
-    end: SessionEnd,
+    end: Outcome,
 ) -> None:
     """Asks every question; `end` says how that ended."""
 
@@ -318,9 +307,8 @@ async def _write_tables(
     opened: RunFolder,
     replayed: JournalReader | None,
     manifest: Manifest,
-    tasks: Sequence[TaskKey],
     questions: Mapping[str, str],
-    end: SessionEnd,
+    end: Outcome,
     facts: dict[str, Any],
 ) -> int:
     """Writes the tables and the manifest; the number of rows. Changes `end` where rows are missing.
@@ -329,9 +317,9 @@ async def _write_tables(
     """
     folder = opened.folder
     try:
-        rows = await opened.export(tasks, replayed)
-        if end.status == "done" and rows != len(tasks):
-            end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
+        rows = await opened.export(end.keys, replayed)
+        if end.status == "done" and rows != len(end.keys):
+            end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(end.keys)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
         changed["reached_cap"] = end.cap.flag if end.cap else None
         changed["recorded_calls"] = opened.journal.recorded_calls

@@ -27,7 +27,7 @@ from anyio import CancelScope, to_thread
 from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from rewoo_bench.calls.live import CallCaps, LiveCalls
+from rewoo_bench.calls.live import CallCaps
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.errors import JournalError, RunStopped, UsageError
@@ -41,11 +41,10 @@ from rewoo_bench.evaluation.cluster.messages import (
     batches,
     last_line,
 )
-from rewoo_bench.evaluation.cluster.pool import Asked, Pool, PoolWorker
+from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
 from rewoo_bench.evaluation.cluster.worker import RayWorker
 from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.evaluation.prepare import PreparedRun
-from rewoo_bench.events import Event
 from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions
@@ -84,15 +83,14 @@ class RayEngine:
     _began_at: float = field(default_factory=anyio.current_time)
     _done: int = 0
 
-    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+    async def ask(self, task: Task) -> Result:
         """A worker's result for a question. Raises the errors that end a run."""
         while self.deaths[task.key] < MOST_DEATHS:
             async with self.pool.place(alone=self.deaths[task.key] >= _ALONE_FROM) as worker:
-                ended = await self._ask(worker, task, on_event)
+                ended = await self._ask(worker, task)
             if ended is not None:
                 self._done += 1
-                if live is not None:
-                    live.learn(ended.endpoints)
+                self.recorder.live.learn(ended.endpoints)
                 self.sent.update(ended.sent)
                 return ended.result_of(task)
             self.deaths[task.key] += 1
@@ -121,18 +119,17 @@ class RayEngine:
         named = "worker" if workers == 1 else "workers"
         return f"{workers} {named}, {self._done / seconds:.1f} questions/s, {self.pool.taken} in flight"
 
-    async def _ask(
-        self, worker: PoolWorker, task: Task, on_event: Callable[[Task, Event], None] | None
-    ) -> Ended | None:
+    async def _ask(self, worker: PoolWorker, task: Task) -> Ended | None:
         """What the worker says of the question; None where it died."""
         self._numbers += 1
         number = self._numbers
-        asked = worker.asked[number] = Asked(task, on_event, asyncio.get_running_loop().create_future())
+        ended: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
+        worker.asked[number] = ended
         try:
             records = await self._recorded(task)
             lease = Lease(number, task.example, task.trial, task.architecture.name, task.index, records)
             worker.outgoing.put_nowait(lease)
-            return await asked.ended
+            return await ended
         finally:
             del worker.asked[number]
 
@@ -235,9 +232,9 @@ class RayEngine:
 
     def _end(self, worker: PoolWorker) -> None:
         """Ends the questions of a dead worker, and frees the room that it had under the caps."""
-        for asked in worker.asked.values():
-            if not asked.ended.done():
-                asked.ended.set_result(None)
+        for ended in worker.asked.values():
+            if not ended.done():
+                ended.set_result(None)
         for reservation in worker.reservations:
             self._caps.release(reservation, None)
         worker.reservations.clear()
@@ -255,20 +252,15 @@ class RayEngine:
     def _handle(self, worker: PoolWorker, message: WorkerMessage) -> None:
         kind, value = message.kind, message.value
         if kind == "ended":
-            number, ended = value
-            asked = worker.asked.get(number)
-            if asked and not asked.ended.done():
+            number, content = value
+            if (ended := worker.asked.get(number)) and not ended.done():
                 # As safe as Ray itself, which unpickles whatever its workers return: they are this user's processes and
                 # run this user's code. What comes from outside are answers, texts in the results.
-                asked.ended.set_result(pickle.loads(ended))
+                ended.set_result(pickle.loads(content))
         elif kind == "release":
             reservation, call_cost = value
             worker.reservations.remove(reservation)
             self._caps.release(reservation, call_cost)
-        elif kind == "event":
-            number, event = value
-            if (asked := worker.asked.get(number)) and asked.on_event:
-                asked.on_event(asked.task, event)
         else:
             self.say(value)
 
@@ -346,7 +338,6 @@ async def ray_engine(
     recorder: Recorder,
     *,
     sent: Mapping[str, Any],
-    wants_events: bool,
     say: Callable[[str], None],
 ) -> AsyncIterator[RayEngine]:
     """Workers on the connected cluster, for as long as the context lasts. Raises `UsageError`."""
@@ -365,7 +356,6 @@ async def ray_engine(
         secrets=provider_environment(),
         sent=sent,
         folder=str(Path.cwd()),
-        wants_events=wants_events,
         has_answers=recorder.journal.has_answers(),
         version=version("rewoo-bench"),
     )

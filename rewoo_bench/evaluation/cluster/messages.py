@@ -51,7 +51,6 @@ class WorkerSetup:
     """By role: what earlier sessions learnt of the endpoints."""
     folder: str
     """The driver's working folder, to which relative paths belong."""
-    wants_events: bool
     has_answers: bool
     """Whether earlier sessions of the run got answers."""
     version: str
@@ -100,7 +99,7 @@ class Ended:
 class WorkerMessage:
     """A message of a worker. One with a number waits for the driver's `DriverReply` of that number."""
 
-    kind: Literal["ended", "event", "notice", "record", "release", "reserve"]
+    kind: Literal["ended", "notice", "record", "release", "reserve"]
     value: Any
     number: int | None = None
 

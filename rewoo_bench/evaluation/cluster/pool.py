@@ -7,7 +7,7 @@ async with pool.place(alone=False) as worker:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,17 +16,6 @@ import anyio
 
 from rewoo_bench.calls.caps import Reservation
 from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease
-from rewoo_bench.evaluation.folder import Task
-from rewoo_bench.events import Event
-
-
-@dataclass
-class Asked:
-    """A question at a worker. `ended` becomes None where the worker died, when its last message is handled."""
-
-    task: Task
-    on_event: Callable[[Task, Event], None] | None
-    ended: asyncio.Future[Ended | None]
 
 
 @dataclass(eq=False)
@@ -40,8 +29,8 @@ class PoolWorker:
     dead: bool = False
     outgoing: asyncio.Queue[Lease | DriverReply] = field(default_factory=asyncio.Queue)
     """What waits to be sent to it."""
-    asked: dict[int, Asked] = field(default_factory=dict)
-    """Its questions, by the number of the lease."""
+    asked: dict[int, asyncio.Future[Ended | None]] = field(default_factory=dict)
+    """The ends of its questions, by the number of the lease; None where it died, when its last message is handled."""
     reservations: list[Reservation] = field(default_factory=list)
     """Room under the caps of the run that its calls in flight have."""
 

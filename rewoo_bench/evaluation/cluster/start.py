@@ -37,10 +37,12 @@ async def ray_workers(
         raise UsageError("--engine ray: a replay makes no calls; leave it out")
     if options.answer_cache is not None:
         raise UsageError("--answer-cache: workers of a cluster have none; leave it out, or --engine ray")
+    if wants_events:
+        raise UsageError("on_event: workers of a cluster report no events; leave it out")
     with ray_cluster(options.ray_address):
         from rewoo_bench.evaluation.cluster.engine import ray_engine
 
-        async with ray_engine(options, run, recorder, sent=sent, wants_events=wants_events, say=_log.warning) as engine:
+        async with ray_engine(options, run, recorder, sent=sent, say=_log.warning) as engine:
             yield engine
 
 

@@ -37,7 +37,7 @@ from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import make_evaluator, prepared
 from rewoo_bench.evaluation.progress import notices_to
 from rewoo_bench.evaluation.resume import sent_differences
-from rewoo_bench.events import Event, in_architecture
+from rewoo_bench.events import in_architecture
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 
 _log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class RayWorker:
             async with prepared(options, PythonInputs(loaded=dataset)) as run:
                 for role, model in options.role_models.items():
                     run.models[model].recall(setup.sent.get(role or "default", {}))
-                self._setup, self._run, self._options = setup, run, options
+                self._run, self._options = run, options
                 self._live = LiveCalls(accepted_before=setup.has_answers)
                 if options.run_tokens is not None or options.run_cost is not None:
                     self._live.caps = RemoteCaps(self._link, self._live.shutdown)
@@ -139,13 +139,9 @@ class RayWorker:
         task = Task(lease.index, lease.example, lease.trial, architecture)
         self._recorder.leased[task.key] = lease.records
 
-        def on_event(_: Task, event: Event) -> None:
-            self._link.tell("event", (lease.number, event))
-
         try:
             with in_architecture(architecture.name):
-                listener = on_event if self._setup.wants_events else None
-                result = await self._evaluator.run_task(task, listener, self._live)
+                result = await self._evaluator.run_task(task, live=self._live)
             sent = sent_differences(self._options, self._run)
             without_task = replace(result, task=None)  # type: ignore[arg-type]  # the driver has it
             ended = _pickled(Ended(without_task, endpoints=self._live.endpoint_states(), sent=sent))

@@ -61,7 +61,7 @@ async def session_of(
     """Adds the results that a session counts to `kept`, in that order; `asked` is called with each question."""
     kept, totals = [] if kept is None else kept, Totals(tasks=len(results) if tasks is None else tasks)
 
-    async def run_task(task: Task, on_event: Any, live: Any) -> Result:
+    async def run_task(task: Task) -> Result:
         if (waiting := asked(task.index)) is not None:
             await waiting
         totals.spent.add(100, 0.01)
@@ -77,7 +77,6 @@ async def session_of(
         grace_s=grace_s,
         on_result=kept.append,
         store=store,
-        on_event=None,
     )
     await session.run()
     return kept
