@@ -170,7 +170,7 @@ class QuestionRecorder:
                     f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
-        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+        return f"not recorded: at {key.place!r} the prompt has another length or form than the recorded one"
 
 
 def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:

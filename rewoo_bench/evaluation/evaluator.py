@@ -253,10 +253,7 @@ class Evaluator:
                 # An external agent says in its notes why it gave no answer.
                 error = trajectory.notes.get("error") if trajectory.answer is None else None
                 return trajectory, self._score(example, trajectory), _Failure(error) if isinstance(error, str) else None
-        except (
-            Exception,
-            BaseExceptionGroup,
-        ) as raised:  # an exception of a runner, a parser or a tool's factory is this question's error
+        except (Exception, BaseExceptionGroup) as raised:  # of a runner, a parser or a tool's factory
             failure = _failure(raised, type(runner).__name__)
         else:
             if shutdown.requested.is_set():

@@ -28,7 +28,7 @@ from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FI
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import Journal, JournalReader, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, resume_command, write_manifest
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
 from rewoo_bench.system.crashes import Crash
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import Score
@@ -144,15 +144,6 @@ def check_new(folder: Path) -> None:
     # Another process may begin a run in it.
     if any(name != LOCK and not name.startswith(JOURNAL_FILE) for name in there):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
-
-
-def begin(folder: Path, manifest: Manifest, flag: str) -> None:
-    """Writes the manifest of a new or resumed run. Raises `UsageError` where it can't be written."""
-    try:
-        write_manifest(folder, manifest)
-    except OSError as error:
-        cause = error.strerror or error
-        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {cause}") from None
 
 
 def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:

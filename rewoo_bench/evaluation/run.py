@@ -33,7 +33,6 @@ from rewoo_bench.evaluation.folder import (
     Result,
     RunFolder,
     Task,
-    begin,
     open_run,
     remove_run,
     taken,
@@ -154,7 +153,7 @@ async def run(
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
-        begin(folder, manifest, "--out" if options.resume is None else "--resume")
+        write_manifest(folder, manifest)
         remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
