@@ -26,7 +26,7 @@ from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.meter import Limits, Meter, not_working
 from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
 from rewoo_bench.calls.recorded import RecordedModel
-from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
+from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import (
     JournalError,
@@ -114,7 +114,7 @@ class Evaluator:
     limits: Limits = field(default_factory=Limits)
     run_limits: RunLimits = field(default_factory=RunLimits)
     judge: Judge | None = None
-    recorder: CallRecorder | None = None
+    recorder: Recorder | None = None
     concurrency: int = 8
     grace_s: float = 15.0
     """How long calls in flight may take to end once shutdown is requested."""
@@ -143,7 +143,7 @@ class Evaluator:
         find_scorer(self.scoring)
         for architecture in architectures:
             self.toolbox.check(architecture, examples[0] if examples else None)
-        journal = self.recorder.journal if isinstance(self.recorder, Recorder) else None
+        journal = self.recorder.journal if self.recorder else None
         finished = journal.finished() if journal else set()
         failed = journal.failed() if journal and not self.asks_failed else set()
         finished |= failed
