@@ -30,12 +30,12 @@ from rewoo_bench.config.price_sheets import (
     Tariff,
     by_role,
     named_tariff,
-    names_in_sheets,
     price_of,
     read_price,
     split_by_role,
     unlisted,
 )
+from rewoo_bench.config.price_table import names_in_sheets
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table

@@ -145,8 +145,8 @@ def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.
 def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "'nowhere' is no run" in refused(capfd, "nowhere", "--prices", "openai")
     assert "unknown price 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "none,opnai")
-    assert "unknown model of the sheet 'gpt-4o-mni', did you mean 'gpt-4o-mini'?" in refused(
-        capfd, chain, "--prices", "openai:gpt-4o-mni"
+    assert "unknown model of the sheet 'gpt-5-mni', did you mean 'gpt-5-mini'?" in refused(
+        capfd, chain, "--prices", "openai:gpt-5-mni"
     )
 
 

@@ -8,14 +8,8 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.models.hosted.providers import (
-    PriceEntry,
-    find_price_entry,
-    find_route,
-    load_litellm,
-    price,
-    price_list,
-)
+from rewoo_bench.config.price_table import PriceEntry, find_price_entry
+from rewoo_bench.models.hosted.providers import find_route, load_litellm, price, price_list
 from rewoo_bench.types import Usage
 
 PROVIDERS = (

@@ -17,9 +17,8 @@ from rewoo_bench.config.price_sheets import (
     named_tariff,
     price_of,
     read_sheet,
-    tariffs,
-    without_date,
 )
+from rewoo_bench.config.price_table import without_date
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import SHORT_NAMES
 
@@ -35,7 +34,7 @@ PROVIDERS = {"google": "gemini/", "deepseek": "deepseek/", "mistral": "mistral/"
 
 def message(path: Path) -> str:
     with pytest.raises(UsageError) as raised:
-        tariffs(path)
+        named_tariff(str(path))
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
@@ -76,7 +75,7 @@ def test_no_snapshot_with_another_price_is_taken_for_its_model() -> None:
         if without_date(name) == name or "/" in name or (price := price_of(name)) is None:
             continue
         tariff = named_tariff(price)
-        asked = [theirs["input_cost_per_token"], theirs["output_cost_per_token"]]
+        asked = [theirs["input_cost_per_token"], theirs.get("output_cost_per_token", 0)]
         assert [tariff.input, tariff.output] == pytest.approx(asked), name
         checked += 1
     assert checked > 5
@@ -96,7 +95,7 @@ def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: P
     [("USD per million tokens", 1e-6), ("USD per thousand tokens", 1e-3), ("USD per token", 1.0)],
 )
 def test_prices_are_read_in_their_unit(tmp_path: Path, unit: str, dollars: float) -> None:
-    (tariff,) = tariffs(sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit)))
+    tariff = named_tariff(str(sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit))))
     assert tariff.input == pytest.approx(dollars)
     assert tariff.output == pytest.approx(4 * dollars)
 
@@ -183,8 +182,8 @@ def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
 
 def test_names_that_do_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown price 'opnai', did you mean 'openai'"):
-        tariffs("opnai")
+        named_tariff("opnai")
     with pytest.raises(UsageError, match="unknown model of the sheet 'n'"):
         named_tariff(f"{sheet(tmp_path, MODEL)}:n")
     with pytest.raises(UsageError, match=r"has no nowhere\.toml"):
-        tariffs(tmp_path / "nowhere.toml")
+        named_tariff(str(tmp_path / "nowhere.toml"))
