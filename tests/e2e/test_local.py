@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import platform
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
-from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, processor, read_header, serve
-from rewoo_bench.models.open import _local_file, open_model
+from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, read_header, serve
+from rewoo_bench.models.open import open_model
 from rewoo_bench.types import Message, Request
 
 pytestmark = pytest.mark.model
@@ -57,12 +53,6 @@ def test_a_transcript_is_gone_on_with(server: LocalServer) -> None:
     answer = completion(server, "The capital of France is", max_tokens=3)
     assert answer["choices"][0]["text"].startswith(" Paris")
     assert answer["usage"]["prompt_tokens"] == 5
-
-
-def test_a_chat_is_answered(server: LocalServer) -> None:
-    messages = [{"role": "user", "content": "Say hello."}]
-    answer = post(server, "chat/completions", messages=messages, max_tokens=8).raise_for_status().json()
-    assert answer["choices"][0]["message"]["content"]
 
 
 def test_a_stop_sequence_ends_the_text_and_is_left_out(server: LocalServer) -> None:
@@ -139,26 +129,6 @@ def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path)
         LocalServer(strange, SMALL)
 
 
-QUESTIONS = (
-    "capital of France?",
-    "tallest mountain?",
-    "author of Hamlet?",
-    "boiling point of water?",
-    "largest ocean?",
-)
-
-
-@pytest.mark.nightly
-def test_neither_threads_nor_shared_weights_change_an_answer(model_file: Path, repeats: Callable[[int], int]) -> None:
-    answers, questions = [], QUESTIONS[: repeats(len(QUESTIONS))]
-    for settings in (replace(SMALL, threads=1), replace(SMALL, threads=2), replace(SMALL, share_weights=True)):
-        server = LocalServer(model_file, settings)
-        asked = [completion(server, f"{PASSAGE}\nQ: {what}\nA:", max_tokens=24, logprobs=1) for what in questions]
-        answers.append([choice["text"] + str(choice["logprobs"]) for answer in asked for choice in answer["choices"]])
-        server.close()
-    assert answers[0] == answers[1] == answers[2]
-
-
 def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow(
     model_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -183,29 +153,6 @@ async def test_the_threads_are_in_the_manifest_and_in_no_key_of_the_answer_cache
             assert opened.manifest["threads"] == threads
             parts.append(opened.cache_key_part)
     assert parts[0] == parts[1]
-
-
-def test_a_processor_is_named_by_what_decides_its_sums() -> None:
-    name, *extensions = processor().split()
-    assert name == platform.machine()
-    known = Path("/proc/cpuinfo").read_text("utf-8").split() if Path("/proc/cpuinfo").exists() else []
-    assert ("avx2" in extensions) == ("avx2" in known)
-    assert len({*extensions}) == len(extensions)
-
-
-def test_a_large_file_of_ones_own_is_hashed_once(
-    tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
-    own = tmp_path / "own.gguf"
-    shutil.copyfile(model_file, own)
-    first = _local_file(str(own))[2]
-    (stamp,) = (tmp_path / "cache" / "stamps").iterdir()
-    stamp.write_text(stamp.read_text("utf-8").replace(str(first["sha256"]), "f" * 64), "utf-8")
-    assert _local_file(str(own))[2]["sha256"] == "f" * 64  # read from the stamp
-    os.utime(own, (1, 1))
-    assert _local_file(str(own))[2] == first
-    assert {path.name for path in tmp_path.iterdir()} == {"own.gguf", "cache"}
 
 
 @pytest.mark.anyio
@@ -287,15 +234,3 @@ def test_a_run_on_it_never_loads_litellm(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded:"
-
-
-def test_questions_that_share_the_model_are_told_to_have_waited(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for at_once in (1, 2):
-        flags = ["--arch", "direct", "-n", "2", "--concurrency", str(at_once), "--out", str(tmp_path / str(at_once))]
-        with pytest.raises(SystemExit) as ended:
-            main(["run", *flags])
-        assert ended.value.code == 0
-        said = capsys.readouterr().err
-        assert ("2 questions at once shared a model on one machine" in said) == (at_once == 2)

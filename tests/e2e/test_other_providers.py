@@ -124,16 +124,6 @@ async def test_what_anthropic_refuses_is_learnt_from_its_error() -> None:
     assert completion.call_cost.attempts == 2
 
 
-async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -> None:
-    cut = anthropic(THOUGHT, stop_reason="max_tokens", output_tokens=512)
-    with serving(cut, anthropic(THOUGHT, {"type": "text", "text": "Norway"})) as server:
-        async with asked(server, CLAUDE) as model:
-            completion = await model.complete(Request(TURNS, role="agent"))
-    assert [request["max_tokens"] for _, request in server.requests] == [512, 1024]
-    assert completion.text == "Norway"
-    assert completion.call_cost.billed.total_tokens == 50 + 512 + 50 + 12
-
-
 async def test_geminis_thoughts_are_output_and_no_text() -> None:
     response = gemini(
         {"text": "Norway?", "thought": True},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from answering import examples
 from asking import ASK, Row, client, run
-from endpoints import ARCHITECTURES, Strict, answer, refusal
+from endpoints import ARCHITECTURES, Strict, refusal
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
@@ -59,15 +59,6 @@ async def test_every_architecture_gives_the_rows_of_a_lenient_endpoint(architect
     assert len(strict_calls) == len(calls)
 
 
-async def test_what_came_after_a_stop_string_is_counted_and_thrown_away(tmp_path: Path) -> None:
-    server = ModelServer(Strict(("stop",), trailing="\nObservation: invented by the model"))
-    with server:
-        rows, calls = await run(tmp_path, server, examples(1), ["react"])
-    assert rows[0]["stop_reason"] == "answered"
-    assert all(call["discarded_tokens"] > 0 for call in calls if call["kind"] == "model")
-    assert rows[0]["billed_tokens"] == server.totals().total_tokens
-
-
 async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     with ModelServer(Strict(("stop", "seed"), reply=lambda _: "ok")) as server:
         async with client(server, seed=1) as model:
@@ -77,14 +68,6 @@ async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.L
             assert model.sent() == {"left_out": ["seed", "stop"]} or model.sent() == {"left_out": ["stop", "seed"]}
     assert [entry.status for entry in server.books] == [400, 400, 200, 200, 200]
     assert len(caplog.records) == 2
-
-
-async def test_a_refused_request_is_an_attempt_and_no_call() -> None:
-    with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
-        async with client(server) as model:
-            completion = await model.complete(Request(ASK, role="agent", stop=["\n"]))
-    assert completion.call_cost.attempts == 2
-    assert completion.call_cost.billed == server.totals()
 
 
 async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
@@ -168,22 +151,6 @@ async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them()
             assert (await model.complete(Request(turns, role="agent"))).text == "Answer: Paris"
             assert model.sent() == {"sends_thoughts": True}
     assert [entry.status for entry in server.books] == [400, 200]
-
-
-def test_the_lenient_server_answers_every_architecture() -> None:
-    assert isinstance(answer({"messages": [{"content": ""}, {"content": "Question: q00"}]}), str)
-
-
-async def test_what_was_accepted_before_another_refusal_is_remembered_though_no_answer_came() -> None:
-    def reply(request: dict[str, Any]) -> ServerFault:
-        refused = next((name for name in ("stop", "temperature") if name in request), None)
-        return refusal(refused) if refused else ServerFault(status=400, message="a filter says no")
-
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            with pytest.raises(ModelError, match="a filter says no"):
-                await model.complete(Request(ASK, role="agent", stop=["\n"]))
-            assert model.sent() == {"left_out": ["stop"]}
 
 
 async def test_a_later_session_begins_with_what_was_learnt() -> None:
