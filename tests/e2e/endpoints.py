@@ -140,7 +140,6 @@ THINKING: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "thought": in_text("<thought>", "</thought>"),
     "reasoning tag": in_text("<reasoning>", "</reasoning>"),
     "harmony": in_text("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
-    "harmony without marks": in_text("analysis", "assistantfinal"),
     "parts": in_parts,
 }
 
