@@ -35,11 +35,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.config.price_table import PriceEntry, listed_entry, names_in_sheets, without_date
-from rewoo_bench.config.specs import read_values, validated
-from rewoo_bench.errors import SpecError, UsageError, unknown
+from rewoo_bench.config.specs import read_spec
+from rewoo_bench.errors import UsageError, unknown
 
 RULES = {
     "none": "none:gpt-5-mini",
@@ -57,8 +57,6 @@ NO_CACHE = "none"
 _NOT_A_DEFAULT = ("none", "vllm", "llama_cpp", "anthropic_1h", "openai_question")
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
-# Units of prices, and how many of them are a dollar for one token.
-PRICE_UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
 
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
@@ -112,7 +110,7 @@ class CacheRule(BaseModel):
 
 
 class ModelPrices(BaseModel):
-    """A `[models.NAME]` table: prices in the sheet's unit."""
+    """A `[models.NAME]` table: US dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -138,7 +136,7 @@ class Sheet(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
-    unit: str
+    unit: Literal["USD per million tokens"]
     source: str
     as_of: date
     note: str = ""
@@ -152,13 +150,6 @@ class Sheet(BaseModel):
     """litellm's name of the provider whose other models belong to the sheet, at litellm's prices; empty for none."""
     cache_of_others: str | None = None
     """Name of the `[cache.NAME]` table of these models, where their cached input is cheaper."""
-
-    @field_validator("unit")
-    @classmethod
-    def _known_unit(cls, unit: str) -> str:
-        if unit not in PRICE_UNITS:
-            raise ValueError(f"unknown unit {unit!r}, expected one of: {', '.join(PRICE_UNITS)}")
-        return unit
 
     @model_validator(mode="after")
     def _known_caches(self) -> Sheet:
@@ -221,20 +212,12 @@ class Tariff:
 
 def read_sheet(path: Path) -> Sheet:
     """The sheet in a file. Raises `SpecError` with one line."""
-    return _bundled(path) if path in bundled_sheets().values() else _read(path)
+    return _bundled(path) if path in bundled_sheets().values() else read_spec(path, Sheet)
 
 
 @cache  # the figures of a study name these hundreds of times
 def _bundled(path: Path) -> Sheet:
-    return _read(path)
-
-
-def _read(path: Path) -> Sheet:
-    values = read_values(path)
-    if "unit" not in values:
-        example = next(iter(PRICE_UNITS))
-        raise SpecError(f'{path}: unit is missing: write what the prices are in, such as unit = "{example}"')
-    return validated(Sheet, values, str(path))
+    return read_spec(path, Sheet)
 
 
 @cache
@@ -384,7 +367,7 @@ def _of_sheet(path: Path, sheet: Sheet, model: str) -> Tariff:
     prices = sheet.models[model]
     kinds = ("input", "output", "cache_read", "cache_write")
     amounts = {kind: amount for kind in kinds if (amount := getattr(prices, kind)) is not None}
-    dollars = {kind: amount * PRICE_UNITS[sheet.unit] for kind, amount in amounts.items()}
+    dollars = {kind: amount * 1e-6 for kind, amount in amounts.items()}
     said = sheet.prices or f"{model}'s prices of {sheet.as_of}"
     return _tariff(path, sheet, model, said, {"cache_read": dollars["input"], **dollars}, prices.cache, prices.note)
 

@@ -91,30 +91,13 @@ def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("unit", "dollars"),
-    [("USD per million tokens", 1e-6), ("USD per thousand tokens", 1e-3), ("USD per token", 1.0)],
-)
-def test_prices_are_read_in_their_unit(tmp_path: Path, unit: str, dollars: float) -> None:
-    tariff = named_tariff(str(sheet(tmp_path, MODEL, SHEET.replace("USD per million tokens", unit))))
-    assert tariff.input == pytest.approx(dollars)
-    assert tariff.output == pytest.approx(4 * dollars)
-
-
-def test_a_sheet_without_a_unit(tmp_path: Path) -> None:
-    without = "".join(line for line in SHEET.splitlines(keepends=True) if not line.startswith("unit"))
-    assert 'unit is missing: write what the prices are in, such as unit = "USD per million tokens"' in message(
-        sheet(tmp_path, MODEL, without)
-    )
-
-
-@pytest.mark.parametrize(
     ("body", "head", "part"),
     [
         (MODEL + "inputt = 2\n", SHEET, "inputt"),
         (MODEL.replace("input = 1", "input = -1"), SHEET, "input"),
         (MODEL.replace("input = 1", "input = nan"), SHEET, "input"),
         (MODEL.replace("input = 1", 'input = "free"'), SHEET, "input"),
-        (MODEL, SHEET.replace("million", "billion"), "unknown unit 'USD per billion tokens', expected one of"),
+        (MODEL, SHEET.replace("million", "billion"), "unit: Input should be 'USD per million tokens'"),
         (MODEL + 'cache = "c"\n', SHEET, "cache = 'c' needs cache_read"),
         (MODEL + 'cache_read = 0.1\ncache = "d"\n' + CACHE, SHEET, "unknown cache 'd'"),
         (MODEL + CACHE.replace("automatic", "magic"), SHEET, "magic"),
