@@ -66,7 +66,7 @@ class CacheRule(BaseModel):
     """A `[cache.NAME]` table: how a provider keeps prompts.
 
     `automatic` finds the longest prefix of earlier prompts. `explicit` finds prefixes that end at a mark of the
-    request (`cache_control`). A hit begins the lifetime anew. analysis/prices.py applies it.
+    request (`cache_control`). A hit begins the lifetime anew. analysis/call_costs.py applies it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -11,7 +11,7 @@ from command_runs import quiet
 from priced_runs import ask, text, write
 from prompt_caches import replayed
 
-from rewoo_bench.analysis.prices import cached_tokens, read_calls
+from rewoo_bench.analysis.call_costs import cached_tokens, read_calls
 from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff
 from rewoo_bench.runs.folder import load
 
